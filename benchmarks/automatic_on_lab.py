@@ -29,7 +29,7 @@ from measured_page import shown
 
 from ceph_lab.cluster import Lab
 from ceph_tuner.cluster import open_cluster
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import OPTION_PREFIX, Plugin
 from ceph_tuner.core.autopilot.audit_log import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Record, every_trail
 from ceph_tuner.core.ceph.system_clock import SystemClock

@@ -27,7 +27,7 @@ from unittest import mock
 
 import runs_file
 
-from ceph_tuner.cluster.opening import connect
+from ceph_tuner.cluster.connection import connect
 from ceph_tuner.core.changes.osd_poll import Late, OsdPoll
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.releases import TENTACLE

@@ -40,7 +40,7 @@ from ceph_lab.cluster import Lab
 from ceph_lab.drives import preload
 from ceph_lab.processes import command_line
 from ceph_tuner.cluster import open_cluster
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
 from ceph_tuner.core.ceph.ports import ConfigDatabase, Store, contents
 from ceph_tuner.core.ceph.system_clock import SystemClock

@@ -23,7 +23,7 @@ import runs_file
 
 from ceph_lab.cluster import Lab
 from ceph_lab.loads.background import wait_for
-from ceph_tuner.cluster.opening import Cluster, open_cluster
+from ceph_tuner.cluster.connection import Cluster, open_cluster
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine

@@ -36,7 +36,7 @@ from scipy.stats import theilslopes
 from ceph_lab.cluster import Lab
 from ceph_lab.processes import identify
 from ceph_tuner.cluster import open_cluster
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import TunerError
 
 BLOCK_S = 600.0

@@ -35,7 +35,7 @@ from ceph_tuner.core.goals.trial import Run
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.tune.interrupts import Interrupts
-from ceph_tuner.tune.measurement import Measuring, Timing
+from ceph_tuner.tune.measurement import Timing, TrialRunner
 from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
 from ceph_tuner_cli.tune_page import TuneProgress
 
@@ -64,7 +64,7 @@ def measure(arguments: argparse.Namespace) -> Dict[str, Any]:
         lookout = ClusterLookout(opened.commander, clock)
         # how far a profile misses its bound is the result here, so no miss ends a window
         limits = GuardLimits(gross=1000.0)
-        measuring = Measuring(wanted.slo, work, lookout, writer, clock, progress, interrupts, timing, limits)
+        measuring = TrialRunner(wanted.slo, work, lookout, writer, clock, progress, interrupts, timing, limits)
         runs = [Run("profile", name, {PROFILE: name}) for name in opened.release.profiles]
         runs.append(Run("trial", tuned.name, dict(tuned.settings)))
         total = len(runs) * arguments.repeats

@@ -42,7 +42,7 @@ from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.search.space import space_for
 from ceph_tuner.tune.interrupts import Interrupts
-from ceph_tuner.tune.measurement import Measuring, Timing
+from ceph_tuner.tune.measurement import Timing, TrialRunner
 from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
 from ceph_tuner_cli.tune_page import TuneProgress
 
@@ -222,7 +222,7 @@ def measure(arguments: argparse.Namespace) -> None:
             with ExitStack() as inner:
                 work = Watched(inner.enter_context(scenario(mix, lab, **chosen)), lab)
                 inner.callback(work.close)
-                measuring = Measuring(
+                measuring = TrialRunner(
                     slo, work, lookout, writer, clock, progress, interrupts, timing, GuardLimits(gross=1000.0)
                 )
                 run = Run("trial" if settings else "baseline", label, settings)

@@ -27,11 +27,11 @@ from ceph_lab.cluster import Lab
 from ceph_lab.teardown import down
 from ceph_tuner.cluster import Cluster, open_cluster
 from ceph_tuner.core.errors import TunerError
-from ceph_tuner.gather.recording import Recorder
-from ceph_tuner.gather.state import FIRST_SAMPLE, State
+from ceph_tuner.gather.recorder import Recorder
+from ceph_tuner.gather.state import FIRST_SAMPLE, ClusterState
 from ceph_tuner.gather.state_file import write
 from ceph_tuner.why import Cause, examine
-from ceph_tuner.why.cluster_facts import Looking
+from ceph_tuner.why.cluster_facts import TwoLooks
 
 SECONDS = 10.0
 CASES = {**HEALTHY, **MADE}
@@ -40,17 +40,19 @@ CASES = {**HEALTHY, **MADE}
 def look(cluster: Cluster, keep: Optional[Path] = None) -> List[Cause]:
     """The causes that the command names; the answers are kept where asked for."""
     recorder = Recorder(cluster.commander, cluster.clock)
-    looking = Looking(recorder, cluster.clock)
+    looks = TwoLooks(recorder, cluster.clock)
     for number in range(2):
         recorder.begin(FIRST_SAMPLE + number)
-        looking.look()
+        looks.look()
         if number == 0:
-            looking.wait(SECONDS)
-    facts = looking.facts()
+            looks.wait(SECONDS)
+    facts = looks.facts()
     if keep is not None:
         asked = tuple(osd.id for osd in facts.osds)
         keep.parent.mkdir(parents=True, exist_ok=True)
-        state = State(cluster.name, cluster.version, facts.at, tuple(recorder.answers), osds=len(asked), asked=asked)
+        state = ClusterState(
+            cluster.name, cluster.version, facts.at, tuple(recorder.answers), osds=len(asked), asked=asked
+        )
         write(keep, replace(state, notes=tuple(recorder.notes)), force=True)
     return examine(facts)
 

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List
 import mgr_boundaries
 from ceph_lab.cluster import Lab
 from ceph_lab.processes import command_line
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
 from ceph_tuner.core.autopilot.audit_log import KEPT, Audit, Record
 from ceph_tuner.core.autopilot.executor import KEY

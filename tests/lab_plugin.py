@@ -7,7 +7,7 @@ from typing import Iterator
 
 from ceph_lab.cluster import Lab
 from ceph_tuner.cluster import open_cluster
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import Plugin
 from ceph_tuner.core.ceph.system_clock import SystemClock
 

@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Mapping
 from ceph_tuner.core.ceph.commands import CommandConfig
 from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.knobs.settings import same_value
-from ceph_tuner.rook.stated import option_name
+from ceph_tuner.rook.ceph_config import option_name
 from kubernetes_server import KubernetesServer
 
 

@@ -20,7 +20,7 @@ from ceph_lab.drives import DriveSet
 from ceph_lab.drives.presets import PRESETS
 from ceph_lab.teardown import down
 from ceph_tuner.cluster import open_cluster
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import OPTION_PREFIX, Plugin
 from ceph_tuner.core.autopilot.audit_log import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Audit, Record
 from ceph_tuner.core.ceph.ports import ConfigEntry

@@ -10,7 +10,7 @@ from typing import Callable, Iterator
 import pytest
 
 from ceph_lab.cluster import Lab
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import LIBRARY, MODULE, Plugin
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import TunerError

@@ -24,7 +24,7 @@ from ruamel.yaml import YAML
 
 import documented
 from ceph_lab.cluster import Lab
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import OPTION_PREFIX
 from ceph_tuner.core.changes.journal import UNDONE, Journal
 from ceph_tuner_cli.main import main

@@ -210,7 +210,7 @@ def test_who_runs_of_a_scope_is_found_again_only_where_it_changed(lists: List[Fr
     for at, up in enumerate(lists):
         found = reading(10.0 + at, up=set(up))
         sampling.take(found, MEMBERS)
-        now = {scope: sampling._running(found, members) for scope, members in MEMBERS.items()}
+        now = {scope: sampling._osds_up(found, members) for scope, members in MEMBERS.items()}
         assert now == {scope: members.osds & up for scope, members in MEMBERS.items()}
         assert all(running is before[scope] for scope, running in now.items() if before.get(scope) == running)
         before = now

@@ -15,7 +15,7 @@ from automatic_lab import WORKER
 from ceph_lab.bringup import up
 from ceph_lab.cluster import Lab
 from ceph_lab.teardown import down
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import OPTION_PREFIX
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.errors import TunerError

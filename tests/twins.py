@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any, Mapping, Optional
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
 from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.knobs.releases import TENTACLE, Value

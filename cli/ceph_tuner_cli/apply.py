@@ -80,39 +80,39 @@ def apply(
         raise InputError("apply", "neither a profile nor --set", "a profile, or --set KNOB=VALUE")
     if model is not None and target != "osd":
         raise InputError("--model", f"the target {target}, while the twin speaks of a whole cluster", "the target osd")
-    doing = f"writing to {target}, until its OSDs show it" if yes else f"reading what {target} has"
-    with at_work(cluster, doing) as opened:
+    phase = f"writing to {target}, until its OSDs show it" if yes else f"reading what {target} has"
+    with at_work(cluster, phase) as connection:
         # before anything is taken back, which writes
-        settings, portable = wanted(profile, sets, opened, target, fleet, older)
+        settings, portable = wanted(profile, sets, connection, target, fleet, older)
         reason = why or (f"profile {profile}" if profile else "single knobs")
-        applier = opened.applier()
-        forecast = None if model is None else foretold(model, completed(settings, opened, target), opened)
+        applier = connection.applier()
+        forecast = None if model is None else foretold(model, completed(settings, connection, target), connection)
         if not yes:
             # before the journal is read: what ends meanwhile is not taken for left behind
-            claim = holder_of(opened)
+            claim = holder_of(connection)
             say_leftover(applier.leftover(), claim)
-            plan = applier.plan(target, completed(settings, opened, target))
+            plan = applier.plan(target, completed(settings, connection, target))
             entry = outcome = None
         else:
             outcome = None
             # under one lock, so that nobody comes between the plan and its steps
-            with opened.lock() as lock:
-                applier = opened.applier(lock)
+            with connection.lock() as lock:
+                applier = connection.applier(lock)
                 say_undone(applier.recover())
                 if portable is not None:
                     # a newer one may have come since
-                    check_newest(opened.store, portable, older)
-                plan = applier.plan(target, completed(settings, opened, target))
+                    check_newest(connection.store, portable, older)
+                plan = applier.plan(target, completed(settings, connection, target))
                 entry = applier.apply(plan, reason, forecast={} if forecast is None else forecast.to_dict())
                 if portable is not None:
-                    remember(opened.store, portable)
+                    remember(connection.store, portable)
             if entry is not None and measured_s:
-                outcome = measured(opened, measured_s)
+                outcome = measured(connection, measured_s)
                 if outcome is not None:
-                    History(opened.store).add_outcome(outcome_record(entry, outcome))
+                    History(connection.store).add_outcome(outcome_record(entry, outcome))
     number = None if entry is None else entry.number
-    unchecked = [] if entry is None or not entry.note else [entry.note]
-    warn([*plan.warnings, *unchecked])
+    notes = [] if entry is None or not entry.note else [entry.note]
+    warn([*plan.warnings, *notes])
     document: Dict[str, Any] = {
         "cluster": cluster,
         "target": plan.target,
@@ -120,7 +120,7 @@ def apply(
         "steps": step_documents(plan.steps),
         "written": number is not None,
         "change": number,
-        "unchecked": unchecked,
+        "unchecked": notes,
         "forecast": None if forecast is None else forecast.to_dict(),
         "measured": None if outcome is None else {name: one.mean for name, one in outcome.measures.items()},
     }
@@ -136,7 +136,7 @@ def apply(
         say(["nothing is changed: add --yes to write it"])
     elif number is not None:
         count = f"{len(plan.osds)} OSD{'s' if len(plan.osds) != 1 else ''}"
-        where_seen = "seen at the OSDs but for those that are named" if unchecked else f"seen at {count}"
+        where_seen = "seen at the OSDs but for those that are named" if notes else f"seen at {count}"
         say([f"written as change {number} and {where_seen}; `ceph-tuner rollback --cluster {cluster}` takes it back"])
 
 
@@ -147,15 +147,15 @@ def foretold(model: Path, settings: Settings, cluster: Cluster) -> Optional[Fore
     from ceph_tuner.tune.past import written_out
     from ceph_tuner.twin.fit_runs import Runner
 
-    described, release = read_description(model), cluster.release
-    if described.model.release.name != release.name:
-        raise InputError(str(model), f"a cluster of {described.model.release.title}", release.title)
+    description, release = read_description(model), cluster.release
+    if description.model.release.name != release.name:
+        raise InputError(str(model), f"a cluster of {description.model.release.title}", release.title)
     now = cluster.in_force("osd")
     nine = all(name in settings for name in MCLOCK_NINE)
     own = from_release_units(settings, release, now.hardware) if nine else settings
     with working("asking the twin"), Runner(None) as runner:
         whole = written_out(own, release.profiles, now.settings)
-        forecast = write_forecasts(described, runner).of(whole, cluster.clock.now())
+        forecast = write_forecasts(description, runner).of(whole, cluster.clock.now())
     if forecast is None:
         say(["the twin has nothing to say of this: its work is more than it has room for"])
     return forecast
@@ -176,9 +176,9 @@ def forecast_table(forecast: ForecastRecord, measures: Mapping[str, Measure]) ->
     table = columns("metric", "predicted", f"{forecast.level:.0%} interval", "measured", title="\nThe twin")
     for name, entry in forecast.metrics.items():
         value, ends = amount(name, entry.value, entry.low, entry.high)
-        measured = "" if name not in measures else quantity(name, measures[name].mean)
+        measurement = "" if name not in measures else quantity(name, measures[name].mean)
         inside = name not in measures or entry.holds(measures[name].mean)
-        table.add_row(name, value, ends, measured if inside else f"{measured} (outside)")
+        table.add_row(name, value, ends, measurement if inside else f"{measurement} (outside)")
     return table
 
 
@@ -194,11 +194,11 @@ def wanted(
     settings: Settings = {}
     portable = None
     if profile is not None:
-        vouched = profiles.read_vouched(profile, cluster.version, fleet)
-        portable = vouched.portable
+        source = profiles.read_vouched(profile, cluster.version, fleet)
+        portable = source.portable
         if portable is not None:
             check_newest(cluster.store, portable, older)
-        translation = profiles.for_cluster(vouched.profile, cluster, target)
+        translation = profiles.for_cluster(source.profile, cluster, target)
         say(translation.notes)
         settings.update(translation.settings)
     for text in sets:
@@ -211,20 +211,20 @@ def wanted(
 
 def completed(settings: Settings, cluster: Cluster, target: str) -> Settings:
     """Some of the nine mClock values stand for all nine: the others stay as the OSDs have them."""
-    missing = [name for name in MCLOCK_NINE if name not in settings]
-    if len(missing) in (0, len(MCLOCK_NINE)):
+    rest = [name for name in MCLOCK_NINE if name not in settings]
+    if len(rest) in (0, len(MCLOCK_NINE)):
         return settings
     values: Settings = {}
-    for _, options in cluster.config.effective_on(cluster.config.osds(target), missing):
+    for _, options in cluster.config.effective_on(cluster.config.osds(target), rest):
         if isinstance(options, TunerError):
             raise options
-        own = settings_in_force(options, tuple(missing))
-        for name in missing:
+        own = settings_in_force(options, tuple(rest))
+        for name in rest:
             if values.setdefault(name, own[name]) != own[name]:
                 raise InputError(
                     "--set",
                     f"some of the nine mClock values, while the OSDs of {target} differ in {name}",
                     "all nine, or a target whose OSDs are alike",
                 )
-    say([f"the other {len(missing)} mClock values stay as they are"] if values else [])
+    say([f"the other {len(rest)} mClock values stay as they are"] if values else [])
     return {PROFILE: "custom", **settings, **values}

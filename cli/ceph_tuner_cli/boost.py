@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping
 
 import typer
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.boost.goals import SEPARATOR
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.errors import CommandFailed, InputError, RetryLater, Stopped
@@ -81,8 +81,8 @@ def snaptrim(
 @app.command()
 def status(cluster: str = ClusterOption, form: Format = FormatOption) -> None:
     """Say what is boosted, what is left, when it will be done, and what ends it."""
-    with at_work(cluster, "asking the plugin") as opened:
-        document = _told(opened, STATUS, {})
+    with at_work(cluster, "asking the plugin") as connection:
+        document = _plugin_answer(connection, STATUS, {})
     _show(document, form)
 
 
@@ -93,8 +93,8 @@ def cancel(
     form: Format = FormatOption,
 ) -> None:
     """End the boost, and take its settings back."""
-    with at_work(cluster, "ending the boost") as opened:
-        document = _told(opened, "tuner boost cancel", {"why": why} if why else {})
+    with at_work(cluster, "ending the boost") as connection:
+        document = _plugin_answer(connection, "tuner boost cancel", {"why": why} if why else {})
     _show(document, form)
 
 
@@ -103,8 +103,8 @@ def _begin(kind: str, cluster: str, until: str, at_most: str, keep: List[str], t
     arguments = {"until": until, "at_most": at_most, "who": target}
     if keep:
         arguments["keep"] = SEPARATOR.join(keep)
-    with at_work(cluster, f"beginning to boost {kind}") as opened:
-        document = _told(opened, f"tuner boost {kind}", arguments)
+    with at_work(cluster, f"beginning to boost {kind}") as connection:
+        document = _plugin_answer(connection, f"tuner boost {kind}", arguments)
     _show(document, form)
 
 
@@ -112,23 +112,23 @@ def _show(document: Mapping[str, Any], form: Format) -> None:
     emit(document, form, lambda: "\n".join(map(str, document.get("words", []))))
 
 
-def _told(opened: Cluster, command: str, arguments: Mapping[str, str]) -> Dict[str, Any]:
+def _plugin_answer(connection: Cluster, command: str, arguments: Mapping[str, str]) -> Dict[str, Any]:
     """The plugin's answer. Raises what the plugin raised, as far as its error code says."""
     try:
-        return dict(parsed(opened.commander.mon(command, arguments), command))
-    except CommandFailed as failed:
-        words = failed.message.strip()
-        if failed.code == -errno.EAGAIN:
-            raise RetryLater(words, "") from failed
-        if failed.code == -errno.EINVAL and _unknown(words):
+        return dict(parsed(connection.commander.mon(command, arguments), command))
+    except CommandFailed as failure:
+        words = failure.message.strip()
+        if failure.code == -errno.EAGAIN:
+            raise RetryLater(words, "") from failure
+        if failure.code == -errno.EINVAL and _unknown(words):
             raise InputError(
                 command, "no such command", "the plugin, of this version: ceph-tuner mgr install"
-            ) from failed
-        if failed.code == -errno.EINVAL:
+            ) from failure
+        if failure.code == -errno.EINVAL:
             place, _, rest = words.removeprefix("Error EINVAL: ").partition(": found ")
             found, _, expected = rest.partition(", expected ")
-            raise InputError(place, found or words, expected or "another one") from failed
-        raise Stopped(words, "") from failed
+            raise InputError(place, found or words, expected or "another one") from failure
+        raise Stopped(words, "") from failure
 
 
 def _unknown(words: str) -> bool:

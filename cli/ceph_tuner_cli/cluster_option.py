@@ -58,8 +58,8 @@ def knobs_in_a_row(text: Optional[str]) -> Optional[Tuple[str, ...]]:
 @contextmanager
 def at_work(cluster: str, text: str) -> Iterator[Cluster]:
     """Open a cluster, and say what is done there for as long as it takes."""
-    with working(f"{cluster}: {text}") as tell, closing(open_cluster(cluster)) as opened:
-        yield replace(opened, progress=lambda words, done, total: tell(f"{cluster}: {words}", done, total))
+    with working(f"{cluster}: {text}") as tell, closing(open_cluster(cluster)) as connection:
+        yield replace(connection, progress=lambda words, done, total: tell(f"{cluster}: {words}", done, total))
 
 
 def show_commands(commands: Sequence[str]) -> None:

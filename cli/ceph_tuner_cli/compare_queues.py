@@ -21,7 +21,7 @@ from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner_cli.cluster_option import AnyClusterOption, at_work
 from ceph_tuner_cli.description import read_description
-from ceph_tuner_cli.ending import INTERRUPTED
+from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
 QUEUE = "osd_op_queue"
@@ -79,7 +79,7 @@ def compare_queues(
     return INTERRUPTED if comparison is not None and comparison.searched.interrupted else 0
 
 
-def _comparison(described: Path, slo: Path, effort: SearchEffort, processes: Optional[int]) -> QueueComparison:
+def _comparison(path: Path, slo: Path, effort: SearchEffort, processes: Optional[int]) -> QueueComparison:
     """Search the best mClock settings as `recommend` does, then run wpq on the same seeds."""
     from ceph_tuner.recommend.question import question_of
     from ceph_tuner.recommend.queues import compare_queues as compare
@@ -88,7 +88,7 @@ def _comparison(described: Path, slo: Path, effort: SearchEffort, processes: Opt
     from ceph_tuner.twin.compiled import available
     from ceph_tuner_cli.recommend_page import RecommendProgress
 
-    read, objectives = read_description(described), slo_file.read(slo).slo
+    read, objectives = read_description(path), slo_file.read(slo).slo
     if not available():
         say(["without numba the model runs uncompiled, many times slower"])
     question = question_of(read, objectives)
@@ -102,36 +102,36 @@ def _queue_trial(cluster: str, host: str) -> QueueTrial:
     """Read what the plan needs; nothing is written."""
     from ceph_tuner.recommend.queue_trial import hosts_of, noout_hosts, plan_queue_trial
 
-    with at_work(cluster, "reading which queue its OSDs run") as opened:
-        places = opened.config.places()
+    with at_work(cluster, "reading which queue its OSDs run") as connection:
+        places = connection.config.places()
         hosts = hosts_of(places)
-        running = [osd for osds in hosts.values() for osd in osds]
+        osd_ids = [osd for osds in hosts.values() for osd in osds]
         with shaped("osd dump"):
-            noout = noout_hosts(parsed(opened.commander.mon("osd dump", {}), "osd dump"), hosts)
+            noout = noout_hosts(parsed(connection.commander.mon("osd dump", {}), "osd dump"), hosts)
         return plan_queue_trial(
             host,
-            opened.config.dump(),
+            connection.config.dump(),
             places,
-            _queues(opened, running),
-            opened.release,
-            parse_version(opened.version),
-            _sources(opened, running),
-            History(opened.store).windows(),
+            _queues(connection, osd_ids),
+            connection.release,
+            parse_version(connection.version),
+            _sources(connection, osd_ids),
+            History(connection.store).windows(),
             noout,
         )
 
 
-def _queues(opened: Cluster, osds: List[int]) -> Dict[int, str]:
+def _queues(connection: Cluster, osds: List[int]) -> Dict[int, str]:
     """The queue that each OSD runs. Counters of mClock's queues tell: the option may have changed since the start."""
-    answers = opened.config.each(osds, "perf dump", osd_queues_in)
+    answers = connection.config.each(osds, "perf dump", osd_queues_in)
     answer_of = {osd: bool(answer) for osd, answer in answers if not isinstance(answer, TunerError)}
     queue_of: Dict[int, str] = {}
-    for osd, options in opened.config.effective_on(osds, (QUEUE,)):
+    for osd, options in connection.config.effective_on(osds, (QUEUE,)):
         if not isinstance(options, TunerError) and osd in answer_of:
             queue_of[osd] = OsdFacts(Place(osd), options=options, mclock_queues=answer_of[osd]).queue
     return queue_of
 
 
-def _sources(opened: Cluster, osds: List[int]) -> Dict[int, Any]:
-    answers = opened.config.sources_on(osds)
+def _sources(connection: Cluster, osds: List[int]) -> Dict[int, Any]:
+    answers = connection.config.sources_on(osds)
     return {osd: {} if isinstance(answer, TunerError) else answer for osd, answer in answers}

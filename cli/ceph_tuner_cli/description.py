@@ -11,6 +11,6 @@ from ceph_tuner_cli.render import warn
 
 def read_description(path: Path) -> DescribedCluster:
     """Read and check the file. Raises InputError with the file, the line and the key."""
-    described = cluster_file.read(path)
-    warn(described.unlikely)
-    return described
+    description = cluster_file.read(path)
+    warn(description.unlikely)
+    return description

@@ -25,7 +25,7 @@ from ceph_tuner_cli.cluster_option import (
     step_documents,
     step_table,
 )
-from ceph_tuner_cli.from_option import FromOption, opened_or_read
+from ceph_tuner_cli.from_option import FromOption, cluster_or_state
 from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
@@ -54,7 +54,7 @@ def doctor(
     if cure is not None:
         if state is not None:
             raise InputError("--cure", "--from beside it", "a live cluster (--cluster)")
-        return _cured(cluster, cure, target, yes, form)
+        return _cure(cluster, cure, target, yes, form)
     if cluster is None and state is None and not host:
         raise InputError("doctor", "neither --cluster nor --from nor --host", "one of them, or --host beside another")
     findings: List[Finding] = []
@@ -80,14 +80,14 @@ def doctor(
     return 1 if any(finding.severity == POINTLESS for finding in findings) else 0
 
 
-def _cured(cluster: Optional[str], cure: str, target: str, yes: bool, form: Format) -> int:
+def _cure(cluster: Optional[str], cure: str, target: str, yes: bool, form: Format) -> int:
     """Make every shard read its values again."""
     if cure != CURE:
         raise InputError("--cure", repr(cure), CURE)
     if cluster is None:
         raise InputError("doctor --cure", "no --cluster", "the cluster to cure")
-    with at_work(cluster, "curing, until the OSDs show it" if yes else f"reading what {target} has") as opened:
-        applier = opened.applier()
+    with at_work(cluster, "curing, until the OSDs show it" if yes else f"reading what {target} has") as connection:
+        applier = connection.applier()
         if yes:
             say_undone(applier.recover())
         plan = applier.plan_rereading(target)
@@ -109,13 +109,13 @@ def _look(cluster: Optional[str], state: Optional[Path]) -> Tuple[Facts, Dict[st
     """
     with (
         working(f"{cluster or state}: looking") as tell,
-        opened_or_read(cluster, state, lambda name: open_cluster(name)) as opened,
+        cluster_or_state(cluster, state, lambda name: open_cluster(name)) as connection,
     ):
-        about = {"cluster": cluster} if state is None else {"cluster": opened.name, "as_of": opened.clock.now()}
+        about = {"cluster": cluster} if state is None else {"cluster": connection.name, "as_of": connection.clock.now()}
         facts = gather(
-            opened.commander,
-            opened.release,
-            opened.version,
+            connection.commander,
+            connection.release,
+            connection.version,
             lambda what, done, total: tell(f"looking at {what}", done, total if total > 1 else None),
         )
         return facts, about, examine(facts)

@@ -41,9 +41,9 @@ def name_of(profiles: Sequence[Profile]) -> str:
 def said_of(elsewhere: Optional[Elsewhere]) -> List[str]:
     """Say what became of each; not of those that we ship and that nobody asked for, unless they are used."""
     judgements: Sequence[Judged] = () if elsewhere is None else elsewhere.judged
-    shipped = catalogue.names()
+    catalogue_names = catalogue.names()
     return [
         f"Profile {entry.text}."
         for entry in judgements
-        if entry.settings is not None or f"{catalogue.TUNED}/{entry.profile.name}" not in shipped
+        if entry.settings is not None or f"{catalogue.TUNED}/{entry.profile.name}" not in catalogue_names
     ]

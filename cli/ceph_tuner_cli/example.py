@@ -9,7 +9,7 @@ import typer
 
 from ceph_tuner.core.bounded import decoded, read_file
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.files.writing import check_free, write_text
+from ceph_tuner.files.atomic_write import check_free, write_text
 from ceph_tuner.shipped import examples
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.render import Format, FormatOption, emit, say
@@ -25,8 +25,8 @@ def example(
     """Write an example's files here: a described cluster, and its objectives."""
     names = examples()
     if name is None:
-        listed = [{"name": each, "files": list(files), "about": _about(files)} for each, files in names.items()]
-        emit(listed, form, lambda: _table(listed))
+        rows = [{"name": each, "files": list(files), "about": _about(files)} for each, files in names.items()]
+        emit(rows, form, lambda: _table(rows))
         return
     if name not in names:
         raise InputError("example", repr(name), f"one of {', '.join(names)}")
@@ -34,11 +34,11 @@ def example(
         check_free(directory / file, force)
     for file, path in names[name].items():
         write_text(directory / file, _text(path), force)
-    saved = [str(directory / file) for file in names[name]]
-    emit({"saved": saved}, form, lambda: "\n".join(saved))
-    cluster = next((path for path in saved if Path(path).name.startswith("cluster-")), None)
+    paths = [str(directory / file) for file in names[name]]
+    emit({"saved": paths}, form, lambda: "\n".join(paths))
+    cluster = next((path for path in paths if Path(path).name.startswith("cluster-")), None)
     if cluster is not None:
-        slo = next(path for path in saved if path != cluster)
+        slo = next(path for path in paths if path != cluster)
         say([f"next: ceph-tuner recommend {cluster} --slo {slo}"])
 
 
@@ -57,8 +57,8 @@ def _end_of_comment(lines: List[str]) -> int:
     return next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
 
 
-def _table(listed: List[Dict[str, Any]]) -> Columns:
+def _table(rows: List[Dict[str, Any]]) -> Columns:
     table = columns("name", "about", keep=("name",))
-    for entry in listed:
+    for entry in rows:
         table.add_row(entry["name"], entry["about"])
     return table

@@ -20,16 +20,16 @@ _HARDLY = 0.02
 """Variation below which a metric is said to depend on nothing: of its logarithm about that share."""
 
 
-def learnt(explanation: Optional[Explained], written: Written, whole: bool = False) -> List[RenderableType]:
+def learnt(explanation: Optional[Explained], write_value: Written, whole: bool = False) -> List[RenderableType]:
     """Lay out which knobs matter for what, and which objectives are in the way; `whole`: with curves and progress."""
     if explanation is None:
         return []
     where = "over all settings" if explanation.around is None else "around the best settings"
     parts: List[RenderableType] = [Text(""), _matters(explanation.matters, where)]
     if explanation.in_the_way is not None:
-        parts += [Text(""), *(Text(line) for line in in_the_way(explanation.in_the_way, written))]
+        parts += [Text(""), *(Text(line) for line in in_the_way(explanation.in_the_way, write_value))]
     if whole:
-        parts += [Text(""), *_curves(explanation, written), Text(""), *_progress(explanation)]
+        parts += [Text(""), *_curves(explanation, write_value), Text(""), *_progress(explanation)]
     return parts
 
 
@@ -38,15 +38,15 @@ def capacity(classes: Sequence[Account]) -> List[RenderableType]:
     if not classes:
         return []
     table = columns("capacity of an OSD", ">reserved", ">limit", ">needed", ">owed", ">got", "held by")
-    starved = []
+    short = []
     for entry in classes:
         name = entry.name.replace("background_", "").replace("_", " ")
         limit = "none" if entry.limit is None else f"{entry.limit:.0%}"
         shares = [f"{share:.0%}" for share in (entry.needed, entry.owed, entry.got)]
         table.add_row(name, f"{entry.reserved:.0%}", limit, *shares, entry.held_by)
         if entry.starved:
-            starved.append(f"At the bounds {name} needs {shares[0]} of an OSD, and mClock owes it {shares[1]}.")
-    return [Text(""), table, *(Text(line) for line in starved)]
+            short.append(f"At the bounds {name} needs {shares[0]} of an OSD, and mClock owes it {shares[1]}.")
+    return [Text(""), table, *(Text(line) for line in short)]
 
 
 def _matters(matters: Sequence[Importance], where: str) -> Columns:
@@ -57,27 +57,31 @@ def _matters(matters: Sequence[Importance], where: str) -> Columns:
     return table
 
 
-def _curves(explanation: Explained, written: Written) -> List[RenderableType]:
+def _curves(explanation: Explained, write_value: Written) -> List[RenderableType]:
     influences = {(entry.metric, one.name): one for entry in explanation.matters for one in entry.influences}
     lines = ["On average over the other knobs, with each share's 90% interval:"]
     last = ""
     for curve in explanation.curves:
         low, high = influences[curve.metric, curve.name].total_interval
         lines += [curve.metric] if curve.metric != last else []
-        lines += [f"  {spoken(curve.name)} ({low:.0%} to {high:.0%})", f"    {_points(curve, written)}"]
+        lines += [f"  {spoken(curve.name)} ({low:.0%} to {high:.0%})", f"    {_points(curve, write_value)}"]
         last = curve.metric
     return [Text(line) for line in lines]
 
 
-def _points(curve: Dependence, written: Written) -> str:
+def _points(curve: Dependence, write_value: Written) -> str:
     """Some values from the least to the largest, with what they come with."""
     pairs = list(zip(curve.values, curve.mean))
     knob = KNOBS[curve.name]
-    unlimited = [pair for pair in pairs if curve.name.endswith("_lim") and pair[0] == 0]
-    bounded = [pair for pair in pairs if pair not in unlimited]
-    places = sorted({round(number * (len(bounded) - 1) / (_POINTS - 1)) for number in range(_POINTS)})
-    texts = [f"{shown(knob, bounded[at][0])}: {written(curve.metric, bounded[at][1])}" for at in places if bounded]
-    texts += [f"none: {written(curve.metric, mean)}" for _, mean in unlimited]
+    without_limit = [pair for pair in pairs if curve.name.endswith("_lim") and pair[0] == 0]
+    with_limit = [pair for pair in pairs if pair not in without_limit]
+    places = sorted({round(number * (len(with_limit) - 1) / (_POINTS - 1)) for number in range(_POINTS)})
+    texts = [
+        f"{shown(knob, with_limit[at][0])}: {write_value(curve.metric, with_limit[at][1])}"
+        for at in places
+        if with_limit
+    ]
+    texts += [f"none: {write_value(curve.metric, mean)}" for _, mean in without_limit]
     return ", ".join(texts)
 
 

@@ -62,9 +62,9 @@ def asked(members: Sequence[Member], ask: Callable[[Member], T], within_s: float
     with working("asking the clusters") as tell:
 
         def report() -> None:
-            left = [member.name for member in members if member.name not in answers]
-            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-            tell(f"waiting for {', '.join(left[:3])}{more}", len(answers), len(members))
+            names = [member.name for member in members if member.name not in answers]
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            tell(f"waiting for {', '.join(names[:3])}{more}", len(answers), len(members))
 
         report()
         for answer in ask_all(members, ask, within_s):

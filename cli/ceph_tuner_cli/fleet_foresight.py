@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, 
 import typer
 from rich.text import Text
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import ClusterTimeout, InputError, Stopped, TunerError
 from ceph_tuner.core.goals.judge import Verdict
 from ceph_tuner.core.goals.stored_slo import stored_baseline
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.profiles.translation import Translation
+from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.descriptions import described, wanted
 from ceph_tuner.fleet.likeness import here_and_now
-from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.fleet.portable import Portable
 from ceph_tuner.fleet.trust import check_newest
 from ceph_tuner.recommend import COVERAGE, Prediction
@@ -70,8 +70,8 @@ class Fitter:
 
         def ask(member: Member) -> Union[ProfileForCluster, TunerError]:
             try:
-                with closing(open_member(member, self.within)) as opened:
-                    return _DONE if done(member, opened) else self._fitting(member, opened)
+                with closing(open_member(member, self.within)) as connection:
+                    return _DONE if done(member, connection) else self._profile_for(member, connection)
             except TunerError as fault:
                 return fault
 
@@ -117,7 +117,7 @@ class Fitter:
         check_newest(cluster.store, self.portable, self.older)
         return profiles.for_cluster(self.portable.profile, cluster, self.target)
 
-    def _fitting(self, member: Member, cluster: Cluster) -> ProfileForCluster:
+    def _profile_for(self, member: Member, cluster: Cluster) -> ProfileForCluster:
         # where no journal can be read, as by REST, nothing is ever written
         cluster.applier().history()
         if self.unpredicted:
@@ -158,7 +158,7 @@ def predict(
     """Ask the twins, show what they say where `shown`, and give it by cluster. `dask`: where they run; None: here."""
     from ceph_tuner.fleet import forecast as foreseeing
 
-    targets = [fitting.target for fitting in fittings if fitting.target is not None]
+    targets = [entry.target for entry in fittings if entry.target is not None]
     if not targets:
         return {}
     if dask is None and not available():
@@ -184,10 +184,10 @@ def predict(
 
 def refuse(profile: str, forecasts: Sequence[Foreseen]) -> None:
     """Raise InputError where a twin advises against it: nothing is written anywhere then."""
-    refused = [foreseen for foreseen in forecasts if foreseen.refusal]
-    if refused:
-        more = f" ({', '.join(other.name for other in refused[1:])} as well)" if refused[1:] else ""
-        first = refused[0]
+    refusals = [foreseen for foreseen in forecasts if foreseen.refusal]
+    if refusals:
+        more = f" ({', '.join(other.name for other in refusals[1:])} as well)" if refusals[1:] else ""
+        first = refusals[0]
         say([f"{first.name} does not get it{more}:"])
         raise InputError(
             f"{profile} on the twin of {first.name}", first.refusal, "what does no harm there, or --unpredicted"

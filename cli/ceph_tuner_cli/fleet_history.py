@@ -54,11 +54,11 @@ def history(
     Points are means of the step before them, of troubles the worst. JSON and YAML have the points.
     """
     members = fleet_file.read(fleet).chosen(names or (), labels)
-    span, chosen = _span(since, until, step), _metrics(metrics)
-    scraped = [member for member in members if member.prometheus is not None]
-    if not scraped:
+    span, metric_names = _span(since, until, step), _metrics(metrics)
+    with_prometheus = [member for member in members if member.prometheus is not None]
+    if not with_prometheus:
         raise InputError(str(fleet), "no `prometheus` of any of these clusters", "the server that scrapes them")
-    answers = asked(scraped, lambda member: past_of(member, chosen, span, within), within)
+    answers = asked(with_prometheus, lambda member: past_of(member, metric_names, span, within), within)
     emit([_document(answer) for answer in answers], form, lambda: _table(answers))
     if form is Format.table:
         say([line for answer in answers for line in _remarks(answer)])
@@ -137,9 +137,9 @@ def _remarks(answer: MemberAnswer[PastMetrics]) -> List[str]:
     name, past = answer.member.name, answer.found
     if past is None:
         return [f"{name}: {answer.problem.removeprefix(f'cluster {name}: ')}"]
-    by_source = _grouped((course.metric, SOURCES[course.source]) for course in past.courses.values())
+    by_source = _groups((course.metric, SOURCES[course.source]) for course in past.courses.values())
     lines = [f"{', '.join(metrics)}: by {source}" for source, metrics in by_source.items()]
-    lines += [f"no {', '.join(metrics)}: {why}" for why, metrics in _grouped(past.unknown.items()).items()]
+    lines += [f"no {', '.join(metrics)}: {why}" for why, metrics in _groups(past.unknown.items()).items()]
     load = past.busy_load()
     if load is not None:
         lines.append(
@@ -149,7 +149,7 @@ def _remarks(answer: MemberAnswer[PastMetrics]) -> List[str]:
     return [f"{name}: {line}" for line in [*lines, *(f"the server warns: {words}" for words in past.warnings)]]
 
 
-def _grouped(pairs: Iterable[Tuple[str, str]]) -> Dict[str, List[str]]:
+def _groups(pairs: Iterable[Tuple[str, str]]) -> Dict[str, List[str]]:
     groups: Dict[str, List[str]] = {}
     for metric, key in pairs:
         groups.setdefault(key, []).append(metric)

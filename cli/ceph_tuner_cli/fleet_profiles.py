@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
 import typer
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.plan import ChangePlan
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.fleet import fleet_file, portable_file
+from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Fleet, Member
 from ceph_tuner.fleet.descriptions import wanted
 from ceph_tuner.fleet.difference import Difference, differences, read_settings
 from ceph_tuner.fleet.likeness import with_evidence
-from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.fleet.portable import Portable, read_private_key, read_public_key, sealed
 from ceph_tuner.fleet.trust import remember
 from ceph_tuner_cli import profiles
@@ -76,8 +76,8 @@ def diff(
     document = [{"knob": entry.knob, "values": [_group(*group) for group in entry.values]} for entry in rows]
     none = "no difference" if len(answers_of) > 1 else "nothing to compare"
     emit(document, form, lambda: _table(rows) if rows else none)
-    missing = [answer for answer in answers if answer.found is None]
-    warn([f"{answer.member.name} is left out: {answer.problem}" for answer in missing])
+    silent = [answer for answer in answers if answer.found is None]
+    warn([f"{answer.member.name} is left out: {answer.problem}" for answer in silent])
     say(
         [
             f"{name}: entries under masks count as if for all OSDs, as its REST API hides masks"
@@ -85,7 +85,7 @@ def diff(
             if not settings.certain
         ]
     )
-    if missing:
+    if silent:
         raise typer.Exit(1)
 
 
@@ -107,14 +107,14 @@ def export_profile(
     if profile is not None:
         content = profiles.read(profile)
     else:
-        with working(f"reading what {name} has"), closing(open_member(member, within)) as opened:
-            own = wanted(member, opened) if member.slo else None
-            content = with_evidence(profiles.profile_of_target(opened, target, name), opened, own)
+        with working(f"reading what {name} has"), closing(open_member(member, within)) as connection:
+            own = wanted(member, connection) if member.slo else None
+            content = with_evidence(profiles.profile_of_target(connection, target, name), connection, own)
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     portable_file.write(output, sealed(content, {"cluster": name, "exported": now}, key), force)
     document = {"saved": str(output), "cluster": name, "profile": content.name, "release": content.release.name}
-    shown = f"{output}: {content.name}, for {content.release.title}{', signed' if key else ''}"
-    emit({**document, "signed": key is not None}, form, lambda: shown)
+    line = f"{output}: {content.name}, for {content.release.title}{', signed' if key else ''}"
+    emit({**document, "signed": key is not None}, form, lambda: line)
 
 
 @app.command("import")
@@ -146,7 +146,7 @@ def import_profile(
     say([provenance(portable)])
     table, name = form is Format.table, portable.profile.name
     fittings = Fitter(portable, target, within, although_unlike, unpredicted, older).fit(members)
-    say([note for fitting in fittings.values() for note in fitting.notes])
+    say([note for entry in fittings.values() for note in entry.notes])
     foreseen = predict(list(fittings.values()), table, dask, insecure)
     documents = [
         {"cluster": member.name, "profile": name, **document_of(foreseen, member.name), "steps": [], "change": None}
@@ -155,10 +155,10 @@ def import_profile(
     try:
         refuse(name, list(foreseen.values()))
         for member, document in zip(members, documents):
-            with closing(open_member(member, within)) as opened:
+            with closing(open_member(member, within)) as connection:
                 forecast = foreseen.get(member.name)
                 settings = fittings[member.name].settings
-                document.update(_bring(portable, member, opened, target, settings, yes, table, forecast))
+                document.update(_bring(portable, member, connection, target, settings, yes, table, forecast))
     except TunerError:
         # what was done before it is told
         with_settings = [str(document["cluster"]) for document in documents if document["change"] is not None]
@@ -225,9 +225,9 @@ def vouched(file: Path, fleet: Fleet, trust: Optional[Path]) -> Portable:
 def provenance(portable: Portable) -> str:
     """Where a profile comes from, in one line."""
     origin = portable.origin
-    signed = f"signed by {portable.signed_by}" if portable.signed_by else "not signed"
+    signature = f"signed by {portable.signed_by}" if portable.signed_by else "not signed"
     # the file says the rest of itself, and could say that somebody had signed it
-    return f"{signed}: {portable.profile.name} of {origin['cluster']!r}, exported {str(origin['exported'])!r}"
+    return f"{signature}: {portable.profile.name} of {origin['cluster']!r}, exported {str(origin['exported'])!r}"
 
 
 def _table(rows: Sequence[Difference]) -> Columns:

@@ -20,10 +20,10 @@ from ceph_tuner.fleet.questions import question_for
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.spreading import Ended, GivenUp, Lost, Spread
 from ceph_tuner_cli.elsewhere import gathered
-from ceph_tuner_cli.ending import INTERRUPTED
 from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, WithinOption, asked
 from ceph_tuner_cli.fleet import app as app
 from ceph_tuner_cli.fleet_recommend_page import FleetProgress, Row, page
+from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, fail, say, warn
 from ceph_tuner_cli.spread_option import DaskOption, InsecureOption, ProcessesOption, check_spread, spread_over
 
@@ -77,20 +77,20 @@ def recommend(
                 tasks[name] = SearchTask(name, own.question, effort, others, explain=output is not None, seen=own.seen)
                 rows[name].notes = own.notes
         interrupted, failure = _search(tasks, rows, answers, spread) if tasks else (False, None)
-    listed = list(rows.values())
-    for row in listed:
+    row_list = list(rows.values())
+    for row in row_list:
         if isinstance(answers, AnswersFolder) and row.better and row.kept and answers.profile(row.name).exists():
             row.saved = str(answers.profile(row.name))
-    emit([row.to_dict() for row in listed], form, lambda: page(listed))
+    emit([row.to_dict() for row in row_list], form, lambda: page(row_list))
     if form is Format.table:
-        say([line for row in listed for line in row.remarks])
-    _say_next(listed, output, interrupted)
+        say([line for row in row_list for line in row.remarks])
+    _say_next(row_list, output, interrupted)
     if failure is not None:
         fail(failure.advised)
         return failure.exit_code
     if interrupted:
         return INTERRUPTED
-    return 0 if all(row.well for row in listed) else 1
+    return 0 if all(row.well for row in row_list) else 1
 
 
 def _search(
@@ -116,19 +116,19 @@ def _search(
                 progress.hear(event, rows)
         except KeyboardInterrupt:
             return True, None
-        except RetryLater as gone:
-            return False, gone
+        except RetryLater as failure:
+            return False, failure
     return False, None
 
 
 def _say_next(rows: List[Row], output: Optional[Path], interrupted: bool) -> None:
-    left = [row for row in rows if row.answer is None and not row.problem]
-    if left:
+    open_rows = [row for row in rows if row.answer is None and not row.problem]
+    if open_rows:
         goes_on = "the same command goes on" if output is not None else "with --output DIR the same command would go on"
-        say([f"{len(left)} of {len(rows)} clusters are not done{' yet' if interrupted else ''}: {goes_on}"])
-    saved = [row for row in rows if row.saved]
-    if saved:
-        say([f"{len(saved)} profiles in {output}; the next step, for one of them:"])
-        say([f"  ceph-tuner fleet import {saved[0].saved} {saved[0].name}"])
+        say([f"{len(open_rows)} of {len(rows)} clusters are not done{' yet' if interrupted else ''}: {goes_on}"])
+    profile_rows = [row for row in rows if row.saved]
+    if profile_rows:
+        say([f"{len(profile_rows)} profiles in {output}; the next step, for one of them:"])
+        say([f"  ceph-tuner fleet import {profile_rows[0].saved} {profile_rows[0].name}"])
     elif output is None and any(row.better for row in rows):
         say(["--output DIR keeps profiles for `ceph-tuner fleet import|apply`, and answers for `ceph-tuner report`"])

@@ -102,18 +102,18 @@ class Row:
         head["guesses"] = list(self.notes)
         if self.answer is None:
             return head
-        recommended = self.answer["recommended"]
+        choice = self.answer["recommended"]
         return {
             **head,
             "release": self.answer["release"],
             "in_force": self.answer["in_force"]["profile"] or "custom",
             "better": self.better,
-            "winner": recommended["winner"],
-            "reason": recommended["reason"],
+            "winner": choice["winner"],
+            "reason": choice["reason"],
             "meets_hard_objectives": self.well,
             "objectives": self.objectives,
             "missed": self.answer["missed"],
-            "settings": recommended["settings"],
+            "settings": choice["settings"],
             "commands": self.answer["commands"],
             "undo": self.answer["undo"],
             "saved": self.saved,
@@ -188,10 +188,10 @@ class FleetProgress(AbstractContextManager["FleetProgress"]):
             if event.key in self._lines:
                 self._progress.remove_task(self._lines.pop(event.key))
             if not isinstance(event, Lost):
-                self._ended(event, rows[event.key])
+                self._take_end(event, rows[event.key])
         self._summary()
 
-    def _ended(self, event: Union[Ended, GivenUp, Known], row: Row) -> None:
+    def _take_end(self, event: Union[Ended, GivenUp, Known], row: Row) -> None:
         self._done += 1
         self._failed += isinstance(event, GivenUp)
         remark = " (by an earlier run)" if isinstance(event, Known) else ""

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Sequence
 
 import typer
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.applier import Undone
 from ceph_tuner.core.errors import Stopped, TunerError
 from ceph_tuner.fleet import fleet_file, portable_file
+from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Member
-from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.fleet.rollout import RolloutOutcome, roll_out, waves_of
 from ceph_tuner.fleet.site import MemberSite
 from ceph_tuner.fleet.trust import remember
 from ceph_tuner_cli.apply import OlderOption
 from ceph_tuner_cli.cluster_option import TargetOption, code_of, say_undone, undone_documents
-from ceph_tuner_cli.ending import INTERRUPTED
 from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, WithinOption
 from ceph_tuner_cli.fleet_foresight import Fitter, UnpredictedOption, check_prediction, kept_forecast, predict, refuse
 from ceph_tuner_cli.fleet_profiles import FileArgument, TrustOption, UnlikeOption, provenance, vouched
 from ceph_tuner_cli.fleet_profiles import app as app
+from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
 from ceph_tuner_cli.spread_option import DaskOption, InsecureOption
 from ceph_tuner_cli.tables import Columns, columns
@@ -50,7 +50,7 @@ def apply(
         600.0,
         "--watch",
         min=0.0,
-        help="Seconds that each wave is watched before it is kept. Below 120 the judged minute began before the change.",
+        help="Seconds that each wave is watched before it is kept. Below 120 it is judged by the minute before it.",
     ),
     blind: bool = typer.Option(False, "--blind", help="Also where no objective is set or seen to watch it by."),
     target: str = TargetOption,
@@ -78,7 +78,7 @@ def apply(
     say([provenance(portable)])
     fitter = Fitter(portable, target, within, although_unlike, unpredicted, older)
     fittings = fitter.fit(members, lambda member, cluster: _site(member, fitter, lambda: cluster).done())
-    say([note for fitting in fittings.values() for note in fitting.notes])
+    say([note for entry in fittings.values() for note in entry.notes])
     foreseen = predict(list(fittings.values()), form is Format.table, dask, insecure)
     predictions = {name: forecast.to_dict() for name, forecast in foreseen.items()}
     plan = {"waves": [list(each) for each in waves], "predictions": predictions}
@@ -167,7 +167,7 @@ def _taken_back(document: Dict[str, Any]) -> str:
 def _site(
     member: Member,
     fitter: Fitter,
-    opening: Optional[Callable[[], Cluster]] = None,
+    connect: Optional[Callable[[], Cluster]] = None,
     decided: bool = False,
     foreseen: Optional[Foreseen] = None,
 ) -> MemberSite:
@@ -175,7 +175,7 @@ def _site(
     label = f"fleet {fitter.portable.profile.name} {fitter.portable.digest.split(':')[1][:12]}"
     return MemberSite(
         member,
-        opening or (lambda: open_member(member, fitter.within)),
+        connect or (lambda: open_member(member, fitter.within)),
         label,
         fitter.target,
         # a load that is another one hours later is no reason to take those of its wave back

@@ -18,20 +18,20 @@ TargetOfFileOption = typer.Option("osd", "--target", "-t", help="With --from: th
 
 
 @contextmanager
-def opened_or_read(
-    cluster: Optional[str], state: Optional[Path], opening: Callable[[str], Cluster]
+def cluster_or_state(
+    cluster: Optional[str], state: Optional[Path], connect: Callable[[str], Cluster]
 ) -> Iterator[Cluster]:
-    """Open a cluster by `opening`, or read the file and tell of when it is. Raises InputError."""
+    """Open a cluster by `connect`, or read the file and tell of when it is. Raises InputError."""
     if cluster is not None and state is not None:
         raise InputError("--from", f"--cluster {cluster} beside it", "one of them")
     if state is not None:
-        with read_state(state) as opened:
-            yield opened
+        with read_state(state) as connection:
+            yield connection
     elif cluster is None:
         raise InputError("--cluster", "nothing", "a cluster, or a file of `ceph-tuner gather` (--from)")
     else:
-        with closing(opening(cluster)) as opened:
-            yield opened
+        with closing(connect(cluster)) as connection:
+            yield connection
 
 
 @contextmanager
@@ -41,6 +41,6 @@ def read_state(path: Path) -> Iterator[Cluster]:
     from ceph_tuner.gather.replay import open_state, reading
 
     with reading(path):
-        opened = open_state(path)
-        say([f"{path}: as of {utc(opened.clock.now())}, cluster {opened.name}, Ceph {opened.version}"])
-        yield opened
+        connection = open_state(path)
+        say([f"{path}: as of {utc(connection.clock.now())}, cluster {connection.name}, Ceph {connection.version}"])
+        yield connection

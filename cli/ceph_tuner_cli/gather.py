@@ -11,11 +11,11 @@ import typer
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.moments import utc
 from ceph_tuner.doctor.finding import size as size_of
-from ceph_tuner.files.writing import check_free
+from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.gather import state_file
-from ceph_tuner.gather.gathering import INTERVAL_S, OSDS
-from ceph_tuner.gather.gathering import gather as gathered
-from ceph_tuner.gather.state import State, contents
+from ceph_tuner.gather.read_commands import INTERVAL_S, OSDS
+from ceph_tuner.gather.read_commands import gather as gathered
+from ceph_tuner.gather.state import ClusterState, contents
 from ceph_tuner_cli.cluster_option import AnyClusterOption, ForceOption
 from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, working
@@ -48,9 +48,9 @@ def gather(
     if cluster is None or output is None:
         raise InputError("gather", f"no {'--cluster' if cluster is None else '--output'}", "both, or --show FILE")
     check_free(output, force)
-    with working(f"{cluster}: connecting") as tell, closing(open_cluster(cluster)) as opened:
+    with working(f"{cluster}: connecting") as tell, closing(open_cluster(cluster)) as connection:
         state = gathered(
-            opened,
+            connection,
             osds,
             interval,
             lambda what, done, total: tell(f"{cluster}: {what}", done, total if total > 1 else None),
@@ -59,15 +59,15 @@ def gather(
     _tell(state, output, size, form)
 
 
-def _tell(state: State, path: Path, size: int, form: Format) -> None:
+def _tell(state: ClusterState, path: Path, size: int, form: Format) -> None:
     emit(_document(state, path, size), form, lambda: _table(state))
     say([f"note: {note}" for note in state.notes])
     if form is Format.table:
-        unpacked = sum(content.nbytes for content in contents(state).values())
-        say([f"{path}: {size_of(size)}, {size_of(unpacked)} unpacked; cluster {state.cluster} at {utc(state.at)}"])
+        nbytes = sum(content.nbytes for content in contents(state).values())
+        say([f"{path}: {size_of(size)}, {size_of(nbytes)} unpacked; cluster {state.cluster} at {utc(state.at)}"])
 
 
-def _document(state: State, path: Path, size: int) -> Dict[str, Any]:
+def _document(state: ClusterState, path: Path, size: int) -> Dict[str, Any]:
     parts = contents(state)
     return {
         "saved": str(path),
@@ -91,7 +91,7 @@ def _document(state: State, path: Path, size: int) -> Dict[str, Any]:
     }
 
 
-def _table(state: State) -> Columns:
+def _table(state: ClusterState) -> Columns:
     table = columns("command", ">answers", ">none", ">size")
     for command, content in contents(state).items():
         none = str(content.without) if content.without else ""

@@ -30,20 +30,20 @@ def history(
     form: Format = FormatOption,
 ) -> None:
     """List the changes that the cluster remembers, newest last: they are kept in the cluster itself."""
-    with at_work(cluster, "reading its journal") as opened:
-        applier = opened.applier()
+    with at_work(cluster, "reading its journal") as connection:
+        applier = connection.applier()
         entries, set_aside = applier.history(), applier.set_aside()
-        pairs = kept_pairs(History(opened.store), entries) if any(entry.forecast for entry in entries) else []
+        pairs = kept_pairs(History(connection.store), entries) if any(entry.forecast for entry in entries) else []
     warn(map(str, set_aside))
     if change is None:
         none = "no change was made by ceph-tuner"
         documents = [_document(entry, pairs) for entry in entries]
         emit(documents, form, lambda: Group(_table(entries), *_forecasts(pairs)) if entries else none)
         return
-    chosen = [entry for entry in entries if entry.number == change]
-    if not chosen:
+    matches = [entry for entry in entries if entry.number == change]
+    if not matches:
         raise InputError("--change", str(change), "the number of a change (`ceph-tuner history` lists them)")
-    (entry,) = chosen
+    (entry,) = matches
     own = [pair for pair in pairs if pair.subject == _subject(entry)]
     document = {**_document(entry, pairs), "steps": step_documents(entry.steps)}
     emit(document, form, lambda: Group(step_table(entry.steps), *_forecasts(own)))
@@ -68,10 +68,10 @@ def _forecasts(pairs: Sequence[ForecastPair]) -> List[Columns]:
     table = columns(">change", "metric", "predicted", "interval", "measured", "inside", title="\nThe twin")
     for pair in changes:
         value, ends = amount(pair.metric, pair.interval.value, pair.interval.low, pair.interval.high)
-        measured = quantity(pair.metric, pair.measured)
+        measurement = quantity(pair.metric, pair.measured)
         number = pair.subject[len(_CHANGE) :]
         table.add_row(
-            number, pair.metric, value, f"{ends} ({pair.level:.0%})", measured, "yes" if pair.inside else "no"
+            number, pair.metric, value, f"{ends} ({pair.level:.0%})", measurement, "yes" if pair.inside else "no"
         )
     return [table]
 

@@ -21,7 +21,7 @@ KeepOption = typer.Option(
 SloOption = typer.Option(None, "--slo", help="An SLO file, in the place of --keep.")
 
 
-def wanted_objectives(opened: Cluster, keep: Sequence[str], slo: Optional[Path]) -> Optional[Slo]:
+def wanted_objectives(connection: Cluster, keep: Sequence[str], slo: Optional[Path]) -> Optional[Slo]:
     """The objectives; None where there are none. Raises InputError."""
     if keep and slo is not None:
         raise InputError("--keep", "--slo as well", "one of them")
@@ -29,10 +29,10 @@ def wanted_objectives(opened: Cluster, keep: Sequence[str], slo: Optional[Path])
 
     if slo is not None:
         result = slo_file.read(slo).slo
-        check_scopes(opened, result.scopes, str(slo))
+        check_scopes(connection, result.scopes, str(slo))
         return result
     if not keep:
-        return stored_slo(opened.store)
+        return stored_slo(connection.store)
     objectives = tuple(parse_objective(text, lambda *keys: "--keep") for text in keep)
     for objective in objectives:
         if not objective.metric.startswith("client."):
@@ -41,5 +41,5 @@ def wanted_objectives(opened: Cluster, keep: Sequence[str], slo: Optional[Path])
         result = Slo("keep", objectives)
     except ValueError as fault:
         raise InputError("--keep", str(fault), "one objective for each metric") from fault
-    check_scopes(opened, result.scopes, "--keep")
+    check_scopes(connection, result.scopes, "--keep")
     return result

@@ -11,7 +11,7 @@ from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.recommend import COVERAGE
 from ceph_tuner.recommend.knob_worth import KnobWorth
-from ceph_tuner.recommend.paired import PairedEffect
+from ceph_tuner.recommend.paired_effect import PairedEffect
 from ceph_tuner.report.words import amount, percent_change, shown, spoken
 from ceph_tuner_cli.tables import cell_lines, columns
 
@@ -21,13 +21,13 @@ def knob_worths(worths: Sequence[KnobWorth]) -> List[RenderableType]:
     if not worths:
         return []
     parts: List[RenderableType] = [Text("")]
-    kept = [entry for entry in worths if not entry.put_back]
-    if kept:
-        metrics = list(dict.fromkeys(effect.metric for entry in kept for effect in entry.without))
-        table = columns("without this knob", *metrics, keep=["without this knob"], compared=metrics)
-        for entry in kept:
+    lasting_worths = [entry for entry in worths if not entry.put_back]
+    if lasting_worths:
+        metrics = list(dict.fromkeys(effect.metric for entry in lasting_worths for effect in entry.without))
+        table = columns("without this knob", *metrics, keep=["without this knob"], comparisons=metrics)
+        for entry in lasting_worths:
             by_metric = {effect.metric: effect for effect in entry.without}
-            table.add_row(cell_lines(*_named(entry)), *(_cell(by_metric.get(metric)) for metric in metrics))
+            table.add_row(cell_lines(*_name_lines(entry)), *(_cell(by_metric.get(metric)) for metric in metrics))
         note = f"Below each change: its interval ({COVERAGE:.0%}), by pairs of runs with the same PG placements."
         parts += [table, Text(note)]
     back = [f"{spoken(entry.name)} ({shown(KNOBS[entry.name], entry.value)})" for entry in worths if entry.put_back]
@@ -38,7 +38,7 @@ def knob_worths(worths: Sequence[KnobWorth]) -> List[RenderableType]:
     return parts
 
 
-def _named(entry: KnobWorth) -> List[str]:
+def _name_lines(entry: KnobWorth) -> List[str]:
     return [spoken(entry.name), *(f"and {spoken(name)}" for name in entry.beside)]
 
 

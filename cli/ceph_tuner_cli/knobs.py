@@ -33,16 +33,16 @@ def knobs(
     if state is not None:
         if release is not None:
             raise InputError("--from", f"--release {release} beside it", "one of them")
-        with read_state(state) as opened:
-            release = opened.version
+        with read_state(state) as connection:
+            release = connection.version
     era = None if release is None else release_of(release, "--release")
-    chosen = _listed_knobs(names, work, era)
+    rows = _listed_knobs(names, work, era)
     level = None if release is None else level_of(release, "--release")
-    in_full = "\n".join(_page(entry, era, level) for entry in chosen)
+    in_full = "\n".join(_page(entry, era, level) for entry in rows)
     emit(
-        [describe(entry, era, level) for entry in chosen],
+        [describe(entry, era, level) for entry in rows],
         form,
-        lambda: in_full if names else _table(chosen, era, level),
+        lambda: in_full if names else _table(rows, era, level),
     )
 
 
@@ -93,7 +93,7 @@ def _in_release(entry: Knob, release: Release, level: Optional[Version] = None) 
     }
 
 
-def _table(chosen: List[Knob], release: Optional[Release], level: Optional[Version] = None) -> Columns:
+def _table(rows: List[Knob], release: Optional[Release], level: Optional[Version] = None) -> Columns:
     """One line a knob; `ceph-tuner knobs NAME` has the reasons."""
     level_title = "" if release is None else format_version(level) if level else release.title
     title = f"Knobs under mClock, {level_title}" if level_title else "Knobs under mClock"
@@ -101,13 +101,13 @@ def _table(chosen: List[Knob], release: Optional[Release], level: Optional[Versi
     hint = "ceph-tuner knobs NAME says why, and what to use instead"
     # the names alone take half of a narrow terminal
     table = columns(*headings, title=title, caption=hint, spare=["range"])
-    for entry in chosen:
+    for entry in rows:
         cells = [_works(entry)]
         if release is not None:
             default = entry.default(release, level)
             cells = [_effect(entry, release, level), "-" if default is None else shown(entry, default)]
-        ignored = release is not None and not entry.effective(release, level).works
-        table.add_row(entry.name, *cells, _range(entry, release), style="dim" if ignored else None)
+        is_ignored = release is not None and not entry.effective(release, level).works
+        table.add_row(entry.name, *cells, _range(entry, release), style="dim" if is_ignored else None)
     return table
 
 
@@ -142,8 +142,8 @@ def _works(entry: Knob) -> str:
 def _verdict(entry: Knob, release: Release, level: Optional[Version]) -> str:
     effect = entry.effective(release, level)
     if effect.works:
-        needed = ", ".join(f"{name} = {KNOBS[name].format(value)}" for name, value in effect.needs)
-        return f"works{f' with {needed}' if needed else ''}: {effect.because}"
+        needs = ", ".join(f"{name} = {KNOBS[name].format(value)}" for name, value in effect.needs)
+        return f"works{f' with {needs}' if needs else ''}: {effect.because}"
     instead = f"; use {', '.join(effect.instead)}" if effect.instead else ""
     return f"does nothing: {effect.because}{instead}"
 

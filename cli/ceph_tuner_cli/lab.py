@@ -93,8 +93,8 @@ def up(
     """Bring a lab up; a second time says what is running."""
     own = {}
     if drive is not None and drive not in NAMES:
-        drive, described = _drive_of_a_file(drive)
-        own = {drive: described}
+        drive, description = _drive_of_a_file(drive)
+        own = {drive: description}
     options = {
         "release": release,
         "osds": osds,
@@ -216,8 +216,8 @@ def _one(status: Dict[str, Any]) -> Columns:
         table.add_row(key.replace("_", " "), str(status.get(key, "")))
     for key, value in status["options"].items():
         if key not in _NOT_SHOWN:
-            shown = format_size(value) if key in ("bandwidth", "device_size") else str(value or "Ceph's own")
-            table.add_row(key.replace("_", " "), shown)
+            text = format_size(value) if key in ("bandwidth", "device_size") else str(value or "Ceph's own")
+            table.add_row(key.replace("_", " "), text)
     table.add_row("pools", str(status.get("pools", "")))
     for daemon in status["daemons"]:
         pid = f"process {daemon['pid']}" if daemon["pid"] else "not running"

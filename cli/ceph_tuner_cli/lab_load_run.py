@@ -54,14 +54,14 @@ def run_scenario(assemble: Callable[[Tell], Scenario], lab: Lab, how: How) -> No
                 shortfalls = scenario.shortfalls(how.settle + how.seconds)
                 say(shortfalls if number == 0 else ())
                 scenario.prepare()
-                prepared = time.monotonic() - began
+                prepare_s = time.monotonic() - began
 
                 def on_progress(share: float, progress: Mapping[str, LoadProgress], of: str = of) -> None:
                     words = ", ".join(_words(name, entry) for name, entry in progress.items())
                     tell(f"{scenario.name}{of}: {words}", share, 1.0)
 
                 measures = scenario.run(how.seconds, on_progress, how.settle)
-                windows.append(_window(measures, scenario, prepared, shortfalls))
+                windows.append(_window(measures, scenario, prepare_s, shortfalls))
         except BaseException:
             _ignore_interrupts()
             say(["stopping the load"])
@@ -87,7 +87,7 @@ def _words(name: str, progress: LoadProgress) -> str:
 
 
 def _window(
-    measures: Mapping[str, Measure], scenario: Scenario, prepared: float, shortfalls: Tuple[str, ...]
+    measures: Mapping[str, Measure], scenario: Scenario, prepare_s: float, shortfalls: Tuple[str, ...]
 ) -> Dict[str, Any]:
     metrics = {
         name: {
@@ -101,7 +101,7 @@ def _window(
     evidence = {result.name: dict(result.evidence) for result in scenario.results}
     return {
         "metrics": metrics,
-        "prepare_s": prepared,
+        "prepare_s": prepare_s,
         "before": str(scenario.quiet or ""),
         "remarks": [*shortfalls, *scenario.remarks()],
         "evidence": evidence,

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Sequence
 
 import typer
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.lock import Claim, break_lock, claims
 from ceph_tuner.core.changes.lock_owner import may_live
 from ceph_tuner.core.moments import utc
@@ -22,8 +22,8 @@ _NONE = "nobody holds the lock"
 @app.command()
 def show(cluster: str = ClusterOption, form: Format = FormatOption) -> None:
     """Show who holds the lock of a cluster, or wants it."""
-    with at_work(cluster, "reading the lock's claims") as opened:
-        rows = _rows(opened, claims(opened.store))
+    with at_work(cluster, "reading the lock's claims") as connection:
+        rows = _rows(connection, claims(connection.store))
     emit(rows, form, lambda: _table(rows) if rows else _NONE)
 
 
@@ -37,14 +37,14 @@ def break_(
 
     Needed for a claim that is not let go of: what died frees the lock by itself within a minute.
     """
-    with at_work(cluster, "reading the lock's claims") as opened:
-        rows = _rows(opened, break_lock(opened.store) if yes else claims(opened.store))
+    with at_work(cluster, "reading the lock's claims") as connection:
+        rows = _rows(connection, break_lock(connection.store) if yes else claims(connection.store))
     emit(rows, form, lambda: _table(rows) if rows else _NONE)
     say(["the lock is broken: whoever held it writes nothing more" if yes else "nothing is changed: --yes does it"])
 
 
-def _rows(opened: Cluster, claims: Sequence[Claim]) -> List[Dict[str, Any]]:
-    now = opened.clock.now()
+def _rows(connection: Cluster, claims: Sequence[Claim]) -> List[Dict[str, Any]]:
+    now = connection.clock.now()
     return [
         {
             "claim": claim.key,

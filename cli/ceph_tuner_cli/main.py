@@ -13,7 +13,7 @@ from ceph_tuner import __version__
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.printable import printable
 from ceph_tuner_cli import prefix_option
-from ceph_tuner_cli.ending import INTERRUPTED, ending_in_order
+from ceph_tuner_cli.interruption import INTERRUPTED, orderly_end
 from ceph_tuner_cli.render import ReaderLeft, begin, errors, fail
 from ceph_tuner_cli.tree import DEBUG, group_of
 
@@ -34,10 +34,10 @@ COMMANDS: Dict[str, Tuple[str, str, str]] = {
     "compare-queues": ("compare_queues", "compare_queues", "Wpq or mClock: what the change would do, and cost."),
     "watch": ("watch", "watch", "A live view of rates, objectives, queues and the trial."),
     "scrub": ("scrub", "app", "When deep scrubs come; to have them done by a date."),
-    "drain": ("moving", "drain", "Empty an OSD or a host at the clients' pace."),
-    "reweight": ("moving", "reweight", "Change CRUSH weights at the clients' pace."),
-    "pgs": ("moving", "pgs_app", "Change a pool's number of PGs at the clients' pace."),
-    "moves": ("moving", "moves_app", "Moves of data, and what they have paused."),
+    "drain": ("moves", "drain", "Empty an OSD or a host at the clients' pace."),
+    "reweight": ("moves", "reweight", "Change CRUSH weights at the clients' pace."),
+    "pgs": ("moves", "pgs_app", "Change a pool's number of PGs at the clients' pace."),
+    "moves": ("moves", "moves_app", "Moves of data, and what they have paused."),
     "report": ("report", "report", "A page of a recommendation, a run, or a cluster's past."),
     "apply": ("apply", "apply", "Set a profile or knobs, so that they can be taken back."),
     "rollback": ("rollback", "rollback", "Take changes back."),
@@ -82,7 +82,7 @@ def main() -> None:
     """Run the program. Exit codes: docs/exit-codes.md."""
     begin()
     prefix_option.begin()
-    with ending_in_order():
+    with orderly_end():
         code = _run()
     sys.exit(code)
 
@@ -99,9 +99,9 @@ def _run() -> int:
     except ReaderLeft:
         _write_nowhere()
         code = 0
-    except SystemExit as ended:
+    except SystemExit as end:
         # click and rich take a reader of a help text that leaves (head, less) for a failure
-        if not isinstance(ended.__context__, BrokenPipeError):
+        if not isinstance(end.__context__, BrokenPipeError):
             raise
         _write_nowhere()
         code = 0
@@ -116,7 +116,7 @@ def _run() -> int:
         else:
             if os.environ.get(DEBUG):
                 errors.print(printable(traceback.format_exc(), lines=True), markup=False, soft_wrap=True)
-            fail(_unexpected(error))
+            fail(_fault_words(error))
             code = UNEXPECTED
     return code if isinstance(code, int) else 0
 
@@ -133,7 +133,7 @@ def _usage(error: Any) -> str:
     return f"{command}: {message} (`{command} --help` says more)" if message else ""
 
 
-def _unexpected(error: Exception) -> str:
+def _fault_words(error: Exception) -> str:
     """One line of what nobody thought of: what is left behind, and how to find and tell the cause."""
     words = " ".join(f"{type(error).__name__}: {error}".split())
     return (

@@ -29,10 +29,10 @@ def install(
     form: Format = FormatOption,
 ) -> None:
     """Copy the plugin and its library beside the mgr's modules, and load it."""
-    with at_work(cluster, "copying the plugin, then waiting for the mgr") as opened:
-        installed = _plugin(opened, path).install(enable)
-    emit(installed.to_dict(), form, lambda: _table(installed.to_dict()))
-    _warn(installed)
+    with at_work(cluster, "copying the plugin, then waiting for the mgr") as connection:
+        plugin = _plugin(connection, path).install(enable)
+    emit(plugin.to_dict(), form, lambda: _table(plugin.to_dict()))
+    _warn(plugin)
 
 
 @app.command()
@@ -43,40 +43,40 @@ def uninstall(
     form: Format = FormatOption,
 ) -> None:
     """Unload the plugin, and remove its files and options; what it stored stays without --purge."""
-    with at_work(cluster, "unloading the plugin, then removing it") as opened:
-        removed = _plugin(opened, path).uninstall(purge)
-    emit(removed, form, lambda: "\n".join(f"removed: {each}" for each in removed) or "nothing was installed")
+    with at_work(cluster, "unloading the plugin, then removing it") as connection:
+        lines = _plugin(connection, path).uninstall(purge)
+    emit(lines, form, lambda: "\n".join(f"removed: {each}" for each in lines) or "nothing was installed")
 
 
 @app.command()
 def status(cluster: str = ClusterOption, path: Optional[Path] = _PathOption, form: Format = FormatOption) -> None:
     """Say what is installed, and what runs. Exit code 1 where it does not run."""
-    with at_work(cluster, "asking what is installed") as opened:
-        installed = _plugin(opened, path).status()
-    emit(installed.to_dict(), form, lambda: _table(installed.to_dict()))
-    _warn(installed)
-    if installed.running is None:
+    with at_work(cluster, "asking what is installed") as connection:
+        plugin = _plugin(connection, path).status()
+    emit(plugin.to_dict(), form, lambda: _table(plugin.to_dict()))
+    _warn(plugin)
+    if plugin.running is None:
         raise typer.Exit(1)
 
 
-def _plugin(opened: Cluster, path: Optional[Path]) -> Plugin:
+def _plugin(connection: Cluster, path: Optional[Path]) -> Plugin:
     """The plugin of a cluster. Raises InputError where its mgrs have other files than this machine."""
     if path is None and is_behind_a_prefix():
         expected = "--path with the folder that its mgrs see, or this command on a host of a mgr"
         raise InputError("mgr", "a cluster behind --prefix-command, whose mgrs are elsewhere", expected)
-    return Plugin(opened, SystemClock(), path)
+    return Plugin(connection, SystemClock(), path)
 
 
 def _table(document: Dict[str, Any]) -> Columns:
     rows = columns("", "")
     for key, value in document.items():
-        shown = ", ".join(value) if isinstance(value, list) else {None: "-", True: "yes", False: "no"}.get(value, value)
-        rows.add_row(key, str(shown or "-"))
+        text = ", ".join(value) if isinstance(value, list) else {None: "-", True: "yes", False: "no"}.get(value, value)
+        rows.add_row(key, str(text or "-"))
     return rows
 
 
-def _warn(installed: Installed) -> None:
-    if installed.build is not None and installed.build != installed.ours:
+def _warn(plugin: Installed) -> None:
+    if plugin.build is not None and plugin.build != plugin.ours:
         say(["note: the installed files are of another version: `ceph-tuner mgr install` renews them"])
-    if installed.running is not None and installed.build is not None and installed.running != installed.build:
+    if plugin.running is not None and plugin.build is not None and plugin.running != plugin.build:
         say(["note: the mgr runs another version than is installed here: `ceph-tuner mgr install` loads it"])

@@ -14,7 +14,7 @@ from ceph_tuner.core.errors import InputError
 if TYPE_CHECKING:
     from ceph_tuner.cluster import Cluster
 
-_given: Dict[str, Any] = {}
+_values: Dict[str, Any] = {}
 """What the command that runs was given."""
 
 _PANEL = "How the cluster is reached"
@@ -23,22 +23,22 @@ _carrier = typer.Typer(add_completion=False)
 
 def begin() -> None:
     """Forget what an earlier command of this process was given."""
-    _given.clear()
+    _values.clear()
 
 
 def _keep_prefix(text: Optional[str]) -> None:
     if text is not None:
-        _given["prefix"] = text
+        _values["prefix"] = text
 
 
 def _keep_rook(text: Optional[str]) -> None:
     if text is not None:
-        _given["rook"] = text
+        _values["rook"] = text
 
 
 def _keep_shells(count: Optional[int]) -> None:
     if count is not None:
-        _given["shells"] = count
+        _values["shells"] = count
 
 
 @_carrier.command()
@@ -80,26 +80,28 @@ OPTIONS: List[Any] = list(typer.main.get_command(_carrier).params)
 def open_cluster(name: str) -> Cluster:
     """Open a cluster as the options say. Raises as `ceph_tuner.cluster.open_cluster`, InputError."""
     # --help and completion do not wait for it
-    from ceph_tuner.rook.managed import RookChoice, on_rook
+    from ceph_tuner.rook.management import RookChoice, on_rook
 
-    return on_rook(_opened(name), RookChoice(_given.get("rook", "")))
+    return on_rook(_connection(name), RookChoice(_values.get("rook", "")))
 
 
-def _opened(name: str) -> Cluster:
+def _connection(name: str) -> Cluster:
     # --help and completion do not wait for these
     from ceph_tuner import cluster as clusters
     from ceph_tuner.cluster.prefix_command import PrefixCommand
 
-    if "prefix" not in _given:
-        if "shells" in _given:
+    if "prefix" not in _values:
+        if "shells" in _values:
             raise InputError("--prefix-shells", "no --prefix-command", "both, or neither")
         return clusters.open_cluster(name)
-    return clusters.open_cluster(name, prefix=PrefixCommand.parse(_given["prefix"], _given.get("shells"), _conf(name)))
+    return clusters.open_cluster(
+        name, prefix=PrefixCommand.parse(_values["prefix"], _values.get("shells"), _conf(name))
+    )
 
 
 def is_behind_a_prefix() -> bool:
     """Whether the cluster's machines are others than this one."""
-    return "prefix" in _given
+    return "prefix" in _values
 
 
 def _conf(name: str) -> str:

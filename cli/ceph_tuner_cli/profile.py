@@ -12,7 +12,7 @@ from ceph_tuner.core.knobs.releases import Release, Settings
 from ceph_tuner.core.knobs.settings import format_settings
 from ceph_tuner.core.profiles.translation import Translation, translate
 from ceph_tuner.files import profile_file
-from ceph_tuner.files.writing import check_free
+from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.report.words import shown
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.apply import OlderOption, PolicyOption, apply
@@ -101,7 +101,7 @@ def diff(
     rows = differences(read(first, release), read(second, release))
 
     def table() -> Columns:
-        difference_table = columns("knob", first, second, compared=(first, second))
+        difference_table = columns("knob", first, second, comparisons=(first, second))
         for row in rows:
             entry = KNOBS[row["knob"]]
             difference_table.add_row(
@@ -124,8 +124,8 @@ def export_profile(
     """Write what a cluster's OSDs have in force as a profile."""
     if output is not None:
         check_free(output, force)
-    with at_work(cluster, f"reading what {target} has") as opened:
-        profile = profile_of_target(opened, target, name or _as_name(cluster))
+    with at_work(cluster, f"reading what {target} has") as connection:
+        profile = profile_of_target(connection, target, name or _as_name(cluster))
     if output is None:
         # a profile is a YAML file, for people as well
         if form is Format.json:

@@ -68,18 +68,18 @@ def document(comparison: QueueComparison) -> Dict[str, Any]:
 def trial_page(trial: QueueTrial) -> List[RenderableType]:
     """Lay out what a trial is about; its steps are lines of their own."""
     table = columns("host", "role", "OSDs")
-    table.add_row(trial.host, f"tries {trial.tried}", _listed(trial.osds))
+    table.add_row(trial.host, f"tries {trial.tried}", _osd_list(trial.osds))
     for host, osds in trial.controls.items():
-        table.add_row(host, f"control, stays under {trial.before}", _listed(osds))
-    measured = columns("measure of each OSD", "from")
+        table.add_row(host, f"control, stays under {trial.before}", _osd_list(osds))
+    measures = columns("measure of each OSD", "from")
     for what, where in TELL_TALE:
-        measured.add_row(what, where)
+        measures.add_row(what, where)
     noise = "the cluster's own last minutes" if trial.measured else "experience, as the cluster keeps no past"
     return [
         Text(f"A trial of {trial.tried} on one host:"),
         table,
         Text(""),
-        measured,
+        measures,
         Text(""),
         Text(
             f"Three stretches of {trial.minutes} minutes tell a difference of 10% from chance: a minute's difference "
@@ -101,7 +101,7 @@ def _line(step: TrialStep) -> str:
     return f"  # measure {step.text}" if step.kind == MEASURE else f"  # wait: {step.text}"
 
 
-def _listed(osds: Any) -> str:
+def _osd_list(osds: Any) -> str:
     return ", ".join(f"osd.{osd}" for osd in osds)
 
 

@@ -12,14 +12,14 @@ from rich.console import Group
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.files import profile_file, slo_file
-from ceph_tuner.files.writing import check_free
+from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ForceOption, knobs_in_a_row
 from ceph_tuner_cli.description import read_description
-from ceph_tuner_cli.ending import INTERRUPTED
 from ceph_tuner_cli.from_option import FromOption, TargetOfFileOption, read_state
+from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.recommend_check import check_files
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, warn
 
@@ -83,12 +83,12 @@ def recommend(
     objectives = read.slo
     if read.calendar is not None:
         say([f"objectives of the policy {read.policy}, which holds now (`ceph-tuner slo week` shows each)"])
-    described = _described(cluster, state, target, objectives)
+    description = _description(cluster, state, target, objectives)
     if output is not None:
         check_free(output, force)
     if not available():
         say(["without numba the model runs uncompiled, many times slower"])
-    question = question_of(described, objectives, knobs_in_a_row(knobs))
+    question = question_of(description, objectives, knobs_in_a_row(knobs))
     others = gathered(profile_from or [])
     with RecommendProgress(question.slo) as progress, Interrupts(progress.interrupted) as interrupts:
         answer = recommended(
@@ -98,12 +98,12 @@ def recommend(
             processes,
             others,
             curves=explain or form is not Format.table,
-            stored=None if live_only else described.stored,
+            stored_bytes=None if live_only else description.stored,
             interruptible=interrupts,
         )
     plan = answer.plan
-    document = {**plain(answer, described.name), "beyond_live_knobs": recommend_rebuild.document(plan)}
-    profile = answer.profile(described.name)
+    document = {**plain(answer, description.name), "beyond_live_knobs": recommend_rebuild.document(plan)}
+    profile = answer.profile(description.name)
     if output is not None and profile is not None:
         profile_file.write(output, profile, force)
         document["saved"] = str(output)
@@ -117,7 +117,7 @@ def recommend(
     return 0 if answer.better and answer.keeps_hard else 1
 
 
-def _described(cluster: Optional[Path], state: Optional[Path], target: str, slo: Slo) -> DescribedCluster:
+def _description(cluster: Optional[Path], state: Optional[Path], target: str, slo: Slo) -> DescribedCluster:
     """The cluster, by a description or by what was gathered of it. Raises InputError."""
     if state is None:
         if cluster is None:
@@ -128,8 +128,8 @@ def _described(cluster: Optional[Path], state: Optional[Path], target: str, slo:
     # of no use to a description
     from ceph_tuner.describe.live_cluster import describe
 
-    with read_state(state) as opened:
-        described = describe(opened, target, slo.work)
-    say([f"note: {note}" for note in described.notes])
-    warn(described.unlikely)
-    return described
+    with read_state(state) as connection:
+        description = describe(connection, target, slo.work)
+    say([f"note: {note}" for note in description.notes])
+    warn(description.unlikely)
+    return description

@@ -10,7 +10,7 @@ from ceph_tuner.core.columns import WIDTH, glued, unglued
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.printable import printable
-from ceph_tuner.files import cluster_file, cluster_writing, slo_file
+from ceph_tuner.files import cluster_file, cluster_text, slo_file
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli.render import Format, emit, warn
 
@@ -18,34 +18,34 @@ from ceph_tuner_cli.render import Format, emit, warn
 def check_files(cluster: Path, slo: Optional[Path], form: Format) -> int:
     """Say every fault, retell the cluster, name objectives that the twin cannot predict. Exit code 2 for a fault."""
     faults = _faults(lambda: cluster_file.faults(cluster))
-    described = None if faults else cluster_file.read(cluster)
+    description = None if faults else cluster_file.read(cluster)
     if slo is not None:
         faults += _faults(lambda: slo_file.faults(slo))
     unpredictable: List[InputError] = []
-    if described is not None and slo is not None and not faults:
-        unpredictable = _unpredictable(described, slo)
+    if description is not None and slo is not None and not faults:
+        unpredictable = _unpredictable(description, slo)
     document = {
         "faults": [_plain(fault) for fault in faults],
-        "cluster": None if described is None else retold(described),
-        "unlikely": [] if described is None else list(described.unlikely),
+        "cluster": None if description is None else retold(description),
+        "unlikely": [] if description is None else list(description.unlikely),
         "unpredictable": [_plain(fault) for fault in unpredictable],
     }
     emit(document, form, lambda: _page(document, slo is not None))
-    if described is not None and form is Format.table:
-        warn(described.unlikely)
+    if description is not None and form is Format.table:
+        warn(description.unlikely)
     return InputError.exit_code if faults or unpredictable else 0
 
 
-def retold(described: DescribedCluster) -> str:
+def retold(description: DescribedCluster) -> str:
     """Tell a description back in sentences, with what it leaves to defaults."""
-    return " ".join(_sentences(described, cluster_writing.to_dict(described)))
+    return " ".join(_sentences(description, cluster_text.to_dict(description)))
 
 
-def _sentences(described: DescribedCluster, data: Mapping[str, Any]) -> Iterator[str]:
-    model, osd = described.model, data["osd"]
+def _sentences(description: DescribedCluster, data: Mapping[str, Any]) -> Iterator[str]:
+    model, osd = description.model, data["osd"]
     drive = osd["drive"]
     hosts = f" on {model.hosts} hosts" if model.hosts else ", each a failure domain of its own"
-    yield f"{described.name}: {model.osds} OSDs ({osd['device_class']}){hosts}, Ceph {data['release']}."
+    yield f"{description.name}: {model.osds} OSDs ({osd['device_class']}){hosts}, Ceph {data['release']}."
     if model.simulated_osds:
         yield f"{model.simulated_osds} OSDs are simulated and stand for all."
     reads = [str(drive[name]) for name in ("read_iops", "read_bandwidth") if name in drive]
@@ -58,18 +58,18 @@ def _sentences(described: DescribedCluster, data: Mapping[str, Any]) -> Iterator
     for pool in data["pools"]:
         code = pool.get("erasure_code")
         copies = f"erasure code {code['k']}+{code['m']}" if code else f"{pool['size']} copies"
-        stored = f", {pool['stored']} stored" if "stored" in pool else ""
-        yield f"Pool {pool['name']}: {pool['pgs']} PGs, {copies}{stored}."
+        stored_text = f", {pool['stored']} stored" if "stored" in pool else ""
+        yield f"Pool {pool['name']}: {pool['pgs']} PGs, {copies}{stored_text}."
     for client in data.get("clients", []):
-        offered = f"{client['rate']} offered" if "rate" in client else "as many operations as they are served"
+        load = f"{client['rate']} offered" if "rate" in client else "as many operations as they are served"
         shape = f"{client.get('read_share', 0):.0%} reads, {client['block']}"
-        yield f"Clients of {client['pool']}: {offered}, {client['depth']} at a time at most, {shape}."
-    for kind, listed in data.get("background", {}).items():
-        for work in listed:
+        yield f"Clients of {client['pool']}: {load}, {client['depth']} at a time at most, {shape}."
+    for kind, works in data.get("background", {}).items():
+        for work in works:
             things = "clones" if "clones" in work else "objects"
             size = f" of {work['object_size']}" if "object_size" in work else ""
             yield f"{kind.capitalize()} of {work['pool']}: {work[things]:,} {things}{size}."
-    profile = str(described.settings.get(PROFILE, model.release.default_profile))
+    profile = str(description.settings.get(PROFILE, model.release.default_profile))
     others = [f"{name} {value}" for name, value in data.get("settings", {}).items() if name != PROFILE]
     yield f"In force: {', '.join([f'profile {profile}', *others])}."
 
@@ -82,12 +82,12 @@ def _faults(read: Callable[[], List[InputError]]) -> List[InputError]:
         return [error]
 
 
-def _unpredictable(described: DescribedCluster, slo: Path) -> List[InputError]:
+def _unpredictable(description: DescribedCluster, slo: Path) -> List[InputError]:
     # a second of imports
     from ceph_tuner.recommend.question import question_of
     from ceph_tuner.recommend.search import unpredictable
 
-    return _faults(lambda: unpredictable(question_of(described, slo_file.read(slo).slo)))
+    return _faults(lambda: unpredictable(question_of(description, slo_file.read(slo).slo)))
 
 
 def _plain(fault: InputError) -> Dict[str, str]:
@@ -99,8 +99,8 @@ def _page(document: Mapping[str, Any], with_slo: bool) -> str:
     if lines:
         lines.append(f"{len(lines)} fault{'s' * (len(lines) != 1)}")
     if document["cluster"] is not None:
-        told = wrap(glued(printable(document["cluster"])), WIDTH, break_long_words=False, break_on_hyphens=False)
-        lines += map(unglued, told)
+        text_lines = wrap(glued(printable(document["cluster"])), WIDTH, break_long_words=False, break_on_hyphens=False)
+        lines += map(unglued, text_lines)
     lines += [_line(fault) for fault in document["unpredictable"]]
     if with_slo and not document["faults"] and not document["unpredictable"]:
         lines.append("The twin can predict every objective.")

@@ -75,86 +75,89 @@ class RecommendProgress:
 
 def page(recommendation: Recommendation, whole: bool = False) -> RenderableType:
     """Lay out a recommendation; `whole`: with everything that the search has learnt."""
-    searched, classes = recommendation.searched, recommendation.accounts
+    search_result, classes = recommendation.searched, recommendation.accounts
     parts: List[RenderableType] = [
-        Text(_headline(searched)),
+        Text(_headline(search_result)),
         Text(""),
-        _objectives(searched),
-        Text(_interval_note(searched)),
+        _objectives(search_result),
+        Text(_interval_note(search_result)),
     ]
-    if searched.choice.better:
-        parts += [Text(""), _settings(searched), *knob_worths(recommendation.worths)]
-    if searched.front is not None:
-        parts += [Text(""), *_front(searched.front, searched)]
+    if search_result.choice.better:
+        parts += [Text(""), _settings(search_result), *knob_worths(recommendation.worths)]
+    if search_result.front is not None:
+        parts += [Text(""), *_front(search_result.front, search_result)]
     parts += capacity(classes)
     if recommendation.missed:
-        parts += [Text(""), *(Text(_explained(entry)) for entry in recommendation.missed)]
+        parts += [Text(""), *(Text(_reason_line(entry)) for entry in recommendation.missed)]
         parts += _too_much(classes)
     parts += learnt(recommendation.explanation, lambda metric, value: amount(metric, value)[0], whole)
     parts += [Text(f"Note: {note}.") for note in recommendation.instructions.notes]
-    parts += [Text(""), Text(_evidence(searched)), *(Text(line) for line in said_of(recommendation.elsewhere))]
+    parts += [Text(""), Text(_evidence(search_result)), *(Text(line) for line in said_of(recommendation.elsewhere))]
     return Group(*parts)
 
 
-def what_to_do(chosen: Instructions, saved: Optional[str]) -> List[str]:
+def what_to_do(instructions: Instructions, path: Optional[str]) -> List[str]:
     """Give lines with commands, to be printed unwrapped: they are copied."""
-    if not chosen.commands:
+    if not instructions.commands:
         return []
-    lines = ["", "To apply it, in this order:", *(f"  {command}" for command in chosen.commands)]
+    lines = ["", "To apply it, in this order:", *(f"  {command}" for command in instructions.commands)]
     lines += [
         "To take it back, in this order, the last one some seconds after the others:",
-        *(f"  {command}" for command in chosen.undo),
+        *(f"  {command}" for command in instructions.undo),
     ]
-    if saved:
+    if path:
         lines += [
-            f"Saved as {saved}. With checks and a way back:",
-            f"  ceph-tuner apply {saved} --cluster ceph",
+            f"Saved as {path}. With checks and a way back:",
+            f"  ceph-tuner apply {path} --cluster ceph",
         ]
     else:
         lines.append("--output FILE keeps it as a profile for `ceph-tuner apply`.")
     return lines
 
 
-def _headline(searched: SearchedSettings) -> str:
-    choice = searched.choice
-    lead = "Interrupted; not yet run on fresh seeds. " if not searched.confirmed else ""
+def _headline(search_result: SearchedSettings) -> str:
+    choice = search_result.choice
+    lead = "Interrupted; not yet run on fresh seeds. " if not search_result.confirmed else ""
     if not choice.better:
-        return f"{lead}Nothing better found: {choice.reason}. What is in force stays ({searched.before.label})."
-    if not searched.judge.keeps_hard(searched.winner.candidate.means):
-        return f"{lead}No settings meet every hard objective. The least bad, {searched.winner.label}: {choice.reason}."
-    return f"{lead}Recommended, {searched.winner.label}: {choice.reason}."
+        return f"{lead}Nothing better found: {choice.reason}. What is in force stays ({search_result.before.label})."
+    if not search_result.judge.keeps_hard(search_result.winner.candidate.means):
+        label = search_result.winner.label
+        return f"{lead}No settings meet every hard objective. The least bad, {label}: {choice.reason}."
+    return f"{lead}Recommended, {search_result.winner.label}: {choice.reason}."
 
 
-def _objectives(searched: SearchedSettings) -> Columns:
-    compared = list(searched.built_in)
-    if searched.before.label == IN_FORCE:
-        compared.insert(0, searched.before)
-    if searched.closest not in compared:
-        compared.append(searched.closest)
+def _objectives(search_result: SearchedSettings) -> Columns:
+    predictions = list(search_result.built_in)
+    if search_result.before.label == IN_FORCE:
+        predictions.insert(0, search_result.before)
+    if search_result.closest not in predictions:
+        predictions.append(search_result.closest)
     headings = []
-    for entry in compared:
+    for entry in predictions:
         heading = entry.label
-        if entry is searched.winner and searched.choice.better:
-            heading = f"{heading}\n(recommended)" if entry in searched.built_in else f"recommended\n({entry.label})"
-        elif entry is searched.before and entry.label != IN_FORCE:
+        if entry is search_result.winner and search_result.choice.better:
+            heading = (
+                f"{heading}\n(recommended)" if entry in search_result.built_in else f"recommended\n({entry.label})"
+            )
+        elif entry is search_result.before and entry.label != IN_FORCE:
             heading += "\n(in force)"
         headings.append(heading)
-    table = columns("objective", *headings, keep=headings, compared=headings)
-    verdicts = [searched.judge.verdicts(entry.candidate.means) for entry in compared]
-    for index, objective in enumerate(searched.question.slo.objectives):
+    table = columns("objective", *headings, keep=headings, comparisons=headings)
+    verdicts = [search_result.judge.verdicts(entry.candidate.means) for entry in predictions]
+    for index, objective in enumerate(search_result.question.slo.objectives):
         kind = () if objective.hard else ("(soft)",)
-        cells = [cell(own[index], entry) for own, entry in zip(verdicts, compared)]
+        cells = [cell(own[index], entry) for own, entry in zip(verdicts, predictions)]
         table.add_row(cell_lines(objective.text, *kind), *cells)
-    goal = searched.question.slo.goal
+    goal = search_result.question.slo.goal
     if goal is not None:
-        own = [(entry.candidate.means.get(goal.metric), entry.interval(goal.metric)) for entry in compared]
+        own = [(entry.candidate.means.get(goal.metric), entry.interval(goal.metric)) for entry in predictions]
         values = [amount(goal.metric, value, *((ends or ()) if value is not None else ())) for value, ends in own]
         cells = [cell_lines(f"  {value}", *([f"  {ends}"] if ends else [])) for value, ends in values]
         table.add_row(cell_lines(goal.text, "(goal)"), *cells)
     return table
 
 
-def _front(front: Front, searched: SearchedSettings) -> List[RenderableType]:
+def _front(front: Front, search_result: SearchedSettings) -> List[RenderableType]:
     """Lay out what of one metric costs how much of the other, with at most `_FRONT` settings: its ends and between."""
     table = columns("front", front.one, front.other)
     places = sorted({round(at * (len(front.entries) - 1) / (_FRONT - 1)) for at in range(_FRONT)})
@@ -164,7 +167,9 @@ def _front(front: Front, searched: SearchedSettings) -> List[RenderableType]:
             for metric in (front.one, front.other)
         ]
         table.add_row(entry.label, *(cell_lines(value, *([f"  {ends}"] if ends else [])) for value, ends in cells))
-    note = f"Each keeps all hard objectives, and nothing tried beats it in both; {searched.effort.seeds} seeds each."
+    note = (
+        f"Each keeps all hard objectives, and nothing tried beats it in both; {search_result.effort.seeds} seeds each."
+    )
     left_out = len(front.entries) - len(places)
     note += f" {left_out} between are left out." if left_out else ""
     return [table, Text(note)]
@@ -179,23 +184,26 @@ def cell(verdict: Verdict, entry: Prediction) -> Text:
     return Text.assemble((f"{'✓' if verdict.met else '✗'} {value}", style), (f"\n  {ends}" if ends else "", "dim"))
 
 
-def _interval_note(searched: SearchedSettings) -> str:
-    runs = len(searched.winner.runs)
+def _interval_note(search_result: SearchedSettings) -> str:
+    runs = len(search_result.winner.runs)
     if runs < 2:
         return ""
-    error = "is in it as the fit found it" if searched.question.errors else "is not in it"
+    error = "is in it as the fit found it" if search_result.question.errors else "is not in it"
     return (
         f"Below each value: where {COVERAGE:.0%} of clusters like this fall, by {runs} runs with other PG placements. "
         f"How far the model itself is off {error}."
     )
 
 
-def _settings(searched: SearchedSettings) -> Columns:
+def _settings(search_result: SearchedSettings) -> Columns:
     table = columns("knob", ">in force", ">recommended")
-    release = searched.question.model.release
-    before = searched.question.before
-    after = completed(searched.winner.settings, release)
-    old, new = searched.question.profile_in_force or "custom", str(searched.winner.settings.get(PROFILE, "custom"))
+    release = search_result.question.model.release
+    before = search_result.question.before
+    after = completed(search_result.winner.settings, release)
+    old, new = (
+        search_result.question.profile_in_force or "custom",
+        str(search_result.winner.settings.get(PROFILE, "custom")),
+    )
     if old != new:
         table.add_row(PROFILE, old, new)
     for name in KNOBS:
@@ -205,7 +213,7 @@ def _settings(searched: SearchedSettings) -> Columns:
     return table
 
 
-def _explained(entry: Missed) -> str:
+def _reason_line(entry: Missed) -> str:
     """Say why an objective is missed."""
     objective, metric = entry.verdict.objective, entry.verdict.objective.metric
     parts = [f"Missed: {objective.text}, predicted {amount(metric, entry.verdict.seen)[0]}."]
@@ -233,11 +241,12 @@ def _too_much(classes: Sequence[Account]) -> List[RenderableType]:
     ]
 
 
-def _evidence(searched: SearchedSettings) -> str:
-    model = searched.question.model
+def _evidence(search_result: SearchedSettings) -> str:
+    model = search_result.question.model
     osds = f"{model.simulated_osds} OSDs for all {model.osds}" if model.simulated_osds else f"{model.osds} OSDs"
-    tried = len(searched.tried)
+    count = len(search_result.tried)
     return (
-        f"Evidence: {searched.runs} simulations of {searched.run_s:g} s with {osds}, {tried} settings of "
-        f"{len(searched.space)} knobs, seed {searched.effort.seed}. Predicted by the twin, not measured on a cluster."
+        f"Evidence: {search_result.runs} simulations of {search_result.run_s:g} s with {osds}, {count} settings of "
+        f"{len(search_result.space)} knobs, seed {search_result.effort.seed}. "
+        "Predicted by the twin, not measured on a cluster."
     )

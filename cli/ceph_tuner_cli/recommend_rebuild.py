@@ -12,7 +12,7 @@ from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.recommend import COVERAGE
 from ceph_tuner.recommend.answer import rounded
-from ceph_tuner.recommend.paired import PairedEffect
+from ceph_tuner.recommend.paired_effect import PairedEffect
 from ceph_tuner.recommend.rebuild import RESTART, RebuildStep
 from ceph_tuner.recommend.rebuild_cost import LOG_ENTRY_BYTES, RESTART_S, Cost
 from ceph_tuner.recommend.rebuild_plan import Plan, Planned
@@ -32,11 +32,11 @@ def section(plan: Plan) -> List[RenderableType]:
     else:
         parts.append(Text(f"{TITLE}: nothing that needs a restart or moves data is worth it."))
     for number, entry in enumerate(plan.changes, 1):
-        parts += [Text(f"{number}. {_named(entry)}"), _effects(entry)]
+        parts += [Text(f"{number}. {_change_name(entry)}"), _effects(entry)]
         parts += [Text(line) for line in _cost(entry)]
     for entry in plan.rejected:
         changes = "; ".join(_change(effect) for effect in entry.effects)
-        parts.append(Text(f"Not worth it: {_named(entry)}, the best of its kind ({changes})."))
+        parts.append(Text(f"Not worth it: {_change_name(entry)}, the best of its kind ({changes})."))
     if any(entry.change.kind == RESTART for entry in plan.changes):
         parts.append(
             Text("Note: the twin knows no limit of the CPU. Restart one OSD with other threads first, and look.")
@@ -48,7 +48,7 @@ def commands(plan: Plan) -> List[str]:
     """Lines with the plan's commands, to be printed unwrapped."""
     lines: List[str] = []
     for number, entry in enumerate(plan.changes, 1):
-        lines += ["", f"{TITLE}, step {number}: {_named(entry)}"]
+        lines += ["", f"{TITLE}, step {number}: {_change_name(entry)}"]
         lines += _steps(entry.change.steps(entry.before.settings))
         lines += ["To take it back, at the same cost:"]
         lines += _steps(entry.change.undo(entry.before.settings, entry.model))
@@ -67,7 +67,7 @@ def document(plan: Optional[Plan]) -> Optional[Dict[str, Any]]:
     }
 
 
-def _named(entry: Planned) -> str:
+def _change_name(entry: Planned) -> str:
     return f"{'restart all OSDs' if entry.change.kind == RESTART else 'move data'}, {entry.change.label}"
 
 
@@ -75,17 +75,17 @@ def _effects(entry: Planned) -> Columns:
     table = columns("   metric", "before", "after", f"change ({COVERAGE:.0%} of cases)")
     for effect in entry.effects:
         before, after = (amount(effect.metric, value)[0] for value in (effect.before, effect.after))
-        table.add_row(f"   {effect.metric}", before, after, _change(effect, named=False), style=_style(effect))
+        table.add_row(f"   {effect.metric}", before, after, _change(effect, with_name=False), style=_style(effect))
     return table
 
 
-def _change(effect: PairedEffect, named: bool = True) -> str:
+def _change(effect: PairedEffect, with_name: bool = True) -> str:
     if effect.ratio is None:
         words = f"{amount(effect.metric, effect.before)[0]} to {amount(effect.metric, effect.after)[0]}"
     else:
         mean, low, high = (percent_change(part) for part in effect.ratio)
         words = f"{mean} ({low} to {high})"
-    return f"{effect.metric} {words}" if named else words
+    return f"{effect.metric} {words}" if with_name else words
 
 
 def _style(effect: PairedEffect) -> str:
@@ -100,7 +100,7 @@ def _cost(entry: Planned) -> List[str]:
     cost = entry.cost
     if cost is None:
         return ["   Cost: not known, it is more than the twin can simulate at once."]
-    lines = [f"   Cost: {restart_cost(cost, entry.model) if cost.rounds else _moved(cost)}."]
+    lines = [f"   Cost: {restart_cost(cost, entry.model) if cost.rounds else _bytes_text(cost)}."]
     meanwhile = _meanwhile(entry, cost)
     if meanwhile:
         lines.append(f"   Meanwhile: {meanwhile}.")
@@ -123,7 +123,7 @@ def restart_cost(cost: Cost, model: ClusterModel) -> str:
     )
 
 
-def _moved(cost: Cost) -> str:
+def _bytes_text(cost: Cost) -> str:
     words = f"{cost.moved_share:.0%} of the pool's copies move"
     if cost.moved_bytes is not None:
         words += f", {decimal(round(cost.moved_bytes))}"

@@ -12,7 +12,7 @@ import typer
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.printable import printable
-from ceph_tuner.files.writing import check_free, write_text
+from ceph_tuner.files.atomic_write import check_free, write_text
 from ceph_tuner.report import Findings, answer_file
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ForceOption, at_work
@@ -64,8 +64,8 @@ def report(
         text = page(findings or Findings("", "", ""), SystemClock().now(), _heading(source, cluster))
     write_text(output, text, force)
     size = len(text.encode())
-    shown = f"written: {output} ({size // 1024} KiB; open it in a browser)"
-    emit({"saved": str(output), "bytes": size, "interrupted": code != 0}, form, lambda: shown)
+    line = f"written: {output} ({size // 1024} KiB; open it in a browser)"
+    emit({"saved": str(output), "bytes": size, "interrupted": code != 0}, form, lambda: line)
     return code
 
 
@@ -78,11 +78,11 @@ def _findings(context: typer.Context, source: str, slo: Optional[Path], trials: 
         return 0, answers.read_answer(source)
     root: Any = context.find_root()
     recommend = root.command.commands["recommend"]
-    printed = io.StringIO()
+    output = io.StringIO()
     words = [source, "--slo", str(slo), "--format", "json", *(["--trials", str(trials)] if trials else [])]
-    with redirect_stdout(printed):
+    with redirect_stdout(output):
         code = recommend.main(words, "ceph-tuner recommend", standalone_mode=False)
-    document = answer_file.parse(printed.getvalue().encode(), f"recommend {source}")
+    document = answer_file.parse(output.getvalue().encode(), f"recommend {source}")
     # a recommendation that nothing is better is a page as well
     return (0 if code in (0, 1) else int(code)), answers.findings_of(document)
 
@@ -90,10 +90,10 @@ def _findings(context: typer.Context, source: str, slo: Optional[Path], trials: 
 def _past(cluster: str, hours: float) -> Findings:
     from ceph_tuner.report.cluster_history import remembered
 
-    with at_work(cluster, "reading what it remembers") as opened:
-        now = opened.clock.now()
-        entries = opened.applier().history()
-        return remembered(cluster, opened.store, entries, opened.release, now - hours * HOUR_S, now)
+    with at_work(cluster, "reading what it remembers") as connection:
+        now = connection.clock.now()
+        entries = connection.applier().history()
+        return remembered(cluster, connection.store, entries, connection.release, now - hours * HOUR_S, now)
 
 
 def _heading(source: Optional[str], cluster: Optional[str]) -> str:

@@ -44,13 +44,13 @@ def rollback(
     """
     if to is not None and everything:
         raise InputError("rollback", "--to and --all", "one of them")
-    doing = "reading what would be taken back" if dry_run else "taking back, until the OSDs show it"
-    with at_work(cluster, doing) as opened:
-        applier = opened.applier()
+    phase = "reading what would be taken back" if dry_run else "taking back, until the OSDs show it"
+    with at_work(cluster, phase) as connection:
+        applier = connection.applier()
         if dry_run:
             # before the journal is read: what ends meanwhile is not taken for left behind
-            claim = holder_of(opened)
-            previews = _previewed(applier, to, everything, claim)
+            claim = holder_of(connection)
+            previews = _previews(applier, to, everything, claim)
         else:
             undone = applier.undo(to, everything)
         set_aside = applier.set_aside()
@@ -66,10 +66,10 @@ def rollback(
 Preview = Tuple[Entry, Sequence[Step], Sequence[Drift]]
 
 
-def _previewed(applier: Applier, to: Optional[int], everything: bool, claim: Optional[Claim]) -> List[Preview]:
-    left = applier.leftover()
-    say_leftover(left, claim)
-    entries = [*left, *applier.undoable(to, everything)]
+def _previews(applier: Applier, to: Optional[int], everything: bool, claim: Optional[Claim]) -> List[Preview]:
+    leftover = applier.leftover()
+    say_leftover(leftover, claim)
+    entries = [*leftover, *applier.undoable(to, everything)]
     if not entries:
         raise InputError("journal", "no change in force", "a change that was applied by ceph-tuner")
     return [(entry, *applier.preview_undo(entry)) for entry in entries]

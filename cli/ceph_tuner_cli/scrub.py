@@ -62,14 +62,16 @@ def plan_command(
     from ceph_tuner_cli.scrub_page import plan_page
 
     where = _zone(zone)
-    with at_work(cluster, "reading PGs and rules") as opened:
-        wanted = wanted_objectives(opened, keep, slo)
-        found = planned(opened, wanted, days, where, _past(past, fleet, wanted, opened.clock.now()))
-    emit({"cluster": cluster, **found.to_dict()}, form, lambda: plan_page(found, where, every))
-    commands = [obstacle.command for obstacle in found.obstacles if obstacle.command]
+    with at_work(cluster, "reading PGs and rules") as connection:
+        objectives = wanted_objectives(connection, keep, slo)
+        scrub_plan = planned(
+            connection, objectives, days, where, _past(past, fleet, objectives, connection.clock.now())
+        )
+    emit({"cluster": cluster, **scrub_plan.to_dict()}, form, lambda: plan_page(scrub_plan, where, every))
+    commands = [obstacle.command for obstacle in scrub_plan.obstacles if obstacle.command]
     if commands and form is Format.table:
         show_commands(commands)
-    return 0 if found.schedule.gone_at is not None and not found.flagged else 1
+    return 0 if scrub_plan.schedule.gone_at is not None and not scrub_plan.flagged else 1
 
 
 @app.command()
@@ -100,44 +102,46 @@ def drain(
     """
     from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, Drain, DrainTask
     from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
-    from ceph_tuner_cli.ending import INTERRUPTED as CODE_INTERRUPTED
+    from ceph_tuner_cli.interruption import INTERRUPTED as CODE_INTERRUPTED
     from ceph_tuner_cli.scrub_page import DrainLine, drain_page, order_page
 
     where = _zone(zone)
     with working(f"{cluster}: connecting"):
-        opened = open_cluster(cluster)
-    with closing(opened):
-        until = moment_ahead(by, opened.clock.now(), "--by")
-        wanted = wanted_objectives(opened, keep, slo)
+        connection = open_cluster(cluster)
+    with closing(connection):
+        until = moment_ahead(by, connection.clock.now(), "--by")
+        objectives = wanted_objectives(connection, keep, slo)
         with working(f"{cluster}: reading PGs and rules"):
-            found = planned(opened, wanted, None, where, _past(past, fleet, wanted, opened.clock.now()))
-        order = due_until(found.view, until)
+            scrub_plan = planned(
+                connection, objectives, None, where, _past(past, fleet, objectives, connection.clock.now())
+            )
+        order = due_until(scrub_plan.view, until)
         if not despite_flags:
-            order = _unflagged(found.view, order)
-        at_most = found.view.rules.max_scrubs if per_osd is None else per_osd
+            order = _without_flag(scrub_plan.view, order)
+        at_most = scrub_plan.view.rules.max_scrubs if per_osd is None else per_osd
         if at_most < 1:
             raise InputError("the cluster", "osd_max_scrubs is 0, so that nothing is to be scrubbed", "--per-osd")
         limits = ScrubLimits(at_most, per_host)
-        say(found.notes)
+        say(scrub_plan.notes)
         if dry_run:
             commands = [f"ceph pg deep-scrub {pg.pgid}" for pg in order]
             document = {"cluster": cluster, "by": until, "would": [pg.pgid for pg in order], "commands": commands}
-            emit(document, form, lambda: order_page(found, order, until, where))
+            emit(document, form, lambda: order_page(scrub_plan, order, until, where))
             return 0
         task = DrainTask(
             order,
             until,
             limits,
-            wanted,
-            found.rates,
-            stored_baseline(opened.store),
+            objectives,
+            scrub_plan.rates,
+            stored_baseline(connection.store),
             where,
             any_hour,
             despite_flags,
             window,
         )
-        with opened.lock("ceph-tuner scrub drain") as lock, DrainLine(cluster, until) as line:
-            outcome = Drain(opened, found.view, task, lock, line.show).run()
+        with connection.lock("ceph-tuner scrub drain") as lock, DrainLine(cluster, until) as line:
+            outcome = Drain(connection, scrub_plan.view, task, lock, line.show).run()
     warn(outcome.remarks)
     emit({"cluster": cluster, "by": until, **outcome.to_dict()}, form, lambda: drain_page(outcome, until))
     if outcome.reason == INTERRUPTED:
@@ -146,8 +150,8 @@ def drain(
 
 
 def planned(
-    opened: Cluster,
-    wanted: Optional[Slo],
+    connection: Cluster,
+    objectives: Optional[Slo],
     days: Optional[float],
     zone: tzinfo,
     past: Optional[Sequence[Window]] = None,
@@ -157,46 +161,46 @@ def planned(
     from ceph_tuner.scrub_plan.cluster_view import read_view
     from ceph_tuner.scrub_plan.plan import plan
 
-    view = read_view(opened)
-    recent = merged(History(opened.store).windows(opened.clock.now() - RECENT_S))
-    windows = _kept_windows(opened) if past is None else past
-    rates, notes = _rates(opened, view, wanted, zone, windows)
-    texts = [objective.text for objective in about_clients(wanted)]
+    view = read_view(connection)
+    recent = merged(History(connection.store).windows(connection.clock.now() - RECENT_S))
+    windows = _kept_windows(connection) if past is None else past
+    rates, notes = _rates(connection, view, objectives, zone, windows)
+    texts = [objective.text for objective in about_clients(objectives)]
     return plan(view, rates, texts, recent.means if recent is not None else None, days, zone, notes)
 
 
 def _rates(
-    opened: Cluster, view: ScrubView, wanted: Optional[Slo], zone: tzinfo, windows: Sequence[Window]
+    connection: Cluster, view: ScrubView, objectives: Optional[Slo], zone: tzinfo, windows: Sequence[Window]
 ) -> Tuple[Tuple[RateRange, ...], Tuple[str, ...]]:
     """By the cluster's own windows; else its twin's pace, in the hours that the windows leave; else its past scrubs."""
     from ceph_tuner.pacing.objectives import held_bounds
     from ceph_tuner.scrub_plan.rates import flat_rates, measured_rates, pace_of_past_scrubs
 
-    held = held_bounds(wanted, stored_baseline(opened.store))
-    found = measured_rates(windows, held, None, zone)
-    if found is not None:
-        return found, (f"rates by {len(windows)} windows of the cluster: what scrubs came to, not what they could",)
-    pace, notes = _twin_pace(opened, view, wanted)
+    bounds = held_bounds(objectives, stored_baseline(connection.store))
+    rates = measured_rates(windows, bounds, None, zone)
+    if rates is not None:
+        return rates, (f"rates by {len(windows)} windows of the cluster: what scrubs came to, not what they could",)
+    pace, notes = _twin_pace(connection, view, objectives)
     if pace is None:
         pace = pace_of_past_scrubs(view.pgs, view.rules.max_scrubs)
         if pace is None:
             raise InputError(
-                f"cluster {opened.name}",
+                f"cluster {connection.name}",
                 "no window with scrubs, no twin of it, and no past deep scrub: nothing tells how fast they are",
                 "the plugin, which keeps windows (`ceph-tuner mgr install`)",
             )
         notes = (*notes, "rates by the PGs' last deep scrubs: whether they keep objectives is not known")
-    return measured_rates(windows, held, pace, zone) or flat_rates(pace), notes
+    return measured_rates(windows, bounds, pace, zone) or flat_rates(pace), notes
 
 
-def _kept_windows(opened: Cluster) -> List[Window]:
+def _kept_windows(connection: Cluster) -> List[Window]:
     """Those that the plugin keeps: a day of hours tells the day's shape; before that, minutes are all there is."""
-    history = History(opened.store)
+    history = History(connection.store)
     hours = history.hours()
     return hours if len(hours) >= 24 else [*hours, *history.windows()]
 
 
-def _past(name: Optional[str], fleet: Path, wanted: Optional[Slo], now: float) -> Optional[List[Window]]:
+def _past(name: Optional[str], fleet: Path, objectives: Optional[Slo], now: float) -> Optional[List[Window]]:
     """The hours of the week before, by the Prometheus server of a cluster of that file; None where none is named."""
     if name is None:
         return None
@@ -206,48 +210,54 @@ def _past(name: Optional[str], fleet: Path, wanted: Optional[Slo], now: float) -
     from ceph_tuner.scrub_plan.rates import SCRUBBED
 
     (member,) = fleet_file.read(fleet).chosen([name])
-    own = [objective.metric for objective in wanted.objectives if objective.scope is None] if wanted is not None else []
+    own = (
+        [objective.metric for objective in objectives.objectives if objective.scope is None]
+        if objectives is not None
+        else []
+    )
     end = now // HOUR_S * HOUR_S
     span = Span.of(end - WEEK_S, end, WEEK_STEP_S)
-    found = past_of(member, list(dict.fromkeys([*own, SCRUBBED, "client.iops"])), span)
+    metrics_of_past = past_of(member, list(dict.fromkeys([*own, SCRUBBED, "client.iops"])), span)
     starts = [end - WEEK_S + hour * HOUR_S for hour in range(round(WEEK_S / HOUR_S))]
-    windows = [found.window(start, start + HOUR_S) for start in starts]
-    say([f"the past has no {metric}: {why}" for metric, why in found.unknown.items()])
+    windows = [metrics_of_past.window(start, start + HOUR_S) for start in starts]
+    say([f"the past has no {metric}: {why}" for metric, why in metrics_of_past.unknown.items()])
     return [window for window in windows if window is not None]
 
 
-def _twin_pace(opened: Cluster, view: ScrubView, wanted: Optional[Slo]) -> Tuple[Optional[RateRange], Tuple[str, ...]]:
+def _twin_pace(
+    connection: Cluster, view: ScrubView, objectives: Optional[Slo]
+) -> Tuple[Optional[RateRange], Tuple[str, ...]]:
     from ceph_tuner.describe.live_cluster import describe
     from ceph_tuner.scrub_plan.twin_rates import twin_pace
 
-    with working(f"{opened.name}: asking its twin") as tell:
+    with working(f"{connection.name}: asking its twin") as tell:
         try:
-            described = describe(opened, also={"scrub"})
+            description = describe(connection, also={"scrub"})
             pace, notes = twin_pace(
-                described,
-                wanted,
-                stored_baseline(opened.store),
+                description,
+                objectives,
+                stored_baseline(connection.store),
                 view.rules.max_scrubs,
-                lambda done, total: tell(f"{opened.name}: asking its twin", done, total),
+                lambda done, total: tell(f"{connection.name}: asking its twin", done, total),
             )
         except InputError as fault:
             return None, (f"the twin cannot tell how fast scrubs may be: {fault}",)
     return pace, ("rates by the twin of this cluster, as no window of it has scrubs", *notes)
 
 
-def _unflagged(view: ScrubView, order: Sequence[ScrubPg]) -> Tuple[ScrubPg, ...]:
+def _without_flag(view: ScrubView, order: Sequence[ScrubPg]) -> Tuple[ScrubPg, ...]:
     """Without the PGs of pools with nodeep-scrub. Raises InputError where nothing else is left."""
-    flagged = [pool for pool in dict.fromkeys(pg.pool for pg in order) if view.rules.forbids_deep(pool)]
-    left = tuple(pg for pg in order if pg.pool not in flagged)
-    if flagged and not left:
+    pools = [pool for pool in dict.fromkeys(pg.pool for pg in order) if view.rules.forbids_deep(pool)]
+    rest = tuple(pg for pg in order if pg.pool not in pools)
+    if pools and not rest:
         everywhere = "nodeep-scrub" in view.rules.flags
-        own = ["ceph", "osd", "pool", "set", flagged[0], "nodeep-scrub", "0"]
+        own = ["ceph", "osd", "pool", "set", pools[0], "nodeep-scrub", "0"]
         command = "ceph osd unset nodeep-scrub" if everywhere else shlex.join(own)
-        place = "the cluster" if everywhere else f"the pool {flagged[0]}"
+        place = "the cluster" if everywhere else f"the pool {pools[0]}"
         raise InputError(place, "nodeep-scrub is set", f"`{command}`, or --despite-flags")
-    if flagged:
-        say([f"left out, as nodeep-scrub is set: {', '.join(flagged)}"])
-    return left
+    if pools:
+        say([f"left out, as nodeep-scrub is set: {', '.join(pools)}"])
+    return rest
 
 
 def _zone(name: str) -> tzinfo:

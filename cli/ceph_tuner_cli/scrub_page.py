@@ -23,24 +23,24 @@ SAID_EVERY_S = 600.0
 """Without a terminal, a drain says so often how far it is."""
 
 
-def plan_page(found: ScrubPlan, zone: tzinfo, every: bool) -> RenderableType:
+def plan_page(plan: ScrubPlan, zone: tzinfo, every: bool) -> RenderableType:
     """The whole plan: the answer first."""
-    parts: List[RenderableType] = [Text(line) for line in _headlines(found)]
-    parts += [Text(""), _obstacles(found), Text(""), _rates(found, zone)]
-    if found.schedule.scrubs:
-        parts += [Text(""), _scrubs(found, every)]
+    parts: List[RenderableType] = [Text(line) for line in _headlines(plan)]
+    parts += [Text(""), _obstacles(plan), Text(""), _rates(plan, zone)]
+    if plan.schedule.scrubs:
+        parts += [Text(""), _scrubs(plan, every)]
     if every:
-        parts += [Text(""), _hours(found)]
-    parts += [Text(f"note: {note}", "dim") for note in found.notes]
+        parts += [Text(""), _hours(plan)]
+    parts += [Text(f"note: {note}", "dim") for note in plan.notes]
     return Group(*parts)
 
 
-def _headlines(found: ScrubPlan) -> List[str]:
-    view, plan = found.view, found.schedule
+def _headlines(scrub_plan: ScrubPlan) -> List[str]:
+    view, plan = scrub_plan.view, scrub_plan.schedule
     to_come = sum(1 for scrub in plan.to_be_late if scrub.due_at > view.at)
-    lines = [f"{len(found.late)} of {len(view.pgs)} PGs are late with their deep scrub; {to_come} more will be."]
-    first, last = found.gone_between
-    if found.flagged:
+    lines = [f"{len(scrub_plan.late)} of {len(view.pgs)} PGs are late with their deep scrub; {to_come} more will be."]
+    first, last = scrub_plan.gone_between
+    if scrub_plan.flagged:
         lines.append("nodeep-scrub is set, so nothing is done about it. Dates count from its removal.")
     if plan.gone_at is None:
         end = plan.hours[-1].start + plan.hours[-1].seconds if plan.hours else view.at
@@ -50,11 +50,13 @@ def _headlines(found: ScrubPlan) -> List[str]:
     else:
         lines.append(f"The backlog is gone by {utc_minute(plan.gone_at)}.")
         lines.append(f"By the rates' 90% interval that is between {_moment(first)} and {_moment(last)}.")
-    needed, there = quantity(SCRUBBED, found.needed_bytes_s), quantity(SCRUBBED, found.there_bytes_s)
-    lines.append(f"Every PG in its interval takes {needed}; there are {there} in the mean of the hours.")
-    if found.needed_bytes_s > found.there_bytes_s:
+    need, there = quantity(SCRUBBED, scrub_plan.needed_bytes_s), quantity(SCRUBBED, scrub_plan.there_bytes_s)
+    lines.append(f"Every PG in its interval takes {need}; there are {there} in the mean of the hours.")
+    if scrub_plan.needed_bytes_s > scrub_plan.there_bytes_s:
         lines.append("That is not enough for ever: the backlog grows. Longer intervals, or looser objectives, help.")
-    lines.append("Objectives: " + (", ".join(found.objectives) or "none, so nothing but scrubs themselves is a limit"))
+    lines.append(
+        "Objectives: " + (", ".join(scrub_plan.objectives) or "none, so nothing but scrubs themselves is a limit")
+    )
     if plan.held:
         lines.append(f"{len(plan.held)} PGs wait for what nobody knows the end of, and are left out.")
     return lines
@@ -64,9 +66,9 @@ def _moment(at: Optional[float]) -> str:
     return "a date that is not within it" if at is None else utc_minute(at)
 
 
-def _obstacles(found: ScrubPlan) -> Columns:
+def _obstacles(plan: ScrubPlan) -> Columns:
     table = columns("stands in the way", "until", "PGs", keep=("until",))
-    for obstacle in found.obstacles:
+    for obstacle in plan.obstacles:
         pgs = ", ".join(obstacle.pgs[:FIRST_OBSTACLE_PGS])
         more = len(obstacle.pgs) - FIRST_OBSTACLE_PGS
         until = utc_minute(obstacle.until) if obstacle.until is not None else "unknown" if obstacle.pgs else ""
@@ -74,15 +76,15 @@ def _obstacles(found: ScrubPlan) -> Columns:
     return table
 
 
-def _rates(found: ScrubPlan, zone: tzinfo) -> Columns:
+def _rates(plan: ScrubPlan, zone: tzinfo) -> Columns:
     name = "UTC" if zone is timezone.utc else str(zone)
     table = columns(
         "hours", ">rate", "interval", ">windows", "by", title=f"What the objectives leave for scrub ({name})"
     )
     first = 0
     for hour in range(1, HOURS + 1):
-        if hour == HOURS or found.rates[hour] != found.rates[first]:
-            table.add_row(f"{first:02d}-{hour:02d}", *_rate(found.rates[first]))
+        if hour == HOURS or plan.rates[hour] != plan.rates[first]:
+            table.add_row(f"{first:02d}-{hour:02d}", *_rate(plan.rates[first]))
             first = hour
     return table
 
@@ -92,26 +94,26 @@ def _rate(rate: RateRange) -> List[str]:
     return [mean, ends, str(rate.windows) if rate.windows else "", rate.source]
 
 
-def _scrubs(found: ScrubPlan, every: bool) -> Columns:
-    scrubs = sorted(found.schedule.scrubs, key=lambda each: (each.start, each.due_at))
-    shown = scrubs if every else scrubs[:FIRST_PGS]
-    more = len(scrubs) - len(shown)
+def _scrubs(plan: ScrubPlan, every: bool) -> Columns:
+    scrubs = sorted(plan.schedule.scrubs, key=lambda each: (each.start, each.due_at))
+    rows = scrubs if every else scrubs[:FIRST_PGS]
+    more = len(scrubs) - len(rows)
     table = columns(
         "PG", "pool", "due", "planned", ">late at its end", keep=("PG", "due", "planned"),
         title="Scrubs in their order (UTC)", caption=f"{more} more: --all, or --format json" if more else "",
     )  # fmt: skip
-    for scrub in shown:
+    for scrub in rows:
         due = "never scrubbed" if scrub.due_at < 86400 * 3650 else _short(scrub.due_at)
         late = duration(scrub.late_s) if scrub.late_s and scrub.due_at >= 86400 * 3650 else ""
         table.add_row(scrub.pgid, scrub.pool, due, _short(scrub.start), late)
     return table
 
 
-def _hours(found: ScrubPlan) -> Columns:
+def _hours(plan: ScrubPlan) -> Columns:
     table = columns("hour (UTC)", ">share", ">planned", "by", title="Each hour's share, and what is planned of it")
-    for hour in found.schedule.hours:
-        share, planned = (quantity(SCRUBBED, part / hour.seconds) for part in (hour.share_bytes, hour.planned_bytes))
-        table.add_row(_short(hour.start), share, planned, hour.source)
+    for hour in plan.schedule.hours:
+        share, plan_rate = (quantity(SCRUBBED, part / hour.seconds) for part in (hour.share_bytes, hour.planned_bytes))
+        table.add_row(_short(hour.start), share, plan_rate, hour.source)
     return table
 
 
@@ -119,7 +121,7 @@ def _short(at: float) -> str:
     return datetime.fromtimestamp(at, timezone.utc).strftime("%m-%d %H:%M")
 
 
-def order_page(found: ScrubPlan, order: Sequence[ScrubPg], by: float, zone: tzinfo) -> RenderableType:
+def order_page(plan: ScrubPlan, order: Sequence[ScrubPg], by: float, zone: tzinfo) -> RenderableType:
     """What a drain would do."""
     lines = [f"{len(order)} PGs are late or due by {utc_minute(by)}. They would be asked for in this order:"]
     lines += [f"ceph pg deep-scrub {pg.pgid}" for pg in order[:FIRST_PGS]]
@@ -168,8 +170,8 @@ class DrainLine:
         """Show how far it is, and when it will be done."""
         words = progress_words(progress, self._by)
         self._tell(f"{self._cluster}: {words}", progress.done, progress.total)
-        changed = bool(progress.waits_for) != bool(self._waited_for)
-        if progress.at - self._said_at >= SAID_EVERY_S or (changed and not messages.is_interactive):
+        is_new = bool(progress.waits_for) != bool(self._waited_for)
+        if progress.at - self._said_at >= SAID_EVERY_S or (is_new and not messages.is_interactive):
             say([f"{utc_minute(progress.at)} {words}"])
             self._said_at = progress.at
         self._waited_for = progress.waits_for

@@ -72,10 +72,10 @@ def metrics(form: Format = FormatOption) -> None:
     ]
 
     def table() -> Columns:
-        made = columns("metric", "bound", "units", "meaning")
+        table_rows = columns("metric", "bound", "units", "meaning")
         for row in rows:
-            made.add_row(str(row["metric"]), str(row["comparison"]), ", ".join(row["units"]), str(row["meaning"]))
-        return made
+            table_rows.add_row(str(row["metric"]), str(row["comparison"]), ", ".join(row["units"]), str(row["meaning"]))
+        return table_rows
 
     emit(rows, form, table)
 
@@ -95,9 +95,9 @@ def measure(
     clock = SystemClock()
     entry = slo_file.read(file, clock.now)
     slo = entry.slo
-    with at_work(cluster, f"measuring for {seconds:g} s") as opened:
-        window, _ = observe(ClusterSampler(opened.commander, clock.now, slo.scopes), clock, seconds)
-        judge = stored_judge(opened.store, slo)
+    with at_work(cluster, f"measuring for {seconds:g} s") as connection:
+        window, _ = observe(ClusterSampler(connection.commander, clock.now, slo.scopes), clock, seconds)
+        judge = stored_judge(connection.store, slo)
     if window is None:
         raise RetryLater(f"{cluster} gave no sample within {seconds:g} s", "try again with more --seconds")
     verdicts = judge.verdicts_at_work(window.means)
@@ -114,13 +114,13 @@ def measure(
 
 
 def _table(slo: Slo, verdicts: List[Verdict], policy: str = "") -> Columns:
-    made = columns("objective", "seen", ">margin", "", keep=("objective",))
-    made.title = f"policy {policy}, which held as the measurement began" if policy else ""
+    table = columns("objective", "seen", ">margin", "", keep=("objective",))
+    table.title = f"policy {policy}, which held as the measurement began" if policy else ""
     for verdict in verdicts:
         margin = "" if verdict.margin is None else f"{100 * verdict.margin:+.0f}%"
-        met = {True: "met", False: "missed", None: "unknown"}[verdict.met]
-        met = "idle" if verdict.idle else met
-        made.add_row(verdict.objective.text, amount(verdict.objective.metric, verdict.seen)[0], margin, met)
+        verdict_word = {True: "met", False: "missed", None: "unknown"}[verdict.met]
+        verdict_word = "idle" if verdict.idle else verdict_word
+        table.add_row(verdict.objective.text, amount(verdict.objective.metric, verdict.seen)[0], margin, verdict_word)
     if slo.needs_baseline:
-        made.caption = "the baseline is what the plugin measured; without it relative bounds are unknown"
-    return made
+        table.caption = "the baseline is what the plugin measured; without it relative bounds are unknown"
+    return table

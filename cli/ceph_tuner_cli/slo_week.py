@@ -22,7 +22,7 @@ from ceph_tuner.recommend import Prediction, SearchEffort
 from ceph_tuner.report.words import amount
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli.description import read_description
-from ceph_tuner_cli.ending import INTERRUPTED
+from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn
 from ceph_tuner_cli.tables import Columns, columns
 
@@ -54,24 +54,24 @@ def week(
     if cluster is None:
         emit({"file": str(file), **document}, form, lambda: Group(*_pages(document)))
         return 0
-    described = read_description(cluster)
-    predicted: Dict[str, Any] = {}
+    description = read_description(cluster)
+    predictions: Dict[str, Any] = {}
     for entry in document["policies"]:
         if entry["hours_in_force"] > 0:
             say([f"{entry['name']}: settings are searched on the twin"])
-            found = _predicted(described, calendar.by_policy[entry["name"]], trials, processes)
-            if found is None:
+            answer = _prediction_of_policy(description, calendar.by_policy[entry["name"]], trials, processes)
+            if answer is None:
                 return INTERRUPTED
-            predicted[entry["name"]] = found
-    document["cluster"], document["predicted"] = described.name, predicted
+            predictions[entry["name"]] = answer
+    document["cluster"], document["predicted"] = description.name, predictions
     emit({"file": str(file), **document}, form, lambda: Group(*_pages(document), *_predictions(document)))
     if form is Format.table:
-        warn(described.unlikely)
-    return 0 if all(entry["keeps_hard"] for entry in predicted.values()) else 1
+        warn(description.unlikely)
+    return 0 if all(entry["keeps_hard"] for entry in predictions.values()) else 1
 
 
-def _predicted(
-    described: DescribedCluster, slo: Slo, trials: int, processes: Optional[int]
+def _prediction_of_policy(
+    description: DescribedCluster, slo: Slo, trials: int, processes: Optional[int]
 ) -> Optional[Dict[str, Any]]:
     """What a search for one policy ends with; None where it was interrupted."""
     # a second of imports, which --help and completion do not wait for
@@ -81,7 +81,7 @@ def _predicted(
     from ceph_tuner.tune.interrupts import Interrupts
     from ceph_tuner_cli.recommend_page import RecommendProgress
 
-    question = question_of(described, slo)
+    question = question_of(description, slo)
     with RecommendProgress(question.slo) as progress, Interrupts(progress.interrupted) as interrupts:
         answer = recommend(
             question,
@@ -94,14 +94,14 @@ def _predicted(
         )
     if answer.interrupted:
         return None
-    whole = plain(answer, described.name)
-    searched = answer.searched
+    whole = plain(answer, description.name)
+    search_result = answer.searched
     return {
         "better": answer.better,
         "keeps_hard": answer.keeps_hard,
         "settings": whole["recommended"]["settings"],
-        "verdicts": _verdicts(searched.judge, searched.winner),
-        "in_force": _verdicts(searched.judge, searched.before),
+        "verdicts": _verdicts(search_result.judge, search_result.winner),
+        "in_force": _verdicts(search_result.judge, search_result.before),
     }
 
 
@@ -121,12 +121,12 @@ def _pages(document: Mapping[str, Any]) -> List[Any]:
     for spell in document["spells"]:
         hours = (spell["end"] - spell["start"]) / 3600
         times.add_row(clock(spell["start"]), clock(spell["end"]), f"{hours:.4g}", spell["policy"])
-    wanted = columns("policy", ">hours", "objective", "", keep=("objective",))
+    table = columns("policy", ">hours", "objective", "", keep=("objective",))
     for entry in document["policies"]:
         name, hours = entry["name"], f"{entry['hours_in_force']:.4g}"
         for row in entry["objectives"]:
             kind = "hard" if row["hard"] else "soft"
-            wanted.add_row(name, hours, row["objective"], f"{kind}, priority {row['priority']:g}")
+            table.add_row(name, hours, row["objective"], f"{kind}, priority {row['priority']:g}")
             name = hours = ""
     notes = [
         f"{clock(each['at'])}: the clock is set {'forward' if each['after'] > each['before'] else 'back'}, "
@@ -135,23 +135,23 @@ def _pages(document: Mapping[str, Any]) -> List[Any]:
     ]
     never = [entry["name"] for entry in document["policies"] if not entry["hours_in_force"]]
     notes += [f"not in force in these days: {', '.join(never)}"] if never else []
-    return [times, "", wanted, *notes]
+    return [times, "", table, *notes]
 
 
 def _predictions(document: Mapping[str, Any]) -> List[Any]:
-    made: Columns = columns("policy", "objective", "in force", "recommended", "", keep=("objective",))
-    made.title = f"\n{document['cluster']}: what the twin predicts for the described load under each policy"
+    table: Columns = columns("policy", "objective", "in force", "recommended", "", keep=("objective",))
+    table.title = f"\n{document['cluster']}: what the twin predicts for the described load under each policy"
     for name, entry in document["predicted"].items():
-        shown = name
+        first_cell = name
         for now, then in zip(entry["in_force"], entry["verdicts"]):
             metric = then["objective"].split()[0]
-            met = {True: "met", False: "missed", None: "unknown"}[then["met"]]
-            made.add_row(
-                shown,
+            verdict_word = {True: "met", False: "missed", None: "unknown"}[then["met"]]
+            table.add_row(
+                first_cell,
                 then["objective"],
                 amount(metric, now["seen"])[0],
                 amount(metric, then["seen"])[0] if entry["better"] else "nothing better",
-                met,
+                verdict_word,
             )
-            shown = ""
-    return ["", made]
+            first_cell = ""
+    return ["", table]

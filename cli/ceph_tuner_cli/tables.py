@@ -29,13 +29,13 @@ class Columns:
         title: str = "",
         caption: str = "",
         keep: Sequence[str] = (),
-        compared: Sequence[str] = (),
+        comparisons: Sequence[str] = (),
         spare: Sequence[str] = (),
     ) -> None:
         """Take the names of columns in `keep` that are wrapped only when all the others are."""
         self._right = [heading.startswith(">") for heading in headings]
         self._headings = [heading.lstrip(">") for heading in headings]
-        self._keep, self._compared, self._spare = keep, compared, spare
+        self._keep, self._compared, self._spare = keep, comparisons, spare
         self._rows: List[List[Text]] = []
         self.title, self.caption = title, caption
 
@@ -60,12 +60,12 @@ class Columns:
 
     def _body(self, console: Console, options: ConsoleOptions) -> RenderResult:
         every = range(len(self._headings))
-        needed = [at for at in every if self._headings[at] not in self._spare]
-        for shown in (every, needed):
-            widths = self._widths(shown, self._headings, options.max_width)
+        indispensable = [at for at in every if self._headings[at] not in self._spare]
+        for selection in (every, indispensable):
+            widths = self._widths(selection, self._headings, options.max_width)
             if widths is not None:
-                yield self._table(console, shown, self._headings, widths)
-                left_out = [self._headings[at] for at in every if at not in shown]
+                yield self._table(console, selection, self._headings, widths)
+                left_out = [self._headings[at] for at in every if at not in selection]
                 if left_out:
                     yield Text(f"on a wider terminal also: {', '.join(left_out)}", "dim italic")
                 return
@@ -73,27 +73,29 @@ class Columns:
         headings = [letters.get(heading, heading) for heading in self._headings]
         widths = self._widths(every, headings, options.max_width) if letters else None
         if widths is None:
-            yield from self._stacked(console, options.max_width)
+            yield from self._stack(console, options.max_width)
             return
         for heading, letter in letters.items():
             yield Text(f"{letter}: {' '.join(heading.split())}", "bold")
         yield self._table(console, every, headings, widths)
 
-    def _widths(self, shown: Sequence[int], headings: Sequence[str], room: int) -> Optional[List[int]]:
-        columns = [[headings[at], *(row[at].plain for row in self._rows)] for at in shown]
-        return fitting(columns, room, [self._headings[at] in self._keep for at in shown])
+    def _widths(self, selection: Sequence[int], headings: Sequence[str], room: int) -> Optional[List[int]]:
+        columns = [[headings[at], *(row[at].plain for row in self._rows)] for at in selection]
+        return fitting(columns, room, [self._headings[at] in self._keep for at in selection])
 
-    def _table(self, console: Console, shown: Sequence[int], headings: Sequence[str], widths: Sequence[int]) -> Table:
+    def _table(
+        self, console: Console, selection: Sequence[int], headings: Sequence[str], widths: Sequence[int]
+    ) -> Table:
         table = _grid(show_header=any(headings))
-        for at, width in zip(shown, widths):
+        for at, width in zip(selection, widths):
             # rich takes a width of 0 for none
             justify = "right" if self._right[at] else "left"
             table.add_column(Text(headings[at]), width=max(width, 1), justify=justify, overflow="fold")  # type: ignore[arg-type]
         for row in self._rows:
-            table.add_row(*(_wrapped(row[at], console, max(width, 1)) for at, width in zip(shown, widths)))
+            table.add_row(*(_wrap(row[at], console, max(width, 1)) for at, width in zip(selection, widths)))
         return table
 
-    def _stacked(self, console: Console, room: int) -> Iterator[Union[Text, Table]]:
+    def _stack(self, console: Console, room: int) -> Iterator[Union[Text, Table]]:
         """One line a cell, under the row's first one."""
         headings = [" ".join(heading.split()) for heading in self._headings]
         names = max(map(len, headings[1:]), default=0) + GAP
@@ -108,7 +110,7 @@ class Columns:
                 if cell.plain:
                     line = cell.copy()
                     line.plain = cell.plain.replace("\n", " ")
-                    grid.add_row(f"  {heading}", _wrapped(line, console, room - names - GAP))
+                    grid.add_row(f"  {heading}", _wrap(line, console, room - names - GAP))
             yield grid
 
 
@@ -116,13 +118,13 @@ def _grid(show_header: bool) -> Table:
     return Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold", show_header=show_header)
 
 
-def _wrapped(cell: Text, console: Console, width: int) -> Text:
+def _wrap(cell: Text, console: Console, width: int) -> Text:
     """The cell in lines of the width at most, each value on one."""
     whole = cell.copy()
     whole.plain = glued(cell.plain)
-    wrapped = Text("\n").join(whole.wrap(console, max(width, 1), overflow="fold"))
-    wrapped.plain = unglued(wrapped.plain)
-    return wrapped
+    lines = Text("\n").join(whole.wrap(console, max(width, 1), overflow="fold"))
+    lines.plain = unglued(lines.plain)
+    return lines
 
 
 def cell_lines(*texts: str) -> Text:
@@ -135,8 +137,8 @@ def columns(
     title: str = "",
     caption: str = "",
     keep: Sequence[str] = (),
-    compared: Sequence[str] = (),
+    comparisons: Sequence[str] = (),
     spare: Sequence[str] = (),
 ) -> Columns:
     """Begin a table; `Columns` says which of its columns give way where 80 are too few."""
-    return Columns(headings, title, caption, keep, compared, spare)
+    return Columns(headings, title, caption, keep, comparisons, spare)

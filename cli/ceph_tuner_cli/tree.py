@@ -77,7 +77,7 @@ class Loaded(Mapping[str, Any]):
         if name not in self._known:
             module, attribute = self._places[name]
             target = getattr(import_module(f"ceph_tuner_cli.{module}"), attribute)
-            self._known[name] = _switched(_command(name, target))
+            self._known[name] = _with_switches(_command(name, target))
         return self._known[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _command(name: str, target: Any) -> Any:
     return command.commands[name]
 
 
-def _switched(command: Any) -> Any:
+def _with_switches(command: Any) -> Any:
     """Give a command the switches, and all below it; a group whose commands are loaded later does so itself.
 
     One that takes a cluster is also given the ways to reach it.
@@ -115,14 +115,14 @@ def _switched(command: Any) -> Any:
         for each in inner.values():
             # whole in lists: click cuts what it takes out of the text
             each.short_help = each.short_help or " ".join((each.help or "").partition("\n\n")[0].split())
-            _switched(each)
+            _with_switches(each)
     return command
 
 
 def group_of(table: Mapping[str, Tuple[str, str, str]]) -> type[TyperGroup]:
     """Give the class of a group whose commands are name -> (module, attribute, a line that says what it is for)."""
 
-    class Later(TyperGroup):
+    class LazyGroup(TyperGroup):
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**attributes)
             self.params += SWITCHES
@@ -144,7 +144,7 @@ def group_of(table: Mapping[str, Tuple[str, str, str]]) -> type[TyperGroup]:
             name, command, rest = super().resolve_command(ctx, args)
             return name, command and self.commands[name], rest
 
-    return Later
+    return LazyGroup
 
 
 def _line(name: str, text: str) -> typer.Typer:

@@ -15,7 +15,7 @@ from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.slo import wanted_of
 from ceph_tuner.core.goals.trial import Budget
 from ceph_tuner.files import profile_file, slo_file
-from ceph_tuner.files.writing import check_free
+from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.optimise import Options
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, TargetOption, knobs_in_a_row
@@ -113,17 +113,17 @@ def tune(
         compare=profiles,
     )
     with working(f"{cluster}: connecting"):
-        opened = open_cluster(cluster)
-    with closing(opened):
+        connection = open_cluster(cluster)
+    with closing(connection):
         with working(f"{cluster}: reading what {target} has"):
-            now = opened.in_force(target)
+            now = connection.in_force(target)
         # knobs that the release ignores are refused before anybody has to wait for the lock
-        space = request.space(opened, now)
-        if opened.run_here is None and not yes:
-            words = announcement(cluster, request.task(opened, now), request.timing, space, request.options)
+        space = request.space(connection, now)
+        if connection.run_here is None and not yes:
+            words = announcement(cluster, request.task(connection, now), request.timing, space, request.options)
             emit({"cluster": cluster, "target": target, "would": words.splitlines()}, form, lambda: words)
             return 0
-        ran = run_locked(opened, request)
+        ran = run_locked(connection, request)
         now, outcome = ran.now, ran.outcome
         classes, explanation = classes_of(outcome, now, ran.known), None
         # the lock is free again: nobody waits for it meanwhile
@@ -139,7 +139,7 @@ def tune(
         **outcome.to_dict(),
         "cluster": cluster,
         "target": target,
-        "release": opened.release.name,
+        "release": connection.release.name,
         "before": {"profile": now.built_in, "settings": dict(now.settings)},
         "commands": ran.commands,
         "undo": ran.undo,
@@ -148,9 +148,9 @@ def tune(
         "elsewhere": [entry.to_dict() for entry in ran.transfer.judged],
     }
     if save is not None and outcome.choice.better:
-        profile_file.write(save, tuned_profile(outcome, request.wanted, opened, now), force)
+        profile_file.write(save, tuned_profile(outcome, request.wanted, connection, now), force)
         document["saved"] = str(save)
-    emit(document, form, lambda: page(outcome, opened.release, now, classes, explanation, explain, ran.transfer))
+    emit(document, form, lambda: page(outcome, connection.release, now, classes, explanation, explain, ran.transfer))
     if form is Format.table:
         show_lines(what_to_do(outcome, cluster, ran.commands, document.get("saved")))
     return 0 if outcome.choice.better and not outcome.withdrawn else 1

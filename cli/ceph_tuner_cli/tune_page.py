@@ -92,20 +92,20 @@ class TuneProgress:
 def _expectations(trial: Trial) -> List[str]:
     if trial.run.kind != "trial" or not trial.run.expected:
         return []
-    written = {metric: amount(metric, *interval) for metric, interval in trial.run.expected.items()}
-    return ["expected: " + ", ".join(f"{metric} {middle} ({ends})" for metric, (middle, ends) in written.items())]
+    texts = {metric: amount(metric, *interval) for metric, interval in trial.run.expected.items()}
+    return ["expected: " + ", ".join(f"{metric} {middle} ({ends})" for metric, (middle, ends) in texts.items())]
 
 
 def announcement(cluster: str, task: TuneTask, timing: Timing, space: KnobSpace, options: Options) -> str:
     """Say what would be done to a cluster, and what is promised."""
-    budget, compared = task.budget, [run.label for run in task.opening[1:]]
+    budget, labels = task.budget, [run.label for run in task.opening[1:]]
     minutes = task.most_runs * (timing.settle + timing.window + 5) / 60
     most = f"about {minutes:.0f} minutes at most" if budget.hours is None else f"at most {budget.hours:g} hours"
     end = "writes the winner" if task.write_back else "leaves nothing in place"
     return "\n".join(
         [
             f"{cluster} is no lab, so nothing was changed. With --yes this, under the cluster's own load,",
-            f"- measures {', '.join(['the settings in force', *compared])};",
+            f"- measures {', '.join(['the settings in force', *labels])};",
             f"- tries up to {budget.trials} settings of {len(space.free)} knobs ({', '.join(space.free)}), one by one, "
             "each taken back before the next;",
             f"- measures the best again, in turns with the settings in force, and {end}: {most}.",
@@ -144,7 +144,7 @@ def page(
     return Group(*parts)
 
 
-def what_to_do(outcome: TuneOutcome, cluster: str, commands: List[str], saved: Optional[Any]) -> List[str]:
+def what_to_do(outcome: TuneOutcome, cluster: str, commands: List[str], path: Optional[Any]) -> List[str]:
     """Give lines with commands, to be printed unwrapped: they are copied."""
     lines: List[str] = []
     misses: Dict[str, None] = {v.objective.metric: None for v in outcome.choice.verdicts if not v.met}
@@ -154,8 +154,8 @@ def what_to_do(outcome: TuneOutcome, cluster: str, commands: List[str], saved: O
         lines.append(f"Written back. To take it back: ceph-tuner rollback --cluster {cluster}")
     elif commands:
         lines += ["Nothing was left in place. To write it:", *(f"  {command}" for command in commands)]
-    if saved:
-        lines.append(f"Saved as {saved}. For another cluster: ceph-tuner profile import {saved} --cluster NAME")
+    if path:
+        lines.append(f"Saved as {path}. For another cluster: ceph-tuner profile import {path} --cluster NAME")
     return lines
 
 
@@ -176,9 +176,9 @@ def _search(outcome: TuneOutcome) -> List[str]:
     lines += [f"In the way: {words}." for words in outcome.at_fault]
     trials = [trial for trial in outcome.trials if trial.run.kind == "trial"]
     hopeless = sum(trial.hopeless for trial in trials)
-    stopped = sum(trial.failed is not None and not trial.hopeless for trial in trials)
+    stops = sum(trial.failed is not None and not trial.hopeless for trial in trials)
     lines.append(
-        f"{len(trials)} trials: {len(outcome.unsafe)} broke a hard objective that they had to hold, {stopped} were "
+        f"{len(trials)} trials: {len(outcome.unsafe)} broke a hard objective that they had to hold, {stops} were "
         f"stopped or could not be measured, {hopeless} ended early as hopeless."
     )
     if outcome.trust:

@@ -10,7 +10,7 @@ from typing import ContextManager, List, Optional, Sequence, Tuple
 from ceph_lab.cluster import lab_of
 from ceph_lab.recipes import options_for_window
 from ceph_lab.scenarios import scenario as make_scenario
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.goals.guard import GuardLimits
@@ -56,29 +56,29 @@ class TuneRequest:
     compare: bool
     """With the built-in profiles."""
 
-    def space(self, opened: Cluster, now: InForce) -> KnobSpace:
+    def space(self, connection: Cluster, now: InForce) -> KnobSpace:
         """Give what is searched."""
         settings, work = fitting_reservations(now.settings), self.wanted.slo.work
-        return space_for(opened.release, work, settings, self.knobs, now.hardware.shards)
+        return space_for(connection.release, work, settings, self.knobs, now.hardware.shards)
 
-    def task(self, opened: Cluster, now: InForce) -> TuneTask:
+    def task(self, connection: Cluster, now: InForce) -> TuneTask:
         """Give what the loop is asked."""
-        settings, profiles = fitting_reservations(now.settings), opened.release.profiles
+        settings, profiles = fitting_reservations(now.settings), connection.release.profiles
         return TuneTask(self.wanted.slo, profiles, settings, now.built_in, self.budget, self.write_back, self.compare)
 
 
 def work_of(
-    opened: Cluster, scenario_slo: slo_file.SloFile, timing: Timing, device_class: str = ""
+    connection: Cluster, scenario_slo: slo_file.SloFile, timing: Timing, device_class: str = ""
 ) -> ContextManager[MeasuredWork]:
     """Start a lab's scenario, or take the own load of the cluster, or of one device class, as it is."""
-    lab = lab_of(opened)
+    lab = lab_of(connection)
     if lab is not None and scenario_slo.scenario:
         options = options_for_window(scenario_slo.scenario, scenario_slo.options, timing.settle + timing.window)
         return make_scenario(scenario_slo.scenario, lab, **options)
     if scenario_slo.scenario:
-        say([f"{opened.name} is no lab: its own load is measured, no scenario is started"])
+        say([f"{connection.name} is no lab: its own load is measured, no scenario is started"])
     of = Scope(CLASS, device_class) if device_class else None
-    return nullcontext(LiveWork(ClusterSampler(opened.commander, opened.clock.now, of=of), opened.clock))
+    return nullcontext(LiveWork(ClusterSampler(connection.commander, connection.clock.now, of=of), connection.clock))
 
 
 def classes_of(outcome: TuneOutcome, now: InForce, belief: Believed) -> List[Account]:
@@ -93,10 +93,10 @@ def classes_of(outcome: TuneOutcome, now: InForce, belief: Believed) -> List[Acc
 
 
 def commands_of(
-    applier: Applier, target: str, outcome: TuneOutcome, opened: Cluster, now: InForce
+    applier: Applier, target: str, outcome: TuneOutcome, connection: Cluster, now: InForce
 ) -> Tuple[List[str], List[str]]:
     """Give the exact commands for a winner that was not left in place, and those that take them back."""
     if not outcome.choice.better or not outcome.settings:
         return [], []
-    plan = applier.plan(target, to_release_units(outcome.settings, opened.release, now.hardware))
-    return plan.commands, list(way_back(opened.config.dump(), plan, opened.config.places(), opened.release))
+    plan = applier.plan(target, to_release_units(outcome.settings, connection.release, now.hardware))
+    return plan.commands, list(way_back(connection.config.dump(), plan, connection.config.places(), connection.release))

@@ -14,7 +14,7 @@ from typing import Iterator, List, Optional
 from ceph_lab.cluster import lab_of
 from ceph_lab.recipes import options_for_window
 from ceph_lab.twin_model import SCENARIOS, drives_under, lab_model
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import PROFILE
@@ -72,27 +72,27 @@ class Believed:
 
 
 def believed(
-    opened: Cluster, objectives: slo_file.SloFile, now: InForce, timing: Timing, model: Optional[Path]
+    connection: Cluster, objectives: slo_file.SloFile, now: InForce, timing: Timing, model: Optional[Path]
 ) -> Believed:
     """Give the model of a described cluster, or the lab's own, or the rules.
 
     Raises InputError for a description of another release.
     """
     if model is not None:
-        described = read_description(model)
-        if described.model.release.name != opened.release.name:
-            raise InputError(str(model), f"a cluster of {described.model.release.title}", opened.release.title)
-        fit = None if described.calibration is None else fit_file.read(described.calibration)
-        fitted = described.model if fit is None else fit.applied(described.model)
+        description = read_description(model)
+        if description.model.release.name != connection.release.name:
+            raise InputError(str(model), f"a cluster of {description.model.release.title}", connection.release.title)
+        fit = None if description.calibration is None else fit_file.read(description.calibration)
+        fitted_model = description.model if fit is None else fit.applied(description.model)
         digest = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
-        return Believed(f"{described.name} {digest}", fitted, fit)
-    lab = lab_of(opened)
+        return Believed(f"{description.name} {digest}", fitted_model, fit)
+    lab = lab_of(connection)
     if lab is None or objectives.scenario not in SCENARIOS:
         return Believed(RULES)
-    options, version = lab.state.options, parse_version(opened.version)
+    options, version = lab.state.options, parse_version(connection.version)
     work = options_for_window(objectives.scenario, objectives.options, timing.settle + timing.window)
     if len(drives_under(options, work)) > 1:
         # the twin's OSDs are all alike
         return Believed(RULES)
-    of_lab = lab_model(options, now.hardware, objectives.scenario, opened.release, version, work)
+    of_lab = lab_model(options, now.hardware, objectives.scenario, connection.release, version, work)
     return Believed("lab", of_lab)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.core.profiles.profile import Profile
@@ -12,25 +12,25 @@ from ceph_tuner.files import slo_file
 from ceph_tuner.tune.outcome import TuneOutcome
 
 
-def tuned_profile(outcome: TuneOutcome, scenario_slo: slo_file.SloFile, opened: Cluster, now: InForce) -> Profile:
+def tuned_profile(outcome: TuneOutcome, scenario_slo: slo_file.SloFile, connection: Cluster, now: InForce) -> Profile:
     """Make a profile of a run's winner, with what was measured as its evidence."""
     profile = outcome.settings.get(PROFILE)
-    built_in = profile in opened.release.profiles
-    settings = opened.release.profiles[str(profile)] if built_in else outcome.settings
+    built_in = profile in connection.release.profiles
+    settings = connection.release.profiles[str(profile)] if built_in else outcome.settings
     best = outcome.best_built_in
     evidence: Dict[str, Any] = {
-        "measured": _rounded(outcome.choice.winner.means),
+        "measured": _short_means(outcome.choice.winner.means),
         "repeats": outcome.choice.winner.repeats,
-        "before": _rounded(outcome.choice.in_force.means),
+        "before": _short_means(outcome.choice.in_force.means),
         "verdicts": [f"{v.objective.text}: {'met' if v.met else 'missed'}" for v in outcome.choice.verdicts],
     }
     if best is not None:
-        evidence["best_built_in"] = {"profile": best.label, "measured": _rounded(best.means)}
+        evidence["best_built_in"] = {"profile": best.label, "measured": _short_means(best.means)}
     return Profile.make(
         str(profile) if built_in else f"tuned-{scenario_slo.slo.name}"[:64],
-        opened.release,
+        connection.release,
         {name: value for name, value in settings.items() if name != PROFILE},
-        version=opened.version,
+        version=connection.version,
         built_in=built_in,
         description=f"{outcome.choice.reason} ({outcome.choice.winner.label})",
         hardware=now.hardware,
@@ -41,5 +41,5 @@ def tuned_profile(outcome: TuneOutcome, scenario_slo: slo_file.SloFile, opened: 
     )
 
 
-def _rounded(means: Mapping[str, float]) -> Dict[str, float]:
+def _short_means(means: Mapping[str, float]) -> Dict[str, float]:
     return {name: float(f"{value:.4g}") for name, value in means.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import List, Mapping, Sequence
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.goals.trial import Trial
 from ceph_tuner.core.measure.history import History
@@ -13,7 +13,7 @@ from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.search.transfer import Elsewhere, Here
 from ceph_tuner.tune.interrupts import Interrupts
 from ceph_tuner.tune.loop import tune
-from ceph_tuner.tune.measurement import Measuring
+from ceph_tuner.tune.measurement import TrialRunner
 from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
 from ceph_tuner.tune.outcome import TuneOutcome
 from ceph_tuner.tune.past import Heading, Lesson, lessons, past_runs, to_resume
@@ -43,33 +43,33 @@ class Ran:
     undo: List[str]
 
 
-def run_locked(opened: Cluster, request: TuneRequest) -> Ran:
+def run_locked(connection: Cluster, request: TuneRequest) -> Ran:
     """Tune under the lock: two tuners would measure each other's trials. It is given back however this ends."""
     scenario_slo, target, timing = request.wanted, request.target, request.timing
-    with opened.lock() as lock:
-        applier = opened.applier(lock, "ceph-tuner tune")
+    with connection.lock() as lock:
+        applier = connection.applier(lock, "ceph-tuner tune")
         for undone in applier.recover():
             say([f"taken back what an interrupted run left: change {undone.entry.number}"])
         # now that no trial of an interrupted run is in force any more
-        now = opened.in_force(target)
-        writer = JournalledWriter(applier, target, opened.release, now.hardware, f"tune {scenario_slo.slo.name}")
+        now = connection.in_force(target)
+        writer = JournalledWriter(applier, target, connection.release, now.hardware, f"tune {scenario_slo.slo.name}")
         writer.check()
-        space, task = request.space(opened, now), request.task(opened, now)
-        belief = believed(opened, scenario_slo, now, timing, request.model) if request.prior else Believed()
-        others = gathered(request.profiles_from, opened.store) if request.elsewhere else []
+        space, task = request.space(connection, now), request.task(connection, now)
+        belief = believed(connection, scenario_slo, now, timing, request.model) if request.prior else Believed()
+        others = gathered(request.profiles_from, connection.store) if request.elsewhere else []
         heading = Heading(
             scenario_slo.slo.to_dict(),
             target,
-            scenario_slo.scenario if opened.run_here is not None else "",
+            scenario_slo.scenario if connection.run_here is not None else "",
             space.free,
             request.seed,
             now.settings,
             belief.name + name_of(others),
         )
-        history = History(opened.store)
+        history = History(connection.store)
         runs = past_runs(history)
-        resumed = to_resume(runs, heading) if request.resume else None
-        began = opened.clock.now() if resumed is None else resumed.began
+        past_run = to_resume(runs, heading) if request.resume else None
+        began = connection.clock.now() if past_run is None else past_run.began
         earlier = [run for run in runs if run.began < began] if request.past else []
         with TuneProgress(scenario_slo.slo) as progress, Interrupts(progress.interrupted) as interrupts:
             if belief.model is not None:
@@ -77,8 +77,8 @@ def run_locked(opened: Cluster, request: TuneRequest) -> Ran:
                 progress.working("asking the twin")
             with interrupts():
                 priors = belief.priors(space, scenario_slo.slo, now, request.seed)
-            transfer = Elsewhere(others, Here(opened.release, now.hardware, now.osds, scenario_slo.slo.work), space)
-            profiles = opened.release.profiles
+            transfer = Elsewhere(others, Here(connection.release, now.hardware, now.osds, scenario_slo.slo.work), space)
+            profiles = connection.release.profiles
             search = TuningSearch(
                 space, scenario_slo.slo, task.in_force, profiles, request.seed, request.options, priors, transfer
             )
@@ -87,14 +87,22 @@ def run_locked(opened: Cluster, request: TuneRequest) -> Ran:
                 history.add_trial(heading.record(began, trial))
 
             def learn(baseline: Mapping[str, float]) -> Sequence[Lesson]:
-                return lessons(earlier, heading, baseline, began, search.nearest, opened.release)
+                return lessons(earlier, heading, baseline, began, search.nearest, connection.release)
 
-            lookout = ClusterLookout(opened.commander, opened.clock)
+            lookout = ClusterLookout(connection.commander, connection.clock)
             device_class = Target.parse(target).device_class
-            with work_of(opened, scenario_slo, timing, device_class) as work, belief.foretelling(now) as foretell:
-                measuring = Measuring(
-                    scenario_slo.slo, work, lookout, writer, opened.clock, progress, interrupts, timing, request.limits
+            with work_of(connection, scenario_slo, timing, device_class) as work, belief.foretelling(now) as foretell:
+                runner = TrialRunner(
+                    scenario_slo.slo,
+                    work,
+                    lookout,
+                    writer,
+                    connection.clock,
+                    progress,
+                    interrupts,
+                    timing,
+                    request.limits,
                 )
-                outcome = tune(task, measuring, search, record, resumed.trials if resumed else (), learn, foretell)
-                commands, undo = ([], []) if outcome.written else commands_of(applier, target, outcome, opened, now)
+                outcome = tune(task, runner, search, record, past_run.trials if past_run else (), learn, foretell)
+                commands, undo = ([], []) if outcome.written else commands_of(applier, target, outcome, connection, now)
     return Ran(now, belief, transfer, search, history, began, outcome, commands, undo)

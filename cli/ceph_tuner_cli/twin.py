@@ -19,10 +19,10 @@ app.command("predict")(twin_predict.predict)
 app.command("validate")(twin_validate.validate)
 
 
-def _table(results: List[TraceReplay], shown: int) -> Columns:
+def _table(results: List[TraceReplay], most: int) -> Columns:
     table = columns("trace", ">events", ">pulls", ">mismatches", "first mismatches")
     for result in results:
-        first = cell_lines(*(f"line {m.line}: Ceph {m.expected}, twin {m.found}" for m in result.mismatches[:shown]))
+        first = cell_lines(*(f"line {m.line}: Ceph {m.expected}, twin {m.found}" for m in result.mismatches[:most]))
         counts = (str(count) for count in (result.events, result.pulls, len(result.mismatches)))
         table.add_row(result.path, *counts, first if result.mismatches else "-")
     return table

@@ -7,14 +7,14 @@ from typing import FrozenSet, Optional
 
 import typer
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import PermissionRefused
 from ceph_tuner.core.goals.stored_slo import stored_slo
 from ceph_tuner.describe.live_cluster import SAMPLE_S, describe
-from ceph_tuner.files import cluster_writing, slo_file
-from ceph_tuner.files.writing import check_free
+from ceph_tuner.files import cluster_text, slo_file
+from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner_cli.cluster_option import AnyClusterOption, ForceOption, TargetOption
-from ceph_tuner_cli.from_option import FromOption, opened_or_read
+from ceph_tuner_cli.from_option import FromOption, cluster_or_state
 from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
@@ -41,17 +41,17 @@ def described(
         check_free(output, force)
     with (
         working(f"looking at {cluster or state}"),
-        opened_or_read(cluster, state, lambda name: open_cluster(name)) as opened,
+        cluster_or_state(cluster, state, lambda name: open_cluster(name)) as connection,
     ):
-        description = describe(opened, target, _also(opened, slo), sample)
+        description = describe(connection, target, _also(connection, slo), sample)
     if output is None:
         # a description is a YAML file, for people as well
         if form is Format.json:
-            emit(cluster_writing.to_dict(description), form)
+            emit(cluster_text.to_dict(description), form)
         else:
-            show_lines(cluster_writing.to_text(description).splitlines())
+            show_lines(cluster_text.to_text(description).splitlines())
         return
-    cluster_writing.write(output, description, force)
+    cluster_text.write(output, description, force)
     say([f"note: {note}" for note in description.notes])
     document = {"saved": str(output), "cluster": description.name, "notes": list(description.notes)}
     emit(

@@ -19,7 +19,7 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import Settings, parse_version
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.files import fit_file
-from ceph_tuner.files.writing import check_free
+from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.twin.calibration import FitEffort, Fitting
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.fit import Fit
@@ -78,21 +78,21 @@ def fit(
         check_free(save, force)
     sources = _sources(windows, cluster, description, scenario)
     say([f"left out: {reason}" for reason in sources.skipped])
-    chosen = _selection(sources.observations, only)
-    fixed = (*sources.known, *(parameter.name for parameter in named(_words(known), "--known")))
+    selection = _selection(sources.observations, only)
+    fixed_parameters = (*sources.known, *(parameter.name for parameter in named(_words(known), "--known")))
     with working("compiling the model") as tell, Runner(processes) as runner:
-        fitting = Fitting(
-            chosen,
+        task = Fitting(
+            selection,
             sources.models,
             runner,
             FitEffort(places_per_parameter=effort),
-            fixed,
+            fixed_parameters,
             report=lambda text, share: tell(text, share, 1.0),
             seed=seed,
         )
-        calibration = fitting.fit()
+        calibration = task.fit()
     result = Fit.of(
-        calibration, sources.models, settings=sources.settings, origin=_origin(sources, calibration.runs, chosen)
+        calibration, sources.models, settings=sources.settings, origin=_origin(sources, calibration.runs, selection)
     )
     document = result.to_dict()
     if save is not None:
@@ -119,10 +119,10 @@ def page(result: Fit) -> Group:
     remains = columns(
         "metric", ">windows", ">median error", ">over noise", ">held out", "largest error", title="\nwhat remains"
     )
-    for metric, left in result.discrepancy.metrics.items():
+    for metric, residual in result.discrepancy.metrics.items():
         remains.add_row(
-            metric, str(left.windows), f"{left.median_error:.0%}", f"{left.chi_square**0.5:.1f}",
-            f"±{left.deviation:.0%}", f"{left.worst_error:.0%} in {left.worst}",
+            metric, str(residual.windows), f"{residual.median_error:.0%}", f"{residual.chi_square**0.5:.1f}",
+            f"±{residual.deviation:.0%}", f"{residual.worst_error:.0%} in {residual.worst}",
         )  # fmt: skip
     return Group(parameters, remains)
 
@@ -132,47 +132,51 @@ def _sources(
 ) -> Given:
     if windows is not None and cluster is not None:
         raise InputError("twin fit", "--windows and --cluster", "one of them")
-    described = None if description is None else read_description(description)
+    twin_description = None if description is None else read_description(description)
     if windows is not None:
-        release = None if described is None else described.model.release
+        release = None if twin_description is None else twin_description.model.release
         read = windows_file.read(windows, release)
         models = dict(read.models)
-        if described is not None:
-            models = {entry.scenario: described.model for entry in read.observations}
+        if twin_description is not None:
+            models = {entry.scenario: twin_description.model for entry in read.observations}
         if not models:
             raise InputError(str(windows), "no description of a cluster", "--cluster-file beside it")
-        lab_known = KNOWN if described is None else ()
+        lab_known = KNOWN if twin_description is None else ()
         return Given(read.observations, models, read.settings, read.origin, lab_known, read.skipped)
     if cluster is None:
         raise InputError("twin fit", "neither --windows nor --cluster", "one of them")
-    return _from_cluster(cluster, described, scenario)
+    return _from_cluster(cluster, twin_description, scenario)
 
 
-def _from_cluster(cluster: str, described: Optional[DescribedCluster], scenario: Optional[str]) -> Given:
-    with closing(open_cluster(cluster)) as opened:
-        now = opened.in_force("osd")
-        fixed: Tuple[str, ...] = ()
-        lab = lab_of(opened)
-        if described is not None:
-            name, model = scenario or described.name, described.model
+def _from_cluster(cluster: str, description: Optional[DescribedCluster], scenario: Optional[str]) -> Given:
+    with closing(open_cluster(cluster)) as connection:
+        now = connection.in_force("osd")
+        fixed_parameters: Tuple[str, ...] = ()
+        lab = lab_of(connection)
+        if description is not None:
+            name, model = scenario or description.name, description.model
         elif lab is not None:
             if scenario is None:
                 raise InputError("--scenario", "nothing", "the lab's load when its history was measured")
-            version, options = parse_version(opened.version), lab.state.options
-            name, model, fixed = scenario, lab_model(options, now.hardware, scenario, opened.release, version), KNOWN
+            version, options = parse_version(connection.version), lab.state.options
+            name, model, fixed_parameters = (
+                scenario,
+                lab_model(options, now.hardware, scenario, connection.release, version),
+                KNOWN,
+            )
         else:
             raise InputError(
                 "--cluster-file", "nothing", f"a description of {cluster}, of which only a lab knows itself"
             )
-        entries = [entry for entry in opened.applier().history() if entry.state == APPLIED and not entry.trial]
+        entries = [entry for entry in connection.applier().history() if entry.state == APPLIED and not entry.trial]
         changed_at = max((entry.at for entry in entries), default=0.0)
-        observations, skipped = past_of(History(opened.store), name, now.settings, changed_at, opened.release)
+        observations, omissions = past_of(History(connection.store), name, now.settings, changed_at, connection.release)
     if not observations:
         raise InputError(
             f"cluster {cluster}", "no windows in its history", "some: the plugin keeps them, `ceph-tuner tune` as well"
         )
-    origin = {"ceph": opened.version, "hardware": asdict(now.hardware), "source": f"history of {cluster}"}
-    return Given(observations, {name: model}, dict(now.settings), origin, fixed, skipped)
+    origin = {"ceph": connection.version, "hardware": asdict(now.hardware), "source": f"history of {cluster}"}
+    return Given(observations, {name: model}, dict(now.settings), origin, fixed_parameters, omissions)
 
 
 def _selection(observations: Sequence[Observation], only: Optional[str]) -> List[Observation]:
@@ -188,9 +192,9 @@ def _selection(observations: Sequence[Observation], only: Optional[str]) -> List
     return [entry for entry in observations if entry.label in names]
 
 
-def _origin(sources: Given, runs: int, chosen: Sequence[Observation]) -> Dict[str, Any]:
-    fitted = datetime.now(timezone.utc).strftime("%Y-%m-%d")
-    return {**sources.origin, "fitted": fitted, "windows": len(chosen), "simulations": runs}
+def _origin(sources: Given, runs: int, observations: Sequence[Observation]) -> Dict[str, Any]:
+    date = datetime.now(timezone.utc).strftime("%Y-%m-%d")
+    return {**sources.origin, "fitted": date, "windows": len(observations), "simulations": runs}
 
 
 def _words(text: Optional[str]) -> List[str]:

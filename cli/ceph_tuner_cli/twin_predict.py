@@ -50,13 +50,13 @@ def predict(
     """Predict what settings would do: each metric with the interval that holds a measured window 9 times in 10."""
     known_fit, model = _fit_and_model(fit, description, scenario)
     name = next((name for name, own in known_fit.models.items() if own is model), None)
-    chosen = _settings(settings, known_fit.settings, model)
+    trial_settings = _settings(settings, known_fit.settings, model)
     with working(f"simulating {draws} windows"), Runner(processes) as runner:
         forecasts = forecast(
-            model, chosen, known_fit.draws(draws, seed), known_fit.discrepancy, runner, seconds, settle, seed
+            model, trial_settings, known_fit.draws(draws, seed), known_fit.discrepancy, runner, seconds, settle, seed
         )
     document: Dict[str, Any] = {
-        "settings": dict(chosen),
+        "settings": dict(trial_settings),
         "scenario": name,
         "level": LEVEL,
         "metrics": {entry.metric: entry.to_dict() for entry in forecasts},
@@ -72,13 +72,13 @@ def predict(
 def _fit_and_model(
     fit: Optional[Path], description: Optional[Path], scenario: Optional[str]
 ) -> Tuple[Fit, ClusterModel]:
-    described = None if description is None else read_description(description)
+    twin_description = None if description is None else read_description(description)
     if fit is not None:
         described_by = fit_file.read(fit)
-        return described_by, described_by.model(scenario) if described is None else described.model
-    if described is None:
+        return described_by, described_by.model(scenario) if twin_description is None else twin_description.model
+    if twin_description is None:
         raise InputError("twin predict", "neither --fit nor --cluster-file", "one of them, or both")
-    described_by = described_fit({described.name: described.model}, described.settings)
+    described_by = described_fit({twin_description.name: twin_description.model}, twin_description.settings)
     return described_by, described_by.model(scenario)
 
 
@@ -102,8 +102,8 @@ def _settings(words: List[str], in_force: Settings, model: ClusterModel) -> Sett
         whole[name] = knob(name, "--settings").read(text, f"--settings {name}")
     complete = _without_throttle(completed(whole, release))
     # checked in what the release writes, which early releases do not do in fractions
-    written = to_release_units({PROFILE: "custom", **complete}, release, model.osd.hardware)
-    check_settings(written, release, lambda *keys: f"--settings {'.'.join(map(str, keys))}")
+    own_units = to_release_units({PROFILE: "custom", **complete}, release, model.osd.hardware)
+    check_settings(own_units, release, lambda *keys: f"--settings {'.'.join(map(str, keys))}")
     return complete
 
 

@@ -53,23 +53,23 @@ def _tables(table: Optional[List[str]]) -> List[str]:
     unknown = [name for name in table or () if name.upper() not in TABLES]
     if unknown:
         raise InputError("--table", ", ".join(unknown), f"some of {', '.join(TABLES)}")
-    return [name for name in TABLES if not table or name in {given.upper() for given in table}]
+    return [name for name in TABLES if not table or name in {text.upper() for text in table}]
 
 
 def _run(tables: List[str], seeds: range, quick: bool, processes: Optional[int]) -> ValidationReport:
     with working("compiling the model") as tell:
-        fitted: Dict[str, FittedNode] = {}
+        node_by_name: Dict[str, FittedNode] = {}
         nodes = nodes_of(tables)
         for number, name in enumerate(nodes):
             tell(f"fitting the baseline of {name}", number, len(nodes))
-            fitted[name] = fit_baseline(name, seeds)
-        runs = runs_of(tables, fitted, seeds, quick)
+            node_by_name[name] = fit_baseline(name, seeds)
+        runs = runs_of(tables, node_by_name, seeds, quick)
         values: List[Values] = []
         tell("running", 0, len(runs))
         for own in measure_all(runs, processes):
             values.append(own)
             tell(f"{len(values)} of {len(runs)} runs", len(values), len(runs))
-    return compare(tables, runs, values, fitted)
+    return compare(tables, runs, values, node_by_name)
 
 
 def _document(report: ValidationReport) -> Dict[str, Any]:
@@ -132,9 +132,9 @@ def _page(report: ValidationReport) -> RenderableType:
     orderings = columns("table", "metric", "from highest to lowest, as published", "holds", title="\nOrderings")
     for check in report.checks:
         ran = zip(check.ordering.falling, check.predicted)
-        falling = " > ".join(f"{case} ({_number(value)})" for case, value in ran)
+        ranking = " > ".join(f"{case} ({_number(value)})" for case, value in ran)
         answer = "yes" if check.holds else ("no" if check.contradicted else "no, within chance")
-        orderings.add_row(check.ordering.table, check.ordering.metric, falling, answer)
+        orderings.add_row(check.ordering.table, check.ordering.metric, ranking, answer)
     return Group(figures, orderings, Text(f"\n{_verdict(report)}"))
 
 

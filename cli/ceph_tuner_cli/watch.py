@@ -28,7 +28,7 @@ from ceph_tuner.core.moments import utc
 from ceph_tuner.files import slo_file
 from ceph_tuner_cli.boost import STATUS
 from ceph_tuner_cli.cluster_option import AnyClusterOption
-from ceph_tuner_cli.from_option import FromOption, opened_or_read
+from ceph_tuner_cli.from_option import FromOption, cluster_or_state
 from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, console, emit, say, working
 from ceph_tuner_cli.watch_page import WIDTH, Moment, page
@@ -56,20 +56,20 @@ def watch(
     given_slo = _by_the_clock(slo) if slo else None
     if state is not None and not once:
         raise InputError("--from", "no --once", "one look: a file has two samples, and no more")
-    with opened_or_read(cluster, state, lambda name: open_cluster(name)) as opened:
+    with cluster_or_state(cluster, state, lambda name: open_cluster(name)) as connection:
         if once or form is not Format.table:
-            view = _first_look(opened, given_slo, window)
-            with working(f"{opened.name}: looking for {interval:g} s"):
-                opened.clock.sleep(interval)
+            view = _first_look(connection, given_slo, window)
+            with working(f"{connection.name}: looking for {interval:g} s"):
+                connection.clock.sleep(interval)
                 moment = view.look()
             if not moment.seconds:
-                problem = "; ".join([f"{opened.name} gave no sample within {interval:g} s", *moment.notes])
+                problem = "; ".join([f"{connection.name} gave no sample within {interval:g} s", *moment.notes])
                 raise RetryLater(problem, "try again with a longer --interval")
             emit(moment.to_dict(), form, lambda: page(moment, height=200))
             return 0
         # Ctrl-C is how one leaves it
         with suppress(KeyboardInterrupt):
-            _follow(_first_look(opened, given_slo, window), opened, interval)
+            _follow(_first_look(connection, given_slo, window), connection, interval)
     return 0
 
 
@@ -79,46 +79,51 @@ def _by_the_clock(path: Path) -> Wanted:
     return entry.calendar or entry.slo
 
 
-def _first_look(opened: Cluster, slo: Optional[Wanted], window: float) -> ClusterView:
+def _first_look(connection: Cluster, slo: Optional[Wanted], window: float) -> ClusterView:
     """Wait for a cluster that cannot be looked at just now, as in a failover of its mgr. Raises TunerError."""
-    end, words = opened.clock.monotonic() + PATIENCE_S, ""
-    with working(f"{opened.name}: first look") as tell:
+    end, words = connection.clock.monotonic() + PATIENCE_S, ""
+    with working(f"{connection.name}: first look") as tell:
         while True:
-            view = _view_or_fault(opened, slo, window)
+            view = _view_or_fault(connection, slo, window)
             if isinstance(view, ClusterView):
                 return view
-            left = end - opened.clock.monotonic()
-            if left <= 0:
+            remaining_s = end - connection.clock.monotonic()
+            if remaining_s <= 0:
                 break
-            tell(f"{opened.name}: waiting until it can be looked at")
+            tell(f"{connection.name}: waiting until it can be looked at")
             if str(view) != words:
                 words = str(view)
-                say([f"{opened.name} cannot be looked at yet: {words}; waiting for {left:.0f} s more at most"])
-            opened.clock.sleep(min(AGAIN_S, left))
+                say(
+                    [
+                        f"{connection.name} cannot be looked at yet: {words}; "
+                        f"waiting for {remaining_s:.0f} s more at most"
+                    ]
+                )
+            connection.clock.sleep(min(AGAIN_S, remaining_s))
     if isinstance(view, CommandFailed):
         # it answers, and refuses
         raise view
     raise RetryLater(
-        f"{opened.name} could not be looked at for {PATIENCE_S:g} s: {view}",
+        f"{connection.name} could not be looked at for {PATIENCE_S:g} s: {view}",
         "see by `ceph -s` whether the monitors answer and a mgr is active, then try again",
     ) from view
 
 
-def _view_or_fault(opened: Cluster, slo: Optional[Wanted], window: float) -> Union[ClusterView, TunerError]:
+def _view_or_fault(connection: Cluster, slo: Optional[Wanted], window: float) -> Union[ClusterView, TunerError]:
     try:
-        return ClusterView(opened, slo, window)
+        return ClusterView(connection, slo, window)
     except (RetryLater, CommandFailed) as fault:
         return fault
 
 
-def _follow(view: ClusterView, opened: Cluster, interval: float) -> None:
+def _follow(view: ClusterView, connection: Cluster, interval: float) -> None:
     """Look again and again: on a terminal in place, elsewhere one page after the other."""
     place: ContextManager[Optional[Live]] = nullcontext()
     if console.is_terminal:
         place = Live(_on(view.moment), console=console, screen=True, auto_refresh=False)
     with place as live:
         while True:
-            opened.clock.sleep(interval)
+            connection.clock.sleep(interval)
             moment = view.look()
             if live is None:
                 console.print(page(moment, height=200), width=WIDTH)
@@ -135,16 +140,16 @@ def _on(moment: Moment) -> RenderableType:
 class ClusterView:
     """Looks at a cluster, and keeps what the page needs."""
 
-    def __init__(self, opened: Cluster, slo: Optional[Wanted], window: float) -> None:
+    def __init__(self, connection: Cluster, slo: Optional[Wanted], window: float) -> None:
         """Take the first look, which has nothing to compare with."""
-        self._opened, self._slo, self._window = opened, slo, window
+        self._opened, self._slo, self._window = connection, slo, window
         self._refused: List[str] = []
         none: Tuple[Scope, ...] = ()
-        scopes = self._permitted("objectives", self._scopes, none)
-        self._sampler = ClusterSampler(opened.commander, opened.clock.now, scopes)
+        scopes = self._or_note("objectives", self._scopes, none)
+        self._sampler = ClusterSampler(connection.commander, connection.clock.now, scopes)
         self._samples: Deque[Sample] = deque()
         self._seen_at: Optional[float] = None
-        self.moment = Moment(opened.name, opened.version, opened.clock.now())
+        self.moment = Moment(connection.name, connection.version, connection.clock.now())
         self._sampler.sample()
 
     def look(self) -> Moment:
@@ -159,16 +164,16 @@ class ClusterView:
                 self._samples.append(sample)
             self.moment = replace(
                 self.moment,
-                judge=self._permitted("objectives", self._judge, Judge(self._slo_now())),
-                trial=self._permitted("the automatic mode", self._automatic, None),
-                boost=self._permitted("the boost", self._boost, None),
-                on_trial=self._permitted("the journal", self._on_trial, ()),
+                judge=self._or_note("objectives", self._judge, Judge(self._slo_now())),
+                trial=self._or_note("the automatic mode", self._automatic, None),
+                boost=self._or_note("the boost", self._boost, None),
+                on_trial=self._or_note("the journal", self._on_trial, ()),
             )
         except (RetryLater, CommandFailed, PermissionRefused) as fault:
             self.moment = replace(self.moment, notes=(str(fault),))
         return self._window_moment()
 
-    def _permitted(self, what: str, ask: Callable[[], T], otherwise: T) -> T:
+    def _or_note(self, what: str, ask: Callable[[], T], otherwise: T) -> T:
         """What the key's capabilities allow to see; what they do not is a note of this look."""
         try:
             return ask()
@@ -177,11 +182,11 @@ class ClusterView:
             return otherwise
 
     def _window_moment(self) -> Moment:
-        measured, notes = window_of(list(self._samples)), (*self.moment.notes, *self._refused)
-        if measured is not None:
+        window, notes = window_of(list(self._samples)), (*self.moment.notes, *self._refused)
+        if window is not None:
             newest, seconds = self._samples[-1], sum(sample.seconds for sample in self._samples)
             self._seen_at = newest.at
-            self.moment = replace(self.moment, means=measured.means, newest=dict(newest.values), seconds=seconds)
+            self.moment = replace(self.moment, means=window.means, newest=dict(newest.values), seconds=seconds)
             self.moment = replace(self.moment, notes=(*notes, *newest.notes))
         else:
             last = () if self._seen_at is None else (f"last seen at {utc(self._seen_at)}",)

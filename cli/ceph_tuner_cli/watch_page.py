@@ -105,12 +105,12 @@ def page(moment: Moment, height: int = 24, width: int = WIDTH) -> RenderableType
     room = height - lines_used
     if verdicts and room > 2:
         # half of the room at least is the trial's, where there is one
-        shown = verdicts[: max(1, room - 2 - (min(len(words) + 1, room // 2) if words else 0))]
-        parts += [Text(""), _objectives(shown, len(verdicts) - len(shown))]
-        room -= 2 + len(shown)
+        rows = verdicts[: max(1, room - 2 - (min(len(words) + 1, room // 2) if words else 0))]
+        parts += [Text(""), _objectives(rows, len(verdicts) - len(rows))]
+        room -= 2 + len(rows)
     if words and room > 1:
-        fitting = _fitting(words, room - 1, width)
-        parts += [Text(""), *(Text(line) for line in fitting)]
+        lines_shown = _lines_for(words, room - 1, width)
+        parts += [Text(""), *(Text(line) for line in lines_shown)]
     return Group(*parts)
 
 
@@ -126,13 +126,13 @@ def _table(*headings: str, left: int = 1, column: int = 10) -> Table:
 
 def _work(means: Mapping[str, float], newest: Mapping[str, float]) -> Table:
     table = _table("work", "operations", "objects", "bandwidth", "left", "done in")
-    for kind, (operations, objects, nbytes, left, done) in _WORK.items():
+    for kind, (operations, objects, nbytes, left_objects, done) in _WORK.items():
         table.add_row(
             kind,
             _cell(operations, means),
             _cell(objects, means),
             _cell(nbytes, means),
-            f"{_cell(left, newest)} {_LEFT.get(kind, '')}".strip() if left in newest else "",
+            f"{_cell(left_objects, newest)} {_LEFT.get(kind, '')}".strip() if left_objects in newest else "",
             _cell(done, means),
         )
     return table
@@ -152,11 +152,11 @@ def _queues(means: Mapping[str, float]) -> str:
     if all(depth is None for depth in depths.values()):
         return "queue per OSD: not seen (mClock does not run, or nothing was sampled)"
     most = max(depth or 0.0 for depth in depths.values())
-    shown = []
+    rows = []
     for name, depth in depths.items():
         bar = "#" * round(_BAR * (depth or 0.0) / most) if most > 0 else ""
-        shown.append(f"{name} {'-' if depth is None else f'{depth:.3g}'}{f' {bar}' if bar else ''}")
-    return f"queue per OSD: {', '.join(shown)}"
+        rows.append(f"{name} {'-' if depth is None else f'{depth:.3g}'}{f' {bar}' if bar else ''}")
+    return f"queue per OSD: {', '.join(rows)}"
 
 
 def _trouble(newest: Mapping[str, float]) -> str:
@@ -196,7 +196,7 @@ def _words(trial: Optional[Mapping[str, Any]]) -> List[str]:
     return [*words, *([f"Problem: {trial['problem']}"] if trial.get("problem") else [])]
 
 
-def _fitting(words: Sequence[str], room: int, width: int) -> List[str]:
+def _lines_for(words: Sequence[str], room: int, width: int) -> List[str]:
     """As many lines as there is room for, each as long as the width allows."""
     lines = [part for line in words for part in wrap(line, width, subsequent_indent="  ")]
     return lines if len(lines) <= room else [*lines[: room - 1], f"… {len(lines) - room + 1} more lines"]

@@ -13,7 +13,7 @@ from rich.text import Text
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.why import CAUSES, Cause, WhyFacts, examine, gather
 from ceph_tuner_cli.cluster_option import AnyClusterOption
-from ceph_tuner_cli.from_option import FromOption, opened_or_read
+from ceph_tuner_cli.from_option import FromOption, cluster_or_state
 from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
@@ -33,16 +33,16 @@ def why(
     """
     with (
         working(f"{cluster or state}: looking") as tell,
-        opened_or_read(cluster, state, lambda name: open_cluster(name)) as opened,
+        cluster_or_state(cluster, state, lambda name: open_cluster(name)) as connection,
     ):
-        about: Dict[str, Any] = {"cluster": opened.name if state else cluster, "as_of": opened.clock.now()}
+        about: Dict[str, Any] = {"cluster": connection.name if state else cluster, "as_of": connection.clock.now()}
         facts = gather(
-            opened.commander,
-            opened.clock,
+            connection.commander,
+            connection.clock,
             seconds,
             lambda what, done, total: tell(f"looking at {what}", done, total if total > 1 else None),
         )
-        facts = _narrowed(facts, pool, device_class)
+        facts = _facts_of(facts, pool, device_class)
         causes = examine(facts)
     document = {
         **about,
@@ -61,7 +61,7 @@ def why(
     return 0
 
 
-def _narrowed(facts: WhyFacts, pool: str, device_class: str) -> WhyFacts:
+def _facts_of(facts: WhyFacts, pool: str, device_class: str) -> WhyFacts:
     names = sorted(own.name for own in facts.pools.values())
     classes = sorted({osd.place.device_class for osd in facts.osds})
     for option, value, there in (("--pool", pool, names), ("--device-class", device_class, classes)):

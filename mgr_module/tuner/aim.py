@@ -81,11 +81,11 @@ class Aim:
         if layout is None:
             return ()
         if self._scope is not None:
-            spanning = layout.spanning(self.device_class)
+            pools = layout.spanning(self.device_class)
             return tuple(
                 f"the pool {name} lies on other device classes too: its clients wait for the slowest, its work counts "
                 "with each class, and settings of one class alone do not decide how it does"
-                for name in spanning
+                for name in pools
                 if name != OF_THE_MGR
             )
         slo = self._slos.current()

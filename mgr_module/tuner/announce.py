@@ -64,12 +64,12 @@ class Announcer:
 
     def progress(self, event: str, message: str, share: float) -> None:
         """Show or move the bar of an event; `share` is 0 to 1 of the way."""
-        shown = (one_line(message), round(min(max(share, 0.0), 1.0), 2) if math.isfinite(share) else 0.0)
-        if self._shown.get(event) != shown:
-            self._shown[event] = shown
+        state = (one_line(message), round(min(max(share, 0.0), 1.0), 2) if math.isfinite(share) else 0.0)
+        if self._shown.get(event) != state:
+            self._shown[event] = state
             # in `ceph -s` too: settings on trial are what an operator wants to know of there
             # pairs, as the dashboard makes a dictionary of them: with anything else its /api/summary answers 500
-            self._progress("update", event, shown[0], shown[1], refs=[("tuner", event)], add_to_ceph_s=True)
+            self._progress("update", event, state[0], state[1], refs=[("tuner", event)], add_to_ceph_s=True)
 
     def finished(self, event: str, failure: str = "") -> None:
         """Take the bar of an event away: it came to its end, or failed."""
@@ -97,9 +97,9 @@ class Announcer:
         if record.what == TAKEN_BACK:
             self._rollbacks[str(record.detail.get("rule") or "other")] += 1
 
-    def _progress(self, method: str, *arguments: Any, **named: Any) -> None:
+    def _progress(self, method: str, *arguments: Any, **options: Any) -> None:
         try:
-            self._mgr.remote("progress", method, *arguments, **named)
+            self._mgr.remote("progress", method, *arguments, **options)
         except Exception as error:
             # disabled, missing or not ready: `ceph tuner auto explain` has it all the same
             self._log.debug("progress %s: %s", method, error)
@@ -123,8 +123,8 @@ def line(record: Record) -> str:
 
 def _warns(record: Record) -> bool:
     """Whether somebody should look: a boost that came to its end is no warning, one that was ended is."""
-    ended = record.what == BOOST_ENDED and record.detail.get("rule") not in (CLEAN, BY_OPERATOR, None)
-    return ended or record.what in WARNINGS
+    early_end = record.what == BOOST_ENDED and record.detail.get("rule") not in (CLEAN, BY_OPERATOR, None)
+    return early_end or record.what in WARNINGS
 
 
 def _targets(targets: Any) -> str:

@@ -41,12 +41,12 @@ class Automatic:
         mgr: Any,
         service: Service,
         aim: Aim,
-        running: Callable[[], Mapping[int, int]],
+        osds_up: Callable[[], Mapping[int, int]],
         executors: Dict[str, TrialExecutor[Any]],
         clock: Optional[Clock] = None,
         new_lock: NewLock = own_lock,
     ) -> None:
-        """`mgr` is the module; `running` is as for `Lookout`; without a clock, the machine's.
+        """`mgr` is the module; `osds_up` is as for `Lookout`; without a clock, the machine's.
 
         `executors` has those of the cluster's modes by device class; this one's is added.
         """
@@ -57,7 +57,7 @@ class Automatic:
         self._announcer = Announcer(mgr, mgr.log)
         self._guardian = Guardian(partial(access, mgr), aim.who)
         self.logbook = Logbook(self.trail, self._announcer, service.history, aim.who, aim.device_class, mgr.log)
-        self.lookout = Lookout(mgr, service, aim, running, executors, clock.now)
+        self.lookout = Lookout(mgr, service, aim, osds_up, executors, clock.now)
         inbox = Inbox()
         executor = executors[aim.device_class] = Executor(
             service.store,
@@ -103,13 +103,13 @@ class Automatic:
     def health(self) -> Dict[str, List[str]]:
         """Health checks of the state, and of what happened in the last day."""
         state, look = self.driver.state, self.driver.newest_look
-        missed = zip(look.missed, look.metrics_missed) if look else ()
-        hard = [text for text, metric in missed if look and metric in look.hard_metrics]
-        found = {**health.of_state(state, hard), **health.of_trail(self.logbook.recent, self._now())}
+        misses = zip(look.missed, look.metrics_missed) if look else ()
+        hard = [text for text, metric in misses if look and metric in look.hard_metrics]
+        checks = {**health.of_state(state, hard), **health.of_trail(self.logbook.recent, self._now())}
         problems = [problem for problem in (self.driver.problem, self._options.problem) if problem]
         if problems and state.mode != OFF:
-            found["TUNER_STOPPED"] = [*found.get("TUNER_STOPPED", []), *problems]
-        return found
+            checks["TUNER_STOPPED"] = [*checks.get("TUNER_STOPPED", []), *problems]
+        return checks
 
     @property
     def canary(self) -> Tuple[int, ...]:

@@ -27,7 +27,7 @@ class BoostDriver(Turns[State]):
     def begin(self, event: Begin) -> None:
         """Begin a boost. Raises InputError where one is on, RetryLater where one waits, Stopped where it ended."""
         self.refuse(refusal(self.state, event.request.kind))
-        if self._beginning():
+        if self._has_begin_event():
             raise RetryLater(
                 f"a boost waits to begin already: {self.problem}",
                 f"see `{self.explained_by}`, or end it by `ceph tuner boost cancel`",
@@ -46,11 +46,11 @@ class BoostDriver(Turns[State]):
     def cancel(self, by: str, why: str = "") -> None:
         """End the boost. Raises InputError where there is none."""
         # what waits to begin is ended behind its beginning, and what another mgr had on once that is known
-        if self.started and not self._beginning():
+        if self.started and not self._has_begin_event():
             self.refuse(refusal(self.state, CANCEL))
         self.post(OperatorCommand(self._now(), CANCEL, by, why[:LONGEST_WHY]), "boost cancel")
 
-    def _beginning(self) -> bool:
+    def _has_begin_event(self) -> bool:
         """Whether a boost waits to begin: the monitors do not answer, say."""
         return any(isinstance(event, Begin) for event, _ in tuple(self.inbox))
 

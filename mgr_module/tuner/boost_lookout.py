@@ -82,7 +82,7 @@ class BoostLookout:
         self.progress, self.means = Progress(), before.values
         self._window_begun = self._now() + self._policy().settle
         self._time_up = self._steady() + state.ends_at - self._now()
-        self._before, self._goals = before, self._wanted(state.request.keep)
+        self._before, self._goals = before, self._objectives(state.request.keep)
         self._watchdog = Watchdog(self._goals, state.baseline, before, self._policy())
 
     def overdue_s(self) -> float:
@@ -98,12 +98,12 @@ class BoostLookout:
             return
         with contextlib.suppress(TunerError):
             # what cannot be read holds as it was
-            goals = self._wanted(state.request.keep)
+            goals = self._objectives(state.request.keep)
             if goals != self._goals:
                 self._goals = goals
                 self._watchdog = Watchdog(goals, state.baseline, self._before, policy)
 
-    def _wanted(self, keep: Tuple[str, ...]) -> Optional[Slo]:
+    def _objectives(self, keep: Tuple[str, ...]) -> Optional[Slo]:
         slo = self._service.slos.current()
         if slo is not None and slo.needs_baseline:
             slo = absolute(slo, self._service.reference())
@@ -122,15 +122,15 @@ class BoostLookout:
             self._window_begun = sight.at
         closed = False
         while self._window_begun + policy.window <= sight.at:
-            begun, self._window_begun = self._window_begun, self._window_begun + policy.window
-            window = self._aim.between(begun, self._window_begun)
+            start, self._window_begun = self._window_begun, self._window_begun + policy.window
+            window = self._aim.between(start, self._window_begun)
             if window is None:
                 continue
             closed = True
             breach = breach or self._watchdog.close(window.means)
-        left = KINDS[state.request.kind].left_in(sight.values)
-        if closed and left is not None:
-            self.progress = self.progress.after(sight.at, left)
+        remainder = KINDS[state.request.kind].left_in(sight.values)
+        if closed and remainder is not None:
+            self.progress = self.progress.after(sight.at, remainder)
         return breach
 
     def _breach(self, sight: Optional[Sight], state: State) -> Optional[Breach]:

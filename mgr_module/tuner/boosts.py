@@ -96,8 +96,8 @@ class Boosts:
         self._refuse_trial()
         self._refuse_tuner()
         means = self._means(request)
-        kept = parse_keep(keep, means)
-        request = Request(kind, request.at_most_s, tuple(each.text for each in kept), who, by)
+        objectives = parse_keep(keep, means)
+        request = Request(kind, request.at_most_s, tuple(each.text for each in objectives), who, by)
         version = self._service.release_version()
         choice = choose(
             KINDS[kind],
@@ -182,9 +182,9 @@ class Boosts:
         """Health checks of the boost that is on, and of one that ended before its work was done, for a day."""
         state, checks = self.driver.state, {}
         if state.phase == OFF:
-            last, ended = state.last, float(state.last.get("ended") or 0.0)
-            if last and last.get("rule") not in (CLEAN, BY_OPERATOR) and abs(self._now() - ended) < DAY_S:
-                checks["TUNER_BOOST_ENDED"] = [f"boost of {last.get('kind')}, {utc(ended)}: {last.get('why')}"]
+            last, end = state.last, float(state.last.get("ended") or 0.0)
+            if last and last.get("rule") not in (CLEAN, BY_OPERATOR) and abs(self._now() - end) < DAY_S:
+                checks["TUNER_BOOST_ENDED"] = [f"boost of {last.get('kind')}, {utc(end)}: {last.get('why')}"]
             return checks
         stuck = state.problem if state.phase == ENDING else ""
         problems = [problem for problem in (stuck, self.driver.problem) if problem]
@@ -227,10 +227,10 @@ class Boosts:
         """The last minute, with what is left now. Raises RetryLater where there is nothing to boost, or no sample."""
         kind, sample, window = KINDS[request.kind], self._aim.latest(), self._aim.window(STATUS_WINDOW_S)
         fresh = sample is not None and self._now() - sample.at < self._lookout.overdue_s()
-        left = kind.left_in(sample.values) if sample is not None and fresh else None
-        if sample is None or window is None or left is None:
+        remainder = kind.left_in(sample.values) if sample is not None and fresh else None
+        if sample is None or window is None or remainder is None:
             raise RetryLater(f"it is not known yet how many {kind.what} there are: no sample has told")
-        if left == 0:
+        if remainder == 0:
             raise RetryLater(f"there is nothing to boost: no {kind.what} are left", "see `ceph -s`")
         return {**at_work(window.means), **{name: sample.values[name] for name in kind.left}}
 
@@ -239,5 +239,5 @@ class Boosts:
         state = self.driver.state
         kind = KINDS[state.request.kind] if state.request is not None else None
         before = kind.left_in(state.baseline) if kind is not None else None
-        left = kind.left_in(self._lookout.means) if kind is not None else None
-        return 1.0 - min(left / before, 1.0) if before and left is not None else 0.0
+        remainder = kind.left_in(self._lookout.means) if kind is not None else None
+        return 1.0 - min(remainder / before, 1.0) if before and remainder is not None else 0.0

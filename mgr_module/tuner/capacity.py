@@ -35,20 +35,20 @@ class Capacity(NamedTuple):
 
 
 def capacity_of(
-    osd: int, kind: str, shown: Sequence[Mapping[str, Any]], entries: Sequence[ConfigEntry], default: float
+    osd: int, kind: str, options: Sequence[Mapping[str, Any]], entries: Sequence[ConfigEntry], default: float
 ) -> Capacity:
     """Out of `config show osd.N` (options that differ from the default) and the monitors' database."""
     bandwidth_name = BANDWIDTH_OPTION + kind
-    iops, source = _shown(osd, CAPACITY_OPTION + kind, shown, entries, default)
+    iops, source = _option(osd, CAPACITY_OPTION + kind, options, entries, default)
     usual = float(KNOBS[bandwidth_name].history[-1].default or 0)
-    return Capacity(osd, iops, source, *_shown(osd, bandwidth_name, shown, entries, usual))
+    return Capacity(osd, iops, source, *_option(osd, bandwidth_name, options, entries, usual))
 
 
-def _shown(
-    osd: int, name: str, shown: Sequence[Mapping[str, Any]], entries: Sequence[ConfigEntry], default: float
+def _option(
+    osd: int, name: str, options: Sequence[Mapping[str, Any]], entries: Sequence[ConfigEntry], default: float
 ) -> Tuple[float, str]:
     """An option's value and its source."""
-    for row in shown:
+    for row in options:
         if row["name"] == name and row["source"] != "default":
             source = str(row["source"])
             return float(row["value"]), _section(osd, name, entries) if source == "mon" else source
@@ -59,15 +59,15 @@ def read_capacities(
     commander: Commander, osds: Mapping[int, str], entries: Sequence[ConfigEntry], defaults: Mapping[str, float]
 ) -> List[Capacity]:
     """Capacity of each OSD (id -> `ssd` or `hdd`): one command each."""
-    found = []
+    capacities = []
     for osd, kind in sorted(osds.items()):
         try:
             # what the OSD last told the mgr: it need not answer itself
-            shown = parsed(commander.mon("config show", {"who": f"osd.{osd}"}), "config show")
+            options = parsed(commander.mon("config show", {"who": f"osd.{osd}"}), "config show")
         except (TunerError, ValueError):
             continue
-        found.append(capacity_of(osd, kind, shown, entries, defaults[kind]))
-    return found
+        capacities.append(capacity_of(osd, kind, options, entries, defaults[kind]))
+    return capacities
 
 
 def _section(osd: int, name: str, entries: Sequence[ConfigEntry]) -> str:
@@ -75,5 +75,5 @@ def _section(osd: int, name: str, entries: Sequence[ConfigEntry]) -> str:
     if f"osd.{osd}" in sections:
         # where the OSD's own bench writes, too
         return f"osd.{osd}"
-    masked = [section for section in sections if section.startswith("osd/")]
-    return masked[0] if len(masked) == 1 else " or ".join(masked) or ("osd" if "osd" in sections else "global")
+    masks = [section for section in sections if section.startswith("osd/")]
+    return masks[0] if len(masks) == 1 else " or ".join(masks) or ("osd" if "osd" in sections else "global")

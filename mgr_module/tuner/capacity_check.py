@@ -42,32 +42,32 @@ class CapacityCheck:
         commander: MgrCommander,
         capacities: Callable[..., Sequence[Capacity]],
         inventory: Inventory,
-        written: Callable[[int], Tuple[float, ...]],
+        write_counts: Callable[[int], Tuple[float, ...]],
         pg_states: Callable[[int], Iterable[str]],
         write: Callable[[str, Dict[str, Any], str], Optional[int]],
         by_bandwidth: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`written` gives an OSD's count of client writes after the time at which it was; empty where it has none.
+        """`write_counts` gives an OSD's count of client writes after the time at which it was; empty where it has none.
 
         `pg_states` gives the states of its PGs, as `active+clean+scrubbing`. `by_bandwidth` says whether the release
         reckons with bandwidth, too.
         """
         self._by_bandwidth = by_bandwidth
         self._commander, self._capacities, self._inventory = commander, capacities, inventory
-        self._written, self._pg_states, self._write = written, pg_states, write
+        self._written, self._pg_states, self._write = write_counts, pg_states, write
         self._counts: Dict[int, Tuple[float, float]] = {}
         self._served: Dict[int, float] = {}
 
     def report(self) -> Dict[str, Any]:
         """Capacities in force, and what speaks against them."""
-        stored = []
+        entries = []
         for capacity in self._capacities():
-            self._note_served(capacity.osd)
+            self._note_rate(capacity.osd)
             if capacity.iops > 0:
-                kind, served = self._inventory.kind(capacity.osd), self._served.get(capacity.osd)
-                stored.append(Stored(capacity.osd, kind, capacity.iops, capacity.source, served=served))
-        rows = [{"osd": item.osd, "iops": item.iops, "source": item.source, "seen": item.served} for item in stored]
-        return {"osds": rows, "findings": summary(findings(stored))}
+                kind, highest_rate = self._inventory.kind(capacity.osd), self._served.get(capacity.osd)
+                entries.append(Stored(capacity.osd, kind, capacity.iops, capacity.source, served=highest_rate))
+        rows = [{"osd": item.osd, "iops": item.iops, "source": item.source, "seen": item.served} for item in entries]
+        return {"osds": rows, "findings": summary(findings(entries))}
 
     def measure(self, osd: int, store: bool, canary: Container[int], on_trial: bool, sight: Sight) -> Dict[str, Any]:
         """Bench an OSD, in IOPS and in bandwidth. Raises InputError where it must not be, or is not there."""
@@ -80,15 +80,15 @@ class CapacityCheck:
         reason = reason_not_to_bench(in_force, True, canary, self._operations(osd), self._work(osd), sight, on_trial)
         if reason is not None:
             raise InputError("capacity measure", reason, "an idle OSD of a steady cluster")
-        measured = self._bench(osd, BENCH, "iops")
-        settings: Dict[str, Any] = {CAPACITY_OPTION + kind: measured}
-        found = [finding.words for finding in findings([replace(in_force, bench=measured)])]
+        iops = self._bench(osd, BENCH, "iops")
+        settings: Dict[str, Any] = {CAPACITY_OPTION + kind: iops}
+        doubts = [finding.words for finding in findings([replace(in_force, bench=iops)])]
         bandwidth = None
         if self._by_bandwidth():
             bandwidth = self._bench(osd, LARGE_BENCH, "bytes_per_sec")
             settings[BANDWIDTH_OPTION + kind] = round(bandwidth)
             if not 1 / BENCH_FACTOR <= bandwidth / max(capacity.bandwidth, 1.0) <= BENCH_FACTOR:
-                found.append(
+                doubts.append(
                     f"osd.{osd} has {capacity.bandwidth / MB:.6g} MB/s ({capacity.bandwidth_source}), its bench gave "
                     f"{bandwidth / MB:.6g}: it is what large writes, recovery and scrub are reckoned by"
                 )
@@ -97,13 +97,13 @@ class CapacityCheck:
         return {
             "osd": osd,
             "kind": kind,
-            "measured": measured,
+            "measured": iops,
             "iops": capacity.iops,
             "source": capacity.source,
             "bandwidth": bandwidth,
             "bandwidth_in_force": capacity.bandwidth,
             "bandwidth_source": capacity.bandwidth_source,
-            "findings": found,
+            "findings": doubts,
             "commands": [_command(target, name, value) for name, value in settings.items()],
             "stored": store,
             "change": number,
@@ -120,7 +120,7 @@ class CapacityCheck:
         rows: List[Dict[str, Any]] = []
         left_out: List[str] = []
         for osd in spread(osds, CLASS_OSDS):
-            row, reason = self._tried(osd, canary, on_trial, sight)
+            row, reason = self._attempt(osd, canary, on_trial, sight)
             rows += [row] if row is not None else []
             left_out += [reason] if reason else []
         if not rows:
@@ -145,7 +145,7 @@ class CapacityCheck:
             "changes": [number for number in numbers if number is not None],
         }
 
-    def _tried(
+    def _attempt(
         self, osd: int, canary: Container[int], on_trial: bool, sight: Sight
     ) -> Tuple[Optional[Dict[str, Any]], str]:
         """What an OSD measured, or why it must not be."""
@@ -157,14 +157,14 @@ class CapacityCheck:
     def _bench(self, osd: int, arguments: Dict[str, int], what: str) -> float:
         answers = self._commander.tell_many([(f"osd.{osd}", "bench", arguments)], BENCH_S)
         try:
-            measured = float(read_json(answers[f"osd.{osd}", "bench"], "bench")[what])
-            if not 0.0 < measured < math.inf:
-                raise ValueError(f"{what} (={measured}) must be above 0")
+            rate = float(read_json(answers[f"osd.{osd}", "bench"], "bench")[what])
+            if not 0.0 < rate < math.inf:
+                raise ValueError(f"{what} (={rate}) must be above 0")
         except MISREAD as error:
             raise CommandFailed(f"tell osd.{osd} bench", -5, "no result") from error
-        return measured
+        return rate
 
-    def _note_served(self, osd: int) -> None:
+    def _note_rate(self, osd: int) -> None:
         """The most client writes of an OSD, as means between two reports."""
         now, before = self._written(osd), self._counts.get(osd)
         if len(now) != 2:
@@ -177,12 +177,12 @@ class CapacityCheck:
     def _operations(self, osd: int) -> Optional[float]:
         """Client operations per second that it serves just now."""
         first = self._count(osd)
-        started = time.monotonic()
+        start = time.monotonic()
         time.sleep(LOOK_S)
         second = self._count(osd)
         if first is None or second is None:
             return None
-        return max(second - first, 0.0) / (time.monotonic() - started)
+        return max(second - first, 0.0) / (time.monotonic() - start)
 
     def _count(self, osd: int) -> Optional[float]:
         answers = self._commander.tell_many([(f"osd.{osd}", "perf dump", {})], LOOK_S)
@@ -205,5 +205,5 @@ def _own(rows: Sequence[Dict[str, Any]], target: str) -> Dict[str, Any]:
 
 
 def _command(target: str, name: str, value: float) -> str:
-    shown = str(value) if isinstance(value, int) else f"{value:.6g}"
-    return f"ceph config set {target} {name} {shown}"
+    text = str(value) if isinstance(value, int) else f"{value:.6g}"
+    return f"ceph config set {target} {name} {text}"

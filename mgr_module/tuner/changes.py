@@ -78,7 +78,7 @@ class Changes:
     def rollback(self, really: bool, to: Optional[int], everything: bool) -> Dict[str, Any]:
         """Take back the newest change, or more; without `really`, say what that would do."""
         if really:
-            return {"undone": [_undone(done) for done in self._applier.undo(to, everything)], "would": []}
+            return {"undone": [_undone(undo) for undo in self._applier.undo(to, everything)], "would": []}
         entries = [*self._applier.leftover(), *self._applier.undoable(to, everything)]
         if not entries:
             raise InputError("rollback", "no change in force", "a change that was applied by ceph-tuner")
@@ -123,11 +123,11 @@ class Changes:
         """
         entries = self._applier.history()
         if any(entry.forecast for entry in entries):
-            kept = outcomes_of(entries, history.outcomes())
-            found = due(entries, kept, history.windows())
+            outcomes = outcomes_of(entries, history.outcomes())
+            new_outcomes = due(entries, outcomes, history.windows())
             for entry in entries:
-                if entry.number in found:
-                    history.add_outcome(outcome_record(entry, found[entry.number]))
+                if entry.number in new_outcomes:
+                    history.add_outcome(outcome_record(entry, new_outcomes[entry.number]))
 
 
 def _plan(plan: ChangePlan, name: str, translation: Translation) -> Dict[str, Any]:
@@ -156,10 +156,10 @@ def _pair(pair: ForecastPair) -> Dict[str, Any]:
     }
 
 
-def _undone(done: Undone) -> Dict[str, Any]:
+def _undone(undo: Undone) -> Dict[str, Any]:
     return {
-        "change": done.entry.number,
-        "why": done.entry.why,
-        "drift": [str(item) for item in done.drift],
-        "unseen": list(done.unseen),
+        "change": undo.entry.number,
+        "why": undo.entry.why,
+        "drift": [str(item) for item in undo.drift],
+        "unseen": list(undo.unseen),
     }

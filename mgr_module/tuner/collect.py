@@ -138,14 +138,15 @@ class Collector:
         many = self._osds.look(limits.osds_per_tick, self._osd_map, notes)
         sums = self._sums_of_many() if many else self._sums()
         check_heard(sums.states)
-        known = self._osds.chunks
-        chunks = known if known is not None else self._codes.look(list(_pgs_of(sums.pools)), notes)
+        chunks: Optional[Mapping[int, int]] = self._osds.chunks
+        if chunks is None:
+            chunks = self._codes.look(list(_pgs_of(sums.pools)), notes)
         born = self._osds.born
         if self._choice is None or not self._choice.holds(born, groups, scopes, limits):
             self._choice = _choose(born, groups, scopes, limits, self._choice)
-        chosen = self._choice
-        latency, queues = self._ask(chosen.osds, notes)
-        self._turn = turn = self._next_turn(now, limits.osds_per_tick, chosen.running, chosen.osds)
+        choice = self._choice
+        latency, queues = self._ask(choice.osds, notes)
+        self._turn = turn = self._next_turn(now, limits.osds_per_tick, choice.running, choice.osds)
         if turn.count > 1:
             notes.append(f"OSDs are read in {turn.count} turns: the cluster's rates are means of {turn.seconds:.0f} s")
         pgs = sum(sums.states.values())
@@ -184,11 +185,11 @@ class Collector:
     def _pools_apart(
         self, scopes: Mapping[Scope, Members], sums: _Sums, chunks: Mapping[int, int], now: float
     ) -> Dict[int, PoolReading]:
-        wanted = {pool for members in scopes.values() for pool in members.pools}
-        own = {int(pool["poolid"]): pool["stat_sum"] for pool in sums.pools if int(pool["poolid"]) in wanted}
-        served = self._served.look(any(scope.kind == POOL for scope in scopes))
+        pools = {pool for members in scopes.values() for pool in members.pools}
+        own = {int(pool["poolid"]): pool["stat_sum"] for pool in sums.pools if int(pool["poolid"]) in pools}
+        operations = self._served.look(any(scope.kind == POOL for scope in scopes))
         states = None if sums.by_pool is None else {int(pool): counts for pool, counts in sums.by_pool.items()}
-        apart = pool_readings(own, chunks, states, served)
+        apart = pool_readings(own, chunks, states, operations)
         return self._pgs.with_progress(apart, sum(sums.states.values()), now, self._osds.scrub_intervals)
 
     def _osd_map(self) -> Any:
@@ -234,14 +235,16 @@ class Collector:
         pools: List[Mapping[str, Any]] = self._mgr.get("pool_stats")["pool_stats"]
         return pools
 
-    def _next_turn(self, now: float, per_tick: int, groups: Sequence[Sequence[int]], asked: Sequence[int]) -> Turn:
+    def _next_turn(
+        self, now: float, per_tick: int, groups: Sequence[Sequence[int]], histogram_osds: Sequence[int]
+    ) -> Turn:
         """Whose counters are read now. The number of turns stays while it fits: another one mixes them anew."""
-        waited, self._turn_at = now - self._turn_at, now
-        if not 0 < waited <= 120:
+        pause, self._turn_at = now - self._turn_at, now
+        if not 0 < pause <= 120:
             # a pause, or the clock was set: nobody knows how old the other turns are
             self._waits.clear()
         else:
-            self._waits.append(waited)
+            self._waits.append(pause)
         if self._osds.known <= per_tick:
             return Turn()
         size, count = per_tick * TURN_SHARE, self._turn.count
@@ -250,7 +253,7 @@ class Collector:
         while len(self._waits) > count:
             self._waits.popleft()
         seconds = count * sum(self._waits) / len(self._waits) if self._waits else 0.0
-        always = frozenset((*share_out(groups, int(per_tick * GROUP_SHARE)), *asked))
+        always = frozenset((*share_out(groups, int(per_tick * GROUP_SHARE)), *histogram_osds))
         return Turn((self._turn.part + 1) % count, count, seconds, always)
 
     def _report(self, osd: int, born: int) -> DaemonReport:
@@ -269,21 +272,21 @@ class Collector:
     def _ask(
         self, osds: Tuple[int, ...], notes: List[str]
     ) -> Tuple[Dict[int, Dict[str, Histogram]], Dict[int, Dict[str, float]]]:
-        asked: List[Tuple[str, str, Mapping[str, str]]] = []
+        questions: List[Tuple[str, str, Mapping[str, str]]] = []
         for osd in osds:
-            asked += [(f"osd.{osd}", HISTOGRAM, {"logger": "osd"}), (f"osd.{osd}", PERF, {})]
-        answers = self._commander.tell_many(asked, TELL_S)
+            questions += [(f"osd.{osd}", HISTOGRAM, {"logger": "osd"}), (f"osd.{osd}", PERF, {})]
+        answers = self._commander.tell_many(questions, TELL_S)
         latency, queues, silent = {}, {}, []
         for osd in osds:
             try:
-                found = osd_latency_in(answers[f"osd.{osd}", HISTOGRAM])
-                waiting = osd_queues_in(answers[f"osd.{osd}", PERF])
+                histograms = osd_latency_in(answers[f"osd.{osd}", HISTOGRAM])
+                lengths = osd_queues_in(answers[f"osd.{osd}", PERF])
             except (KeyError, ValueError):
                 silent.append(f"osd.{osd}")
                 continue
-            latency[osd] = found
-            if waiting:
-                queues[osd] = waiting
+            latency[osd] = histograms
+            if lengths:
+                queues[osd] = lengths
         if silent:
             notes.append(f"no histograms of {', '.join(silent[:5])}{' and more' if len(silent) > 5 else ''}")
         return latency, queues
@@ -304,15 +307,15 @@ def _choose(
     enough = 2 * max(limits.histogram_osds, limits.osds_per_tick)
     parts = [*groups, *(members.osds for members in scopes.values())]
     if before is not None and (before.parts, before.limits) == (parts, limits):
-        changed = born.keys() ^ before.born.keys()
+        difference = born.keys() ^ before.born.keys()
         pairs = zip(parts, before.running)
-        running = [old if changed.isdisjoint(part) else spread(born.keys() & part, enough) for part, old in pairs]
+        candidates = [old if difference.isdisjoint(part) else spread(born.keys() & part, enough) for part, old in pairs]
     else:
-        running = [spread(born.keys() & part, enough) for part in parts]
-    first = share_out(running, limits.histogram_osds)
-    left = limits.histogram_osds - len(first)
-    osds = (*first, *(spread(born.keys() - first, left) if left > 0 else ()))
-    return _Choice(born, groups, scopes, limits, parts, running, osds)
+        candidates = [spread(born.keys() & part, enough) for part in parts]
+    first = share_out(candidates, limits.histogram_osds)
+    room = limits.histogram_osds - len(first)
+    osds = (*first, *(spread(born.keys() - first, room) if room > 0 else ()))
+    return _Choice(born, groups, scopes, limits, parts, candidates, osds)
 
 
 def _pgs_of(pools: Sequence[Mapping[str, Any]]) -> Dict[int, int]:

@@ -35,14 +35,14 @@ class MgrCommander:
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
         """Answer of a monitor command, in JSON where it has that. Raises CommandFailed, ClusterTimeout."""
-        pending = self._send("mon", "", prefix, arguments, payload)
-        return self._answer(prefix, pending, time.monotonic() + self._timeout)
+        result = self._send("mon", "", prefix, arguments, payload)
+        return self._answer(prefix, result, time.monotonic() + self._timeout)
 
     def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
         """Answer of a daemon's command. Raises CommandFailed, ClusterTimeout."""
         kind, _, name = daemon.partition(".")
-        pending = self._send(kind, name, prefix, arguments, "")
-        return self._answer(f"tell {daemon} {prefix}", pending, time.monotonic() + self._timeout)
+        result = self._send(kind, name, prefix, arguments, "")
+        return self._answer(f"tell {daemon} {prefix}", result, time.monotonic() + self._timeout)
 
     def tell_each(
         self,
@@ -53,31 +53,31 @@ class MgrCommander:
         keep: Collection[str] = (),
     ) -> Iterator[Tuple[str, Told]]:
         """As `ports.ManyCommander` says."""
-        left = iter(daemons)
-        waiting: OrderedDict[str, Tuple[Pending, float]] = OrderedDict()
+        names = iter(daemons)
+        results: OrderedDict[str, Tuple[Pending, float]] = OrderedDict()
         while True:
-            for daemon in islice(left, AT_ONCE - len(waiting)):
+            for daemon in islice(names, AT_ONCE - len(results)):
                 kind, _, name = daemon.partition(".")
-                waiting[daemon] = (self._send(kind, name, prefix, arguments, ""), time.monotonic() + within)
-            if not waiting:
+                results[daemon] = (self._send(kind, name, prefix, arguments, ""), time.monotonic() + within)
+            if not results:
                 return
-            next(iter(waiting.values()))[0].ev.wait(LOOK_S)
+            next(iter(results.values()))[0].ev.wait(LOOK_S)
             now = time.monotonic()
-            over = [daemon for daemon, (sent, until) in waiting.items() if sent.ev.is_set() or now >= until]
+            over = [daemon for daemon, (result, until) in results.items() if result.ev.is_set() or now >= until]
             for daemon in over:
-                yield daemon, outcome(partial(self._answer, f"tell {daemon} {prefix}", *waiting.pop(daemon)))
+                yield daemon, outcome(partial(self._answer, f"tell {daemon} {prefix}", *results.pop(daemon)))
 
     def tell_many(
-        self, asked: Sequence[Tuple[str, str, Mapping[str, Any]]], timeout: float
+        self, questions: Sequence[Tuple[str, str, Mapping[str, Any]]], timeout: float
     ) -> Dict[Tuple[str, str], str]:
         """Answers of (daemon, prefix, arguments), all asked at once; without those that fail or are late."""
         deadline = time.monotonic() + timeout
-        pending = []
-        for daemon, prefix, arguments in asked:
+        results = []
+        for daemon, prefix, arguments in questions:
             kind, _, name = daemon.partition(".")
-            pending.append((daemon, prefix, self._send(kind, name, prefix, arguments, "")))
+            results.append((daemon, prefix, self._send(kind, name, prefix, arguments, "")))
         answers = {}
-        for daemon, prefix, result in pending:
+        for daemon, prefix, result in results:
             with contextlib.suppress(TunerError):
                 answers[daemon, prefix] = self._answer(f"tell {daemon} {prefix}", result, deadline)
         return answers
@@ -86,16 +86,16 @@ class MgrCommander:
         command: Dict[str, Any] = {"prefix": prefix, **arguments, "format": "json"}
         return self._courier.send(kind, name, json.dumps(command), payload or None)
 
-    def _answer(self, shown: str, pending: Pending, deadline: float) -> str:
-        if not pending.ev.wait(max(deadline - time.monotonic(), 0.0)):
-            raise ClusterTimeout(f"`{shown}` did not answer in time")
-        return answered(shown, *pending.wait())
+    def _answer(self, command: str, result: Pending, deadline: float) -> str:
+        if not result.ev.wait(max(deadline - time.monotonic(), 0.0)):
+            raise ClusterTimeout(f"`{command}` did not answer in time")
+        return answered(command, *result.wait())
 
 
 def document(text: Optional[str]) -> Optional[Dict[str, Any]]:
     """An answer that should be a JSON object; None where it is none, or did not come."""
     try:
-        found = read_json(text or "", "an answer", ANSWER)
+        answer = read_json(text or "", "an answer", ANSWER)
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return answer if isinstance(answer, dict) else None

@@ -36,8 +36,8 @@ As the OSD last reported it; nothing where it has none. One question takes 1 us,
 
 def counters(module: Any) -> Counters:
     """What a module asks for the counters of daemons."""
-    found: Counters = getattr(module, "get_latest_unlabeled_counter", None) or module.get_latest_counter
-    return found
+    method: Counters = getattr(module, "get_latest_unlabeled_counter", None) or module.get_latest_counter
+    return method
 
 
 def latest_counter(module: Any, osd: int, counter: str) -> Tuple[float, ...]:

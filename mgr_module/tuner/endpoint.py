@@ -33,7 +33,7 @@ class Endpoint:
         """Why it does not listen, although it should."""
         self._document: ExportedState = {}
         self._server: Optional[_Server] = None
-        self._wanted: Optional[Tuple[str, int]] = None
+        self._address: Optional[Tuple[str, int]] = None
         self._changing = threading.Lock()
         self._closed = False
 
@@ -47,14 +47,14 @@ class Endpoint:
         A port that is in use is a note, and tried again with the next call.
         """
         with self._changing:
-            if self._closed or (self._server is not None and self._wanted == (address, port)):
+            if self._closed or (self._server is not None and self._address == (address, port)):
                 return
             self._stop()
-            self.note, self._wanted = "", (address, port)
+            self.note, self._address = "", (address, port)
             if port == 0:
                 return
             try:
-                self._server = _started(_Server(address, port, lambda: exposition(self._document)))
+                self._server = _start(_Server(address, port, lambda: exposition(self._document)))
             except (OSError, OverflowError, RuntimeError, UnicodeError) as error:
                 self.note = f"no metrics: cannot listen on {address or 'any address'}, port {port}: {error}"
 
@@ -77,7 +77,7 @@ class Endpoint:
             self._server = None
 
 
-def _started(server: _Server) -> _Server:
+def _start(server: _Server) -> _Server:
     try:
         serve = threading.Thread(target=server.serve_forever, args=(POLL_S,), name="tuner-metrics", daemon=True)
         serve.start()
@@ -120,14 +120,14 @@ class _Server(ThreadingHTTPServer):
         try:
             super().process_request(request, client_address)
         except BaseException:
-            self._left(request)
+            self._release(request)
             raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._left(request)
+            self._release(request)
 
     def service_actions(self) -> None:
         late = time.monotonic() - PATIENCE_S
@@ -139,7 +139,7 @@ class _Server(ThreadingHTTPServer):
             with contextlib.suppress(OSError):
                 request.shutdown(socket.SHUT_RDWR)
 
-    def _left(self, request: Any) -> None:
+    def _release(self, request: Any) -> None:
         self._since.pop(request, None)
         self._free.release()
 

@@ -24,11 +24,11 @@ class ErasureCodes:
         if set(pools) <= set(self._chunks):
             return self._chunks
         try:
-            found = self._ask()
+            chunks = self._ask()
         except MISREAD:
             notes.append("the monitors did not list the pools: erasure codes are taken for copies")
             return {}
-        self._chunks = {pool: found.get(pool, 1) for pool in pools}
+        self._chunks = {pool: chunks.get(pool, 1) for pool in pools}
         return self._chunks
 
     def _ask(self) -> Dict[int, int]:

@@ -126,16 +126,16 @@ FAMILIES: Dict[str, Family] = {f"{PREFIX}{family.name}": family for family in _A
 
 def exposition(document: ExportedState) -> str:
     """The document in Prometheus's text format; empty where there is nothing to say."""
-    found: Dict[str, Dict[Labels, float]] = {}
+    families: Dict[str, Dict[Labels, float]] = {}
     for name, labels, value in _series(document):
         # a text is no number, and NaN or an infinity says nothing that its absence does not say
         if isinstance(value, (int, float)) and math.isfinite(value):
-            found.setdefault(f"{PREFIX}{name}", {})[labels] = float(value)
+            families.setdefault(f"{PREFIX}{name}", {})[labels] = float(value)
     lines: List[str] = []
     for name, family in FAMILIES.items():
-        if name in found:
+        if name in families:
             lines += [f"# HELP {name} {_help(family.help)}", f"# TYPE {name} {family.type}"]
-            lines += [f"{name}{_braced(labels)} {value!r}" for labels, value in found[name].items()]
+            lines += [f"{name}{_label_set(labels)} {value!r}" for labels, value in families[name].items()]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -149,7 +149,7 @@ def _series(document: ExportedState) -> Iterator[Series]:
     for metric, (mean, *_) in ((document.get("window") or {}).get("measures") or {}).items():
         place = exported_at(metric)
         if place is not None:
-            yield (*place, _based(metric, mean))
+            yield (*place, _in_base_unit(metric, mean))
     for mode in document.get("modes") or []:
         own = Scope(CLASS, mode["device_class"]) if mode.get("device_class") else None
         for verdict in mode.get("slo") or []:
@@ -173,8 +173,8 @@ def _verdict(verdict: Mapping[str, Any], own: Optional[Scope]) -> Iterator[Serie
     # not its whole text: a bound that is moved is the same objective
     metric, scope = parted(str(verdict["objective"]).split()[0])
     of = (*labelled(metric=metric, kind="hard" if verdict["hard"] else "soft"), *scope_labels(scope or own))
-    yield "slo_bound", of, _based(metric, verdict["bound"])
-    yield "slo_seen", of, _based(metric, verdict["seen"])
+    yield "slo_bound", of, _in_base_unit(metric, verdict["bound"])
+    yield "slo_seen", of, _in_base_unit(metric, verdict["seen"])
     yield "slo_margin_ratio", of, verdict["margin"]
     yield "slo_met", of, verdict["met"]
 
@@ -182,11 +182,11 @@ def _verdict(verdict: Mapping[str, Any], own: Optional[Scope]) -> Iterator[Serie
 def _automatic(document: ModeDocument) -> Iterator[Series]:
     mode, phase = document.get("mode"), document.get("phase")
     if mode:
-        for known in MODES:
-            yield "mode", labelled(mode=known), known == mode
+        for value in MODES:
+            yield "mode", labelled(mode=value), value == mode
     if phase:
-        for known in PHASES:
-            yield "phase", labelled(phase=known), known == phase
+        for value in PHASES:
+            yield "phase", labelled(phase=value), value == phase
     yield "paused", (), document.get("paused")
     yield "stage", (), document.get("stage")
     yield "stages", (), document.get("stages")
@@ -209,7 +209,7 @@ def _effect(effect: Mapping[str, Any], own: Optional[Scope]) -> Iterator[Series]
     yield "effect_high_ratio", of, effect["high"]
 
 
-def _based(metric: str, value: Optional[float]) -> Optional[float]:
+def _in_base_unit(metric: str, value: Optional[float]) -> Optional[float]:
     return None if value is None else value * scale_of(metric)
 
 
@@ -217,9 +217,9 @@ def _help(text: str) -> str:
     return printable(text, lines=True).replace("\\", "\\\\").replace("\n", "\\n")
 
 
-def _braced(labels: Labels) -> str:
-    shown = ",".join(f'{name}="{_label(value)}"' for name, value in labels)
-    return f"{{{shown}}}" if shown else ""
+def _label_set(labels: Labels) -> str:
+    pairs = ",".join(f'{name}="{_label(value)}"' for name, value in labels)
+    return f"{{{pairs}}}" if pairs else ""
 
 
 def _label(value: str) -> str:

@@ -91,7 +91,7 @@ class Guardian:
         with self._lock:
             self.stop()
             try:
-                self._process = self._started()
+                self._process = self._spawn()
                 self.problem = self._hand_over(self._process)
             except Exception as error:
                 self.problem = f"{type(error).__name__}: {error}"
@@ -114,7 +114,7 @@ class Guardian:
             if process is not None:
                 _dismiss(process)
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _spawn(self) -> subprocess.Popen[bytes]:
         # the Python that the mgr brings along has python3-rados
         version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
         # the pipe's end is closed when the mgr executes itself anew, as all that Python opens

@@ -153,9 +153,9 @@ CHECKS: Dict[str, HealthCheck] = {check.name: check for check in _ALL}
 """Every check by its name, in the order of the documentation."""
 
 
-def raised(found: Mapping[str, Union[str, Sequence[str]]]) -> Dict[str, Dict[str, Any]]:
+def raised(checks: Mapping[str, Union[str, Sequence[str]]]) -> Dict[str, Dict[str, Any]]:
     """What `set_health_checks` takes, of each check's detail: a line, or several. No detail, no check."""
-    lines = {name: [detail] if isinstance(detail, str) else list(detail) for name, detail in found.items()}
+    lines = {name: [detail] if isinstance(detail, str) else list(detail) for name, detail in checks.items()}
     lines = {name: [one_line(str(line)) for line in detail] for name, detail in lines.items()}
     return {
         name: {
@@ -169,36 +169,36 @@ def raised(found: Mapping[str, Union[str, Sequence[str]]]) -> Dict[str, Dict[str
     }
 
 
-def of_state(state: State, missed: Sequence[str]) -> Dict[str, List[str]]:
-    """Checks that the automatic mode's state calls for; `missed`: hard objectives that are missed for a while."""
-    found: Dict[str, List[str]] = {}
+def of_state(state: State, misses: Sequence[str]) -> Dict[str, List[str]]:
+    """Checks that the automatic mode's state calls for; `misses`: hard objectives that are missed for a while."""
+    checks: Dict[str, List[str]] = {}
     if state.problem:
         # whatever the mode: something may still be on the cluster
-        found["TUNER_STOPPED"] = [state.problem]
+        checks["TUNER_STOPPED"] = [state.problem]
     if state.mode == OFF:
-        return found
+        return checks
     if state.paused:
         until = "until it is resumed" if state.paused_until is None else f"until {utc(state.paused_until)}"
-        found["TUNER_PAUSED"] = [f"{state.paused}; {until}"]
+        checks["TUNER_PAUSED"] = [f"{state.paused}; {until}"]
     if state.mode == APPROVE and state.phase == WAITING and state.proposed is not None:
         proposed = state.proposed
-        found["TUNER_APPROVAL_NEEDED"] = [f"proposal {proposed.number} since {utc(state.since)}: {proposed.why}"]
-    if state.gave_up and missed:
-        found["TUNER_SLO_MISSED"] = [*missed, f"gave up: {state.gave_up}"]
-    return found
+        checks["TUNER_APPROVAL_NEEDED"] = [f"proposal {proposed.number} since {utc(state.since)}: {proposed.why}"]
+    if state.gave_up and misses:
+        checks["TUNER_SLO_MISSED"] = [*misses, f"gave up: {state.gave_up}"]
+    return checks
 
 
 def of_trail(records: Sequence[Record], now: float) -> Dict[str, List[str]]:
     """Checks about what happened in the last day, unless a success or an operator's word came after it."""
-    found: Dict[str, List[str]] = {}
+    checks: Dict[str, List[str]] = {}
     for record in records:
         if record.what in (KEPT, RESUMED, MODE):
-            found.clear()
+            checks.clear()
         elif abs(now - record.at) < DAY_S and not record.refers:
             line = f"#{record.number}, {utc(record.at)}: {record.why}"
             if record.what == TAKEN_BACK and record.detail.get("rule") != BY_OPERATOR:
                 # the newest alone: it is what the back-off is for
-                found["TUNER_TRIAL_TAKEN_BACK"] = [line]
+                checks["TUNER_TRIAL_TAKEN_BACK"] = [line]
             elif record.what == DRIFT:
-                found.setdefault("TUNER_DRIFT", []).append(line)
-    return found
+                checks.setdefault("TUNER_DRIFT", []).append(line)
+    return checks

@@ -16,7 +16,7 @@ class Inbox(Deque[Tuple[Any, threading.Event]]):
 
     def post(self, event: Any) -> threading.Event:
         """Add an event; give what is set once it was taken."""
-        done = threading.Event()
-        self.append((event, done))
+        completion = threading.Event()
+        self.append((event, completion))
         self.wake.set()
-        return done
+        return completion

@@ -17,9 +17,9 @@ class MgrInventory:
 
     def running(self) -> List[int]:
         """Sorted ids of the running OSDs."""
-        known = self._born()
+        up = self._born()
         # before the first sample
-        return sorted(known or [int(osd["osd"]) for osd in self._mgr.get("osd_map")["osds"] if osd["up"]])
+        return sorted(up or [int(osd["osd"]) for osd in self._mgr.get("osd_map")["osds"] if osd["up"]])
 
     def kind(self, osd: int) -> str:
         """MClock has options for `ssd` and `hdd`, by what the device says of itself."""

@@ -121,8 +121,8 @@ class Logbook:
     def _failure(self) -> str:
         """Why the last trial ended, if it was taken back."""
         ends = [record for record in self.recent if record.what in audit.ACTS and not record.refers]
-        failed = bool(ends) and ends[-1].what == audit.TAKEN_BACK and ends[-1].detail.get("rule") != BY_OPERATOR
-        return ends[-1].why if failed else ""
+        by_guard = bool(ends) and ends[-1].what == audit.TAKEN_BACK and ends[-1].detail.get("rule") != BY_OPERATOR
+        return ends[-1].why if by_guard else ""
 
 
 def _nothing(result: Learn, at: float, begun: float) -> None:

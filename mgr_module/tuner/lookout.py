@@ -51,16 +51,16 @@ class Lookout:
         mgr: Mgr,
         service: Service,
         aim: Aim,
-        running: Callable[[], Mapping[int, int]],
+        osds_up: Callable[[], Mapping[int, int]],
         executors: Mapping[str, TrialExecutor[Any]],
         now: Callable[[], float],
     ) -> None:
-        """`running` gives the OSDs that are up with the map since which each is.
+        """`osds_up` gives the OSDs that are up with the map since which each is.
 
         `executors` has those of all modes by device class, this one's too: a cluster has one trial at a time.
         """
         self._mgr, self._service, self._aim = mgr, service, aim
-        self._running, self._executors, self._now = running, executors, now
+        self._running, self._executors, self._now = osds_up, executors, now
         self._windows = PhaseWindows(aim)
         self._begun = 0.0
         self._calm = Calm()
@@ -101,17 +101,17 @@ class Lookout:
         if sight is not None:
             self.sight = sight
             self._calm = self._calm.after(sight, self._aim.running(self._running()))
-        slo, reference = self._wanted()
+        slo, reference = self._goals()
         reasons = self._reasons_to_wait(now, sight, state, policy)
         upset, breach = self._upset(state), self._breach(sight, state)
-        closed = self._windows.close(sample.at, state, slo, reference, policy) if sample is not None else []
-        for window in closed:
+        windows = self._windows.close(sample.at, state, slo, reference, policy) if sample is not None else []
+        for window in windows:
             # what the sample says outranks what the windows say
             breach = breach or self.take(window, state, policy)
         look, condition = self._windows.see(self._now(), state, slo, policy), self._condition
         return replace(
             look,
-            wait="; ".join(filter(None, (*reasons, _cannot_be_told(look.unseen)))),
+            wait="; ".join(filter(None, (*reasons, _blind_spot(look.unseen)))),
             policy=self._calendar_policy,
             outside=outside_hours(now, policy) is not None,
             condition=condition.to_dict() if condition is not None else {},
@@ -126,15 +126,15 @@ class Lookout:
         watchdog = self._watchdog
         return watchdog.look(self._newest_sight(), in_force=not state.old_turn) if watchdog is not None else None
 
-    def take(self, closed: Closed, state: State, policy: Policy) -> Optional[Breach]:
+    def take(self, window: Closed, state: State, policy: Policy) -> Optional[Breach]:
         """Take a window that was closed; say whether the guard objects to it."""
         # first the guard: what follows asks the cluster, which may not answer
-        breach = self._watchdog.close(closed.means, not state.old_turn) if self._watchdog is not None else None
-        condition = self._condition = self._condition_of(closed.means)
+        breach = self._watchdog.close(window.means, not state.old_turn) if self._watchdog is not None else None
+        condition = self._condition = self._condition_of(window.means)
         if state.condition:
             self._change = self._change.after(Condition.from_dict(state.condition), condition, policy)
         if self._slo is not None and self._slo.needs_baseline and not state.on_cluster:
-            self._aim.refer(self._slo, closed.means)
+            self._aim.refer(self._slo, window.means)
         return breach
 
     def watch(self, state: State) -> None:
@@ -194,10 +194,10 @@ class Lookout:
         """Keep what is exported as it is, while nobody looks."""
         if self._service.option("metrics_port"):
             with contextlib.suppress(TunerError):
-                self._wanted()
+                self._goals()
                 self.release = self._service.release_version()
 
-    def _wanted(self) -> Tuple[Optional[Slo], Mapping[str, float]]:
+    def _goals(self) -> Tuple[Optional[Slo], Mapping[str, float]]:
         # monitors that do not answer blind nobody: samples come from the mgr's memory
         with contextlib.suppress(ClusterTimeout, CommandFailed):
             slo, (self._calendar_policy, self._calendar_ends) = self._aim.slo(), self._aim.policy()
@@ -214,10 +214,10 @@ class Lookout:
     def _breach(self, sight: Optional[Sight], state: State) -> Optional[Breach]:
         if self._watchdog is None:
             return None
-        found = Interventions((), ())
+        interventions = Interventions((), ())
         with contextlib.suppress(ClusterTimeout, CommandFailed):
-            found = self._interventions(state)
-        return self._watchdog.look(sight, found.drift, found.manual, not state.old_turn)
+            interventions = self._interventions(state)
+        return self._watchdog.look(sight, interventions.drift, interventions.manual, not state.old_turn)
 
     def _interventions(self, state: State) -> Interventions:
         if self._ours[0] != state.changes:
@@ -231,9 +231,9 @@ class Lookout:
 
     def _places(self) -> Sequence[Place]:
         """The CRUSH tree, read anew when other OSDs run and now and then: of 10 000 OSDs it is megabytes of text."""
-        running, now = self._running(), self._now()
-        if running.keys() != self._placed[1] or now > self._placed[0] + PLACES_S:
-            self._placed = (now, set(running), tuple(self._service.config.places()))
+        up_since, now = self._running(), self._now()
+        if up_since.keys() != self._placed[1] or now > self._placed[0] + PLACES_S:
+            self._placed = (now, set(up_since), tuple(self._service.config.places()))
         return self._placed[2]
 
     def _condition_of(self, means: Mapping[str, float]) -> Condition:
@@ -246,7 +246,7 @@ class Lookout:
         return Condition.of(
             self.release,
             Counter(classes.values()),
-            {name: sum(found) / len(found) for name, found in capacities.items()},
+            {name: sum(iops) / len(iops) for name, iops in capacities.items()},
             means,
         )
 
@@ -264,8 +264,8 @@ class Lookout:
 
     def _upset(self, state: State) -> str:
         """What makes the trial pointless at once, without waiting whether it lasts: nothing to compare, or no aim."""
-        wanted = {item.metric for item in self._slo.objectives} if self._slo is not None else set()
-        given_up = sorted(set(state.aims) - wanted)
+        metrics = {item.metric for item in self._slo.objectives} if self._slo is not None else set()
+        given_up = sorted(set(state.aims) - metrics)
         if given_up:
             return f"there is no objective any more on {', '.join(given_up)}"
         if not state.condition or self._condition is None:
@@ -275,5 +275,5 @@ class Lookout:
         return "; ".join(changed(before, now))
 
 
-def _cannot_be_told(unseen: Sequence[str]) -> str:
-    return f"no trial could show what it does to clients, as {' and '.join(unseen)} is not seen" if unseen else ""
+def _blind_spot(metrics: Sequence[str]) -> str:
+    return f"no trial could show what it does to clients, as {' and '.join(metrics)} is not seen" if metrics else ""

@@ -48,17 +48,17 @@ class Modes:
         mgr: Any,
         service: Service,
         sampler: Sampler,
-        running: Callable[[], Mapping[int, int]],
-        written: Callable[[int], Tuple[float, ...]],
+        osds_up: Callable[[], Mapping[int, int]],
+        write_counts: Callable[[int], Tuple[float, ...]],
         option: Callable[[str], Any],
         clock: Optional[Clock] = None,
         new_lock: NewLock = own_lock,
     ) -> None:
-        """`mgr` is the module; `running` is as for `Lookout`; without a clock, the machine's.
+        """`mgr` is the module; `osds_up` is as for `Lookout`; without a clock, the machine's.
 
-        `written` gives an OSD's counter of client writes, with its stamp before it.
+        `write_counts` gives an OSD's counter of client writes, with its stamp before it.
         """
-        self._mgr, self._service, self._sampler, self._running = mgr, service, sampler, running
+        self._mgr, self._service, self._sampler, self._running = mgr, service, sampler, osds_up
         self._option, self._clock, self._new_lock = option, clock, new_lock
         self._now: Callable[[], float] = time.time if clock is None else clock.now
         self._endpoint = Endpoint()
@@ -66,7 +66,7 @@ class Modes:
             service.commander,
             service.capacities,
             service.inventory,
-            written,
+            write_counts,
             # the mgr's own, as its `pg ls` is denied to modules
             lambda osd: mgr.get("pg_summary")["by_osd"].get(str(osd), ()),
             lambda target, settings, why: service.changes().set(target, settings, why),
@@ -313,11 +313,11 @@ class Modes:
         """Modes that a word without a class is for."""
         classes = [self._of_classes[name] for name in self._service.scopes.classes() if name in self._of_classes]
         if what in ("accept", "reject"):
-            waiting = [mode for mode in self.all if mode.driver.state.phase == WAITING]
-            if len(waiting) > 1:
-                names = " or ".join(mode.aim.device_class or "none" for mode in waiting)
+            addressees = [mode for mode in self.all if mode.driver.state.phase == WAITING]
+            if len(addressees) > 1:
+                names = " or ".join(mode.aim.device_class or "none" for mode in addressees)
                 raise InputError("--device-class", "nothing, and several proposals wait", f"one of {names}")
-            return waiting or [self.whole]
+            return addressees or [self.whole]
         if what in MODES and what != OFF:
             return classes or [self.whole]
         return self.all if self._of_classes else [self.whole]

@@ -48,7 +48,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         self._checks: Dict[str, Any] = {}
         commander = MgrCommander(self, framework.CommandResult)
         self._collector = collector = Collector(self, commander, compat.counters(self), self._limits)
-        self._sampler = Sampler(collector, lambda: self._service.history(), ten_minutes_kept=self._keep_outcomes)
+        self._sampler = Sampler(collector, lambda: self._service.history(), after_ten_minutes=self._keep_outcomes)
         self._service = Service(
             commander,
             self._sampler,
@@ -82,8 +82,8 @@ class Module(framework.MgrModule):  # type: ignore[misc]
             self._report_health()
             pause = LEAST_PAUSE_S
             with self._surviving("the sampling interval cannot be read"):
-                wanted = float(self._get_option("sample_interval")) - self._sampler.tick_s
-                pause = min(max(pause, wanted), threading.TIMEOUT_MAX)
+                rest = float(self._get_option("sample_interval")) - self._sampler.tick_s
+                pause = min(max(pause, rest), threading.TIMEOUT_MAX)
             self._stop.wait(pause)
 
     def shutdown(self) -> None:
@@ -101,7 +101,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
     @read_command("tuner sample")
     def _sample(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
         """Show the newest sample."""
-        return self._answer(self._service.sample, lambda found: render.values(found["values"]), format)
+        return self._answer(self._service.sample, lambda document: render.values(document["values"]), format)
 
     @read_command("tuner history")
     def _history(
@@ -447,13 +447,13 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         return self._answer(begin, render_automatic.boost, form)
 
     def _answer(
-        self, work: Callable[[], Any], shown: Callable[[Any], str], form: Optional[str]
+        self, work: Callable[[], Any], renderer: Callable[[Any], str], form: Optional[str]
     ) -> Tuple[int, str, str]:
         """Errno, output and one line for the operator."""
         try:
             document = work()
             if form in (None, "", "plain"):
-                return 0, printable(shown(printable_document(document)), lines=True), ""
+                return 0, printable(renderer(printable_document(document)), lines=True), ""
             if form not in ("json", "json-pretty"):
                 raise InputError("--format", str(form), "plain, json or json-pretty")
             return 0, json.dumps(document, indent=2 if form == "json-pretty" else None), ""
@@ -481,7 +481,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
 
     def _report_health(self) -> None:
         """Tell what is wrong; what of it cannot be told is told as such. Raises nothing."""
-        found: Dict[str, Any] = {}
+        fresh_checks: Dict[str, Any] = {}
         unknown: List[str] = []
         parts: Dict[str, Callable[[], Mapping[str, Any]]] = {
             "sampling and the optimiser": self._service.health,
@@ -489,22 +489,22 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         }
         for part, tell in parts.items():
             with self._surviving(f"the health of {part} cannot be told", unknown):
-                found.update(health.raised(tell()))
+                fresh_checks.update(health.raised(tell()))
         with self._surviving("health cannot be told"):
-            checks = {**found, **health.raised({health.UNKNOWN: unknown})}
+            checks = {**fresh_checks, **health.raised({health.UNKNOWN: unknown})}
             if checks != self._checks:
                 self.set_health_checks(checks)
                 self._checks = checks
 
     @contextlib.contextmanager
-    def _surviving(self, what: str, told: Optional[List[str]] = None) -> Iterator[None]:
-        """Log whatever is raised, also by logging itself, and go on; `told` takes a line of it."""
+    def _surviving(self, what: str, problems: Optional[List[str]] = None) -> Iterator[None]:
+        """Log whatever is raised, also by logging itself, and go on; `problems` takes a line of it."""
         try:
             yield
         except Exception as error:
             with contextlib.suppress(Exception):
-                if told is not None:
-                    told.append(f"{what} ({type(error).__name__}: {error})"[:1000])
+                if problems is not None:
+                    problems.append(f"{what} ({type(error).__name__}: {error})"[:1000])
                 self.log.exception(what)
 
     def _get_option(self, name: str) -> Any:

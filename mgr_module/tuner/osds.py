@@ -77,13 +77,13 @@ class Osds:
             if self.born:
                 # reading begins in the next tick: fetching megabytes was enough for one
                 return
-        ended = self._read(self._text)
+        at_end = self._read(self._text)
         if not self._found:
             notes.append("the monitors did not list the OSDs: those of the last list are watched")
             self._text, self._epoch = None, None
             return
         up = {osd: since for osd, since in self._found.items() if since is not None}
-        if ended:
+        if at_end:
             self._text, self.known = None, len(self._found)
             if up != self.born:
                 self.born = up

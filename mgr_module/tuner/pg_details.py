@@ -113,18 +113,18 @@ class PgDetails:
 
     def _pools_intervals(self) -> Mapping[int, float]:
         """What pools go by in its place; what was known before where the monitors do not answer."""
-        asked = ("mon", "osd pool ls", {"detail": "detail"})
-        text = self._commander.tell_many([asked], TELL_S).get(asked[:2], "")
+        question = ("mon", "osd pool ls", {"detail": "detail"})
+        text = self._commander.tell_many([question], TELL_S).get(question[:2], "")
         try:
-            rows = read_json(text, asked[1], ANSWER)
+            rows = read_json(text, question[1], ANSWER)
             return deep_scrub_intervals({"pools": [{**row, "pool": row["pool_id"]} for row in rows]})
         except MISREAD:
             return self._pools_own
 
     def _osds_interval(self) -> float:
         """What the OSDs go by; the mgr's own option may differ, and counts where the monitors do not answer."""
-        asked = ("mon", "config get", {"who": "osd", "key": INTERVAL})
-        text = self._commander.tell_many([asked], TELL_S).get(asked[:2], "")
+        question = ("mon", "config get", {"who": "osd", "key": INTERVAL})
+        text = self._commander.tell_many([question], TELL_S).get(question[:2], "")
         try:
             return float(text)
         except ValueError:
@@ -153,17 +153,17 @@ class PgDetails:
             self._place = 0
             for pgid in [pgid for pgid in self._snaptrim_queues if not _exists(pgid, pools)]:
                 self._forget(pgid)
-        taken: List[Tuple[int, int]] = []
+        turn: List[Tuple[int, int]] = []
         before = 0
         for pool, count in sorted(pools.items()):
-            while before <= self._place < before + count and len(taken) < PG_QUERIES:
-                taken.append((pool, self._place - before))
+            while before <= self._place < before + count and len(turn) < PG_QUERIES:
+                turn.append((pool, self._place - before))
                 self._place += 1
             before += count
-        return taken
+        return turn
 
     def _query(self, pgs: List[Tuple[int, int]], osd_map: Any, chunks: Mapping[int, int]) -> Dict[str, PgDetail]:
-        found = {}
+        details = {}
         for pool, number in pgs:
             osd = osd_map.pg_to_up_acting_osds(pool, number)["acting_primary"]
             if osd < 0:
@@ -173,8 +173,8 @@ class PgDetails:
             answer = document(answers.get((daemon, QUERY)))
             if answer is not None:
                 row = {**answer["info"]["stats"], "pgid": pgid, "snaptrimq_len": answer["snap_trimq_len"]}
-                found[pgid] = pg_detail(row, chunks)
-        return found
+                details[pgid] = pg_detail(row, chunks)
+        return details
 
 
 def _exists(pgid: str, pools: Mapping[int, int]) -> bool:

@@ -47,18 +47,18 @@ class ProfileShelf:
 
     def put(self, profile: Profile) -> None:
         """Keep a profile, in place of one of the same name."""
-        stored = json.dumps(profile.to_dict())
-        if len(stored) > LARGEST:
-            raise InputError("profile import", f"{len(stored)} characters", f"at most {LARGEST}: less evidence")
+        text = json.dumps(profile.to_dict())
+        if len(text) > LARGEST:
+            raise InputError("profile import", f"{len(text)} characters", f"at most {LARGEST}: less evidence")
         keys = self._store.keys(PREFIX)
         if PREFIX + profile.name not in keys and len(keys) >= MOST:
             raise InputError("profile import", f"{len(keys)} profiles in the cluster", f"at most {MOST}")
-        self._store.set(PREFIX + profile.name, stored)
+        self._store.set(PREFIX + profile.name, text)
 
     def elsewhere(self, in_force: Callable[[], Profile]) -> Optional[Dict[str, Any]]:
         """Imported profiles as the optimiser takes them, with the hardware here; None where there are none."""
-        kept = [_read(self._store.get(key)) for key in self._store.keys(PREFIX)]
-        profiles = [document for document in kept if document is not None]
+        documents = [_read(self._store.get(key)) for key in self._store.keys(PREFIX)]
+        profiles = [document for document in documents if document is not None]
         if not profiles:
             return None
         own = in_force()

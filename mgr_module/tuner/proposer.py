@@ -63,54 +63,56 @@ class Proposer:
         slo = self._aim.slo()
         if slo is None:
             return Answered(self._now(), why="no SLO is set: `ceph tuner slo set 'client.p95_ms<=80'`")
-        fixed = absolute(slo, {**state.baseline, **self._aim.part_of(self._service.reference())})
+        objectives = absolute(slo, {**state.baseline, **self._aim.part_of(self._service.reference())})
         device_class = self._aim.device_class
-        answer = self._service.ask_for(fixed, state.baseline, state.begun, state.proposals, device_class)
+        answer = self._service.ask_for(objectives, state.baseline, state.begun, state.proposals, device_class)
         proposals: List[Mapping[str, Any]] = answer["proposals"]
         if not proposals:
             verdict = answer.get("verdict") or {}
             return Answered(self._now(), why=f"{verdict.get('state')}: {verdict.get('reason')}"[:LONGEST_WORDS])
-        return self._checked(proposals[0], policy)
+        return self._answer_of(proposals[0], policy)
 
-    def _checked(self, proposal: Mapping[str, Any], policy: Policy) -> Answered:
+    def _answer_of(self, proposal: Mapping[str, Any], policy: Policy) -> Answered:
         target = self._aim.target
-        settings = self._translated(proposal["settings"], target)
+        settings = self._in_release_units(proposal["settings"], target)
         if not settings:
             raise InputError("the optimiser's answer", "a proposal without settings", "at least one")
         device_class = Target.parse(target).device_class
         places = self._service.config.places()
         self._refuse_unlike(target, places)
-        planned = rollout(places, device_class, target, policy, self._service.replicas())
+        rollout_plan = rollout(places, device_class, target, policy, self._service.replicas())
         # planning refuses what the release ignores, what is out of range, and what something else would outrank
         changes = self._service.changes()
-        for section in (planned.stages[0].targets[0], planned.target):
+        for section in (rollout_plan.stages[0].targets[0], rollout_plan.target):
             changes.commands(section, settings)
         why, forecast = str(proposal.get("why", ""))[:LONGEST_WORDS], _forecast(proposal.get("expected"), self._now())
-        return Answered(self._now(), settings, why, planned, forecast=forecast)
+        return Answered(self._now(), settings, why, rollout_plan, forecast=forecast)
 
     def _refuse_unlike(self, target: str, places: Sequence[Place]) -> None:
         """Raise InputError where one set of values does not suit all OSDs of the target."""
         section = Target.parse(target)
-        running = [place for place in places if place.up and section.covers(place)]
-        classes = sorted({place.device_class or "none" for place in running})
+        places_up = [place for place in places if place.up and section.covers(place)]
+        classes = sorted({place.device_class or "none" for place in places_up})
         if len(classes) > 1:
-            found = f"`{target}`, which covers OSDs of the classes {' and '.join(classes)}"
-            raise InputError("auto_target", found, f"one class, such as osd/class:{classes[-1]}: only like is compared")
-        asked = spread([place.osd for place in running], ASKED)
-        queue = self._service.config.effective(asked[0]).get("osd_op_queue", MCLOCK) if asked else MCLOCK
+            coverage = f"`{target}`, which covers OSDs of the classes {' and '.join(classes)}"
+            raise InputError(
+                "auto_target", coverage, f"one class, such as osd/class:{classes[-1]}: only like is compared"
+            )
+        osds = spread([place.osd for place in places_up], ASKED)
+        queue = self._service.config.effective(osds[0]).get("osd_op_queue", MCLOCK) if osds else MCLOCK
         if queue != MCLOCK:
             raise InputError(
-                f"osd_op_queue of osd.{asked[0]}", queue, f"{MCLOCK}: under another queue nothing of it acts"
+                f"osd_op_queue of osd.{osds[0]}", queue, f"{MCLOCK}: under another queue nothing of it acts"
             )
         if self._service.release().units != "fraction":
-            iops = [capacity.iops for capacity in self._service.capacities(asked)] or [0.0]
+            iops = [capacity.iops for capacity in self._service.capacities(osds)] or [0.0]
             if not 0 < max(iops) <= UNLIKE * min(iops):
-                found = f"`{target}`, whose OSDs have capacities of {min(iops):g} to {max(iops):g} IOPS"
+                coverage = f"`{target}`, whose OSDs have capacities of {min(iops):g} to {max(iops):g} IOPS"
                 raise InputError(
-                    "auto_target", found, "OSDs of about one capacity: this release takes IOPS, not shares"
+                    "auto_target", coverage, "OSDs of about one capacity: this release takes IOPS, not shares"
                 )
 
-    def _translated(self, settings: Mapping[str, Any], target: str) -> Dict[str, Any]:
+    def _in_release_units(self, settings: Mapping[str, Any], target: str) -> Dict[str, Any]:
         """The worker's fractions in the running release's units."""
         own = {name: value for name, value in settings.items() if name != PROFILE}
         profile = Profile.make("proposed", self._service.release(), own)
@@ -121,8 +123,8 @@ def _forecast(expected: Any, at: float) -> Dict[str, Any]:
     """What is kept of what the search expects; nothing where it expects nothing, or says it in another form."""
     metrics = expected if isinstance(expected, dict) else {}
     ends = {name: [middle, max(0.0, low), high] for name, (middle, low, high) in _triples(metrics)}
-    said = {"version": 1, "at": at, "model": SEARCH_MODEL, "level": SEARCH_LEVEL, "metrics": ends}
-    record = ForecastRecord.from_dict(said)
+    document = {"version": 1, "at": at, "model": SEARCH_MODEL, "level": SEARCH_LEVEL, "metrics": ends}
+    record = ForecastRecord.from_dict(document)
     return {} if record is None else record.to_dict()
 
 

@@ -65,7 +65,7 @@ class RegimeWatch:
             self._read(scopes)
         if self._kept is None:
             self._kept = {key: entry.name for key, entry in newest(timeline(self._history())).items()}
-        for entry in self._held():
+        for entry in self._entries():
             key = (entry.kind, entry.scope)
             if self._kept.get(key) != entry.name:
                 self._history().add_change(entry.to_dict())
@@ -106,9 +106,9 @@ class RegimeWatch:
             "problem": self.problem,
         }
 
-    def _held(self) -> List[TimelineEntry]:
+    def _entries(self) -> List[TimelineEntry]:
         with self._telling:
-            held = [
+            entries = [
                 TimelineEntry(state.since, REGIME, scope, state.name, state.evidence)
                 for scope, state in self._states.items()
             ]
@@ -116,11 +116,11 @@ class RegimeWatch:
             policy = self._policy()
         except InputError:
             # objectives that nobody can read: regimes are told without them
-            return held
+            return entries
         # where there never was a calendar nothing is said of one
         if policy or (POLICY, "") in (self._kept or {}):
-            held.append(TimelineEntry(self._now(), POLICY, "", policy or NO_POLICY))
-        return held
+            entries.append(TimelineEntry(self._now(), POLICY, "", policy or NO_POLICY))
+        return entries
 
     def _read(self, scopes: Mapping[Scope, Members]) -> None:
         self._use_stored()

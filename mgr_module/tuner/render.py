@@ -26,19 +26,21 @@ def number(value: Optional[float], unit: str = "1") -> str:
     scale, prefix = next(((scale, prefix) for scale, prefix in _LARGE if abs(value) >= scale), (1.0, ""))
     if unit == "ms":
         scale, prefix = 1.0, ""
-    shown = value / scale
-    digits = 0 if shown == int(shown) or abs(shown) >= 100 else 1 if abs(shown) >= 10 else 2
-    text = f"{shown:.{digits}f}"
+    scaled_value = value / scale
+    digits = 0 if scaled_value == int(scaled_value) or abs(scaled_value) >= 100 else 1 if abs(scaled_value) >= 10 else 2
+    text = f"{scaled_value:.{digits}f}"
     if unit == "1/s":
         return f"{text}{prefix}/s"
     # a blank before the unit, its prefix beside it: 3.4 MB/s, 12 k
     return f"{text} {prefix}{'' if unit == '1' else unit}".rstrip()
 
 
-def values(found: Mapping[str, float]) -> str:
+def values(document: Mapping[str, float]) -> str:
     """Metrics with their values."""
     rows = [
-        [name, number(found[name], metric.unit), metric.meaning] for name, metric in METRICS.items() if name in found
+        [name, number(document[name], metric.unit), metric.meaning]
+        for name, metric in METRICS.items()
+        if name in document
     ]
     return table(["METRIC", "VALUE", "MEANING"], rows)
 
@@ -62,11 +64,11 @@ def verdicts(rows: Sequence[Mapping[str, Any]]) -> str:
 def status(document: Mapping[str, Any]) -> str:
     """Everything at a glance."""
     sampling = document["sampling"]
-    seen = "no sample yet" if sampling["age"] is None else f"last sample {sampling['age']:.0f} s ago"
+    newest_sample = "no sample yet" if sampling["age"] is None else f"last sample {sampling['age']:.0f} s ago"
     states = ", ".join(f"{count} {state}" for state, count in sorted(document["pg_states"].items()))
     lines = [
         *folded(
-            f"ceph-tuner {document['version']} on Ceph {document['release']}: {seen} "
+            f"ceph-tuner {document['version']} on Ceph {document['release']}: {newest_sample} "
             f"(every {sampling['interval']:g} s, took {sampling['tick_ms']:g} ms)",
             "  ",
         ),
@@ -86,9 +88,9 @@ _UNDER = " " * 11
 """Below the first word of a kind of work's line."""
 
 
-def notes(found: Sequence[str]) -> List[str]:
+def notes(texts: Sequence[str]) -> List[str]:
     """What is said beside."""
-    return [line for note in found for line in folded(f"note: {note}", "  ")]
+    return [line for note in texts for line in folded(f"note: {note}", "  ")]
 
 
 def _work(document: Mapping[str, Any]) -> List[str]:
@@ -117,14 +119,14 @@ def _work(document: Mapping[str, Any]) -> List[str]:
     return [part for line in lines for part in folded(line, _UNDER)]
 
 
-def in_force(found: Mapping[str, Any]) -> str:
+def in_force(document: Mapping[str, Any]) -> str:
     """The profile, and its nine values as three lines."""
-    settings: Dict[str, Any] = found["settings"]
+    settings: Dict[str, Any] = document["settings"]
     if not settings:
         return "profile in force: no OSD answers"
     head = f"profile in force: {settings.get('osd_mclock_profile', '?')}"
-    if not found["agree"]:
-        head += f" ({found['osds'][0]}; others differ)"
+    if not document["agree"]:
+        head += f" ({document['osds'][0]}; others differ)"
     rows = []
     for name in CLASSES:
         parts = [settings.get(f"osd_mclock_scheduler_{name}_{part}") for part in ("res", "wgt", "lim")]
@@ -190,7 +192,7 @@ def history(document: Mapping[str, Any]) -> str:
             [str(c["change"]), stamp(c["at"]), c["state"], c["target"], c["why"], c["who"]] for c in document["changes"]
         ]
         lines += ["", table(["CHANGE", "AT", "STATE", "TARGET", "WHY", "WHO"], changes)]
-        said = [
+        forecasts = [
             [
                 str(change["change"]),
                 pair["metric"],
@@ -203,20 +205,20 @@ def history(document: Mapping[str, Any]) -> str:
             for change in document["changes"]
             for pair in change.get("forecast", ())
         ]
-        if said:
-            lines += ["", table(["CHANGE", "METRIC", "EXPECTED", "INTERVAL", "MEASURED", "INSIDE"], said)]
+        if forecasts:
+            lines += ["", table(["CHANGE", "METRIC", "EXPECTED", "INTERVAL", "MEASURED", "INSIDE"], forecasts)]
     if document["trials"]:
         trials = [
-            [stamp(t["at"]), t["kind"], t["label"], t["failed"] or "measured", _seen(t["measures"])]
+            [stamp(t["at"]), t["kind"], t["label"], t["failed"] or "measured", _spread(t["measures"])]
             for t in document["trials"]
         ]
         lines += ["", table(["TRIAL", "KIND", "SETTINGS", "RESULT", "CLIENT P95"], trials)]
     return "\n".join(lines)
 
 
-def document(found: Any) -> str:
+def document(value: Any) -> str:
     """As it is, for people and for files."""
-    return json.dumps(found, indent=2)
+    return json.dumps(value, indent=2)
 
 
 def profiles(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -229,45 +231,46 @@ def profiles(rows: Sequence[Mapping[str, Any]]) -> str:
     return table(["PROFILE", "CLIENT", "RECOVERY", "BEST EFFORT", "FROM", ""], lines)
 
 
-def profile(found: Mapping[str, Any]) -> str:
+def profile(document: Mapping[str, Any]) -> str:
     """One profile's settings."""
-    head = f"{found['name']}, for {found['release']}{': ' + found['description'] if found.get('description') else ''}"
-    rows = [[name, str(value)] for name, value in found["settings"].items()]
+    description = f": {document['description']}" if document.get("description") else ""
+    head = f"{document['name']}, for {document['release']}{description}"
+    rows = [[name, str(value)] for name, value in document["settings"].items()]
     return "\n".join([*folded(head, "  "), table(["KNOB", "VALUE"], rows)])
 
 
-def imported(found: Mapping[str, Any]) -> str:
+def imported(document: Mapping[str, Any]) -> str:
     """What was kept, and what changes when it is applied here."""
-    kept = f"profile {found['name']} is kept; apply it by: ceph tuner profile apply {found['name']}"
-    return "\n".join([kept, *notes(found["notes"])])
+    head = f"profile {document['name']} is kept; apply it by: ceph tuner profile apply {document['name']}"
+    return "\n".join([head, *notes(document["notes"])])
 
 
-def plan(found: Mapping[str, Any]) -> str:
+def plan(document: Mapping[str, Any]) -> str:
     """What was or would be written."""
-    warnings = notes(found["warnings"])
-    if not found["changes"]:
-        return "\n".join([f"{found['profile']} is in force on {found['target']}: nothing to write", *warnings])
+    warnings = notes(document["warnings"])
+    if not document["changes"]:
+        return "\n".join([f"{document['profile']} is in force on {document['target']}: nothing to write", *warnings])
     rows = [
         [row["who"], row["name"], "-" if row["old"] is None else row["old"], "-" if row["new"] is None else row["new"]]
-        for row in found["changes"]
+        for row in document["changes"]
     ]
     lines = [table(["WHO", "OPTION", "OLD", "NEW"], rows), *warnings]
-    if found["applied"]:
-        return "\n".join([*lines, f"applied as change {found['change']}; back by: ceph tuner rollback --yes"])
-    commands = [row["command"] for row in found["changes"]]
+    if document["applied"]:
+        return "\n".join([*lines, f"applied as change {document['change']}; back by: ceph tuner rollback --yes"])
+    commands = [row["command"] for row in document["changes"]]
     return "\n".join([*lines, "nothing is written without --yes; the commands would be:", *commands])
 
 
-def rollback(found: Mapping[str, Any]) -> str:
+def rollback(document: Mapping[str, Any]) -> str:
     """What was or would be taken back."""
     lines = []
-    for change in found["undone"]:
+    for change in document["undone"]:
         lines.append(f"change {change['change']} ({change['why'] or 'no reason given'}) is taken back")
         lines += notes([*change["drift"], *change["unseen"]])
-    for change in found["would"]:
+    for change in document["would"]:
         lines.append(f"change {change['change']} ({change['why']}, by {change['who']}) would be taken back by:")
         lines += [*change["commands"], *notes(change["drift"])]
-    if found["would"]:
+    if document["would"]:
         lines.append("nothing is written without --yes")
     return "\n".join(lines)
 
@@ -277,5 +280,5 @@ def _shares(settings: Mapping[str, Any], service_class: str) -> str:
     return "-".join("?" if part is None else f"{part:g}" for part in parts)
 
 
-def _seen(measures: Mapping[str, Sequence[float]]) -> str:
+def _spread(measures: Mapping[str, Sequence[float]]) -> str:
     return number(measures["client.p95_ms"][0], "ms") if "client.p95_ms" in measures else "-"

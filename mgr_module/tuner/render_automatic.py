@@ -62,8 +62,8 @@ def effects(rows: Sequence[Mapping[str, Any]]) -> str:
 
 def history(document: Mapping[str, Any]) -> str:
     """The past: windows, changes and trials, and the audit trail."""
-    held = [render_regimes.timeline(document["timeline"])] if document.get("timeline") else []
-    return "\n".join([render.history(document), *held, trail(document["trail"])])
+    timeline = [render_regimes.timeline(document["timeline"])] if document.get("timeline") else []
+    return "\n".join([render.history(document), *timeline, trail(document["trail"])])
 
 
 def trail(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -73,12 +73,12 @@ def trail(rows: Sequence[Mapping[str, Any]]) -> str:
     cells = []
     for row in rows:
         of = f"#{row['refers']} " if row["refers"] else ""
-        shown = "; ".join(
+        detail = "; ".join(
             f"{effect['metric']} {share(effect['change'])} ({share(effect['low'])} to {share(effect['high'])})"
             for effect in row["detail"].get("effects", [])
             if effect["change"] is not None
         )
-        words = "; ".join(part for part in (f"{of}{row['outcome']}".strip(), row["why"], shown) if part)
+        words = "; ".join(part for part in (f"{of}{row['outcome']}".strip(), row["why"], detail) if part)
         cells.append([str(row["number"]), stamp(row["at"]), row["what"], row["who"], words])
     return table(["NUMBER", "AT", "WHAT", "WHO", "WHY, AND WHAT CAME OF IT"], cells)
 
@@ -107,8 +107,8 @@ def capacity_measured(document: Mapping[str, Any]) -> str:
             f"{number(document['bandwidth_in_force'], 'B/s')} in force ({document['bandwidth_source']})"
         )
     lines += [line for finding in document["findings"] for line in folded(finding, "  ")]
-    done = f"stored as change {document['change']}" if document["change"] else "nothing was changed"
-    return "\n".join([*lines, *document["commands"], done if document["stored"] else f"{done}; --yes stores it"])
+    outcome = f"stored as change {document['change']}" if document["change"] else "nothing was changed"
+    return "\n".join([*lines, *document["commands"], outcome if document["stored"] else f"{outcome}; --yes stores it"])
 
 
 def class_measured(document: Mapping[str, Any]) -> str:
@@ -130,9 +130,9 @@ def class_measured(document: Mapping[str, Any]) -> str:
         words = f"They stand for {document['of']} OSDs. Set the last line once these have done well for some hours."
     elif document["osds"][0]["bandwidth"] is not None:
         words = "They do not agree, so each gets its own: measure the others one by one."
-    done = f"stored as changes {', '.join(map(str, document['changes']))}" if document["changes"] else ""
+    outcome = f"stored as changes {', '.join(map(str, document['changes']))}" if document["changes"] else ""
     lines += [*folded(words, "  "), *document["commands"]]
-    return "\n".join([*lines, done or "nothing was changed; --yes stores it"])
+    return "\n".join([*lines, outcome or "nothing was changed; --yes stores it"])
 
 
 def share(change: Optional[float]) -> str:

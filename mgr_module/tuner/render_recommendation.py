@@ -8,32 +8,32 @@ from .render import number, verdicts
 from .render_table import folded, table
 
 
-def recommendation(found: Mapping[str, Any]) -> str:
+def recommendation(document: Mapping[str, Any]) -> str:
     """The proposal, what is known of it, and what to run."""
-    proposal = found["proposal"]
-    lines = [verdicts(found["slo"]), ""]
+    proposal = document["proposal"]
+    lines = [verdicts(document["slo"]), ""]
     if proposal is None:
-        verdict = found.get("verdict") or {}
+        verdict = document.get("verdict") or {}
         lines += folded(f"nothing is proposed: {verdict.get('reason', 'the optimiser does not say why')}", "  ")
     else:
         settings = sorted(proposal["settings"].items())
         lines += folded(f"to try next ({proposal.get('why', 'no reason given')}):", "  ")
         lines += [table(["KNOB", "VALUE"], [[name, f"{value}"] for name, value in settings]), ""]
-    best = found["best"]
+    best = document["best"]
     if best:
-        lines += [f"best of {found['trials']} trials so far:", verdicts(best["verdicts"]), ""]
+        lines += [f"best of {document['trials']} trials so far:", verdicts(best["verdicts"]), ""]
     else:
         lines += [
             *folded("no trial has been measured: the effect of these settings is not known (ceph-tuner tune finds it)"),
             "",
         ]
-    lines += learnt(found.get("explanation"))
-    for entry in found.get("elsewhere", []):
-        used = "is suggested" if entry["suggested"] else "is not used"
-        lines += folded(f"profile {entry['profile']} {used}: {entry['reason']}", "  ")
-    lines.append(accounting(found["capacity"]))
-    if found.get("commands"):
-        lines += ["", "to write them: ", *found["commands"]]
+    lines += learnt(document.get("explanation"))
+    for entry in document.get("elsewhere", []):
+        usage = "is suggested" if entry["suggested"] else "is not used"
+        lines += folded(f"profile {entry['profile']} {usage}: {entry['reason']}", "  ")
+    lines.append(accounting(document["capacity"]))
+    if document.get("commands"):
+        lines += ["", "to write them: ", *document["commands"]]
     return "\n".join(lines)
 
 

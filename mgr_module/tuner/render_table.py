@@ -13,7 +13,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns as wide as they must be; long cells go on below, and where not even words fit, so do columns."""
     widths = fitting(list(zip(head, *rows)))
     if widths is None:
-        return "\n".join(line for row in rows for line in _stacked(head, row))
+        return "\n".join(line for row in rows for line in _stack(head, row))
     return "\n".join(line for row in (head, *rows) for line in _side_by_side(row, widths))
 
 
@@ -24,18 +24,18 @@ def folded(line: str, indent: str = "") -> List[str]:
 
 
 def _side_by_side(row: Sequence[str], widths: Sequence[int]) -> List[str]:
-    cells = [_wrapped(cell, max(width, 1)) if len(cell) > width else [cell] for cell, width in zip(row, widths)]
+    cells = [_lines(cell, max(width, 1)) if len(cell) > width else [cell] for cell, width in zip(row, widths)]
     return [
         (" " * GAP).join(part.ljust(width) for part, width in zip(parts, widths)).rstrip()
         for parts in zip_longest(*cells, fillvalue="")
     ]
 
 
-def _wrapped(cell: str, width: int) -> List[str]:
+def _lines(cell: str, width: int) -> List[str]:
     return list(map(unglued, wrap(glued(cell), width, break_on_hyphens=False)))
 
 
-def _stacked(head: Sequence[str], row: Sequence[str]) -> List[str]:
+def _stack(head: Sequence[str], row: Sequence[str]) -> List[str]:
     names = max(map(len, head[1:]), default=0)
     lines = folded(f"{head[0]} {row[0]}".strip(), " " * GAP)
     for name, cell in zip(head[1:], row[1:]):

@@ -54,10 +54,10 @@ class Sampler:
         history: Callable[[], History],
         now: Callable[[], float] = time.time,
         steady: Optional[Callable[[], float]] = None,
-        ten_minutes_kept: Callable[[], None] = lambda: None,
+        after_ten_minutes: Callable[[], None] = lambda: None,
     ) -> None:
-        """`ten_minutes_kept` is called when another ten minutes are in the history."""
-        self._ten_minutes_kept = ten_minutes_kept
+        """`after_ten_minutes` is called when another ten minutes are in the history."""
+        self._after_ten_minutes = after_ten_minutes
         self._reader, self._history, self._now = reader, history, now
         self._steady = steady or (time.monotonic if now is time.time else now)
         self._ahead: Optional[float] = None
@@ -76,7 +76,7 @@ class Sampler:
 
     def tick(self) -> None:
         """Sample once. Raises whatever the cluster does; the loop goes on after it."""
-        started = time.monotonic()
+        start = time.monotonic()
         try:
             now = self._now()
             self._notice_clock(now)
@@ -92,7 +92,7 @@ class Sampler:
             self._failure = f"{type(error).__name__}: {error}"
             raise
         finally:
-            self._tick_s = time.monotonic() - started
+            self._tick_s = time.monotonic() - start
 
     def latest(self) -> Optional[Sample]:
         """The newest sample."""
@@ -111,8 +111,8 @@ class Sampler:
     def between(self, start: float, end: float) -> Optional[Window]:
         """The samples that ended after `start` and not after `end` as one window; None where there are none."""
         with self._lock:
-            chosen = [sample for sample, _ in self._samples if start < sample.at <= end]
-        return window_of(chosen)
+            samples = [sample for sample, _ in self._samples if start < sample.at <= end]
+        return window_of(samples)
 
     def group_between(self, name: str, start: float, end: float, of: str = "") -> Dict[str, float]:
         """Means of a group over that stretch of time, without percentiles of too few of its OSDs."""
@@ -163,6 +163,6 @@ class Sampler:
             if window is not None:
                 self._history().add_window(window)
                 if sample.at // (10 * MINUTE) != full[0].at // (10 * MINUTE):
-                    self._ten_minutes_kept()
+                    self._after_ten_minutes()
         else:
             self._minute.append(sample)

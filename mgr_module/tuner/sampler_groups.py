@@ -67,13 +67,13 @@ class GroupSampler:
 
         `of` tells whose they are: each has its own, under names of its own.
         """
-        wanted = {(of, name): tuple(sorted(set(osds))) for name, osds in groups.items() if osds}
+        members = {(of, name): tuple(sorted(set(osds))) for name, osds in groups.items() if osds}
         with self._lock:
-            known = self._groups
-            others = {key: group for key, group in known.items() if key[0] != of}
+            before = self._groups
+            others = {key: group for key, group in before.items() if key[0] != of}
             self._groups = others
-            for key, osds in wanted.items():
-                self._groups[key] = known[key] if key in known and known[key].osds == osds else _Group(osds)
+            for key, osds in members.items():
+                self._groups[key] = before[key] if key in before and before[key].osds == osds else _Group(osds)
 
     def members(self) -> Tuple[Tuple[int, ...], ...]:
         """OSDs of each group."""
@@ -100,12 +100,12 @@ class GroupSampler:
         """The samples of a group that ended after `start` and not after `end`; None where there are none."""
         with self._lock:
             group = self._groups.get((of, name))
-            chosen = [entry for entry in group.samples if start < entry[0].at <= end] if group else []
-        window = window_of(sample for sample, _ in chosen)
+            entries = [entry for entry in group.samples if start < entry[0].at <= end] if group else []
+        window = window_of(sample for sample, _ in entries)
         if group is None or window is None:
             return None
-        rates = sum(coverage.rates for _, coverage in chosen) / len(chosen)
-        histograms = sum(coverage.histograms for _, coverage in chosen) / len(chosen)
+        rates = sum(coverage.rates for _, coverage in entries) / len(entries)
+        histograms = sum(coverage.histograms for _, coverage in entries) / len(entries)
         return GroupWindow(window, len(group.osds), rates, histograms)
 
     def samples(self, name: str) -> List[Sample]:

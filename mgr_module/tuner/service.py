@@ -122,13 +122,13 @@ class Service:
 
     def slo_document(self) -> Optional[Dict[str, Any]]:
         """The SLO, its calendar, and the policy that holds."""
-        return self._told(self.slos.calendar())
+        return self._with_policy(self.slos.calendar())
 
     def policy_in_force(self) -> Optional[Dict[str, Any]]:
         """Which policy of the calendar holds, until when, and what it wants; None without a calendar."""
         return _policy_at(self.slos.calendar(), self._date())
 
-    def _told(self, calendar: Optional[SloCalendar]) -> Optional[Dict[str, Any]]:
+    def _with_policy(self, calendar: Optional[SloCalendar]) -> Optional[Dict[str, Any]]:
         if calendar is None:
             return None
         return {**calendar.to_dict(), "policy": _policy_at(calendar, self._date())}
@@ -141,12 +141,12 @@ class Service:
             if expression:
                 raise InputError("slo set", "an expression and a file", "one of them")
             try:
-                wanted = read_json(document, "the SLO")
+                replacement = read_json(document, "the SLO")
                 if not really:
-                    calendar = parse_slo_calendar(wanted, DEFAULT_NAME)
+                    calendar = parse_slo_calendar(replacement, DEFAULT_NAME)
                     if calendar.policies:
                         return {"week": week_ahead(calendar, self._date())}
-                return self._told(self.slos.replace(wanted))
+                return self._with_policy(self.slos.replace(replacement))
             except ValueError as exc:
                 raise InputError(
                     "slo set -i", "a file that is no JSON", "an SLO as JSON (ceph-tuner reads YAML)"
@@ -155,11 +155,11 @@ class Service:
             raise InputError("slo set", "nothing", "an objective such as 'client.p95_ms<=80', or -i FILE")
         item = {"objective": expression, "hard": not soft, "priority": priority}
         objective = parse_objective(item, lambda *keys: " ".join(["slo set", *map(str, keys)]))
-        return self._told(self.slos.set(objective))
+        return self._with_policy(self.slos.set(objective))
 
     def slo_remove(self, metric: str) -> Optional[Dict[str, Any]]:
         """Remove a metric's objectives, or all."""
-        return self._told(self.slos.remove(metric))
+        return self._with_policy(self.slos.remove(metric))
 
     def verdicts(self, window: Optional[Window]) -> List[Dict[str, Any]]:
         """The SLO held against what is seen now."""
@@ -171,12 +171,12 @@ class Service:
 
     def shown_by_osds(self) -> Dict[str, Any]:
         """Profile and nine values that OSDs say they have, and whether those asked agree."""
-        return _agreed(self._shown())
+        return _agreement(self._options_of_some())
 
     def values_in_force(self, names: Sequence[str]) -> Dict[str, Any]:
         """These knobs' values, as far as OSDs tell: of the first that answers."""
-        shown = next(iter(self._shown().values()), {})
-        return dict(settings_in_force(shown, tuple(names)))
+        options = next(iter(self._options_of_some().values()), {})
+        return dict(settings_in_force(options, tuple(names)))
 
     def trials(self) -> List[Trial]:
         """Trials on the cluster as a whole, oldest first."""
@@ -186,24 +186,24 @@ class Service:
         """Sorted ids of the running OSDs, of all or of a class."""
         return self.scopes.among(self.inventory.running(), device_class)
 
-    def _shown(self, device_class: str = "") -> Dict[int, Dict[str, str]]:
+    def _options_of_some(self, device_class: str = "") -> Dict[int, Dict[str, str]]:
         """Options of some OSDs, of those that answer in time."""
         osds = spread(self.running(device_class), 3)
         questions: List[Tuple[str, str, Mapping[str, str]]] = [(f"osd.{osd}", "config show", {}) for osd in osds]
         answers = self.commander.tell_many(questions, 2.0)
         return {int(daemon[len("osd.") :]): parsed(text, "config show") for (daemon, _), text in answers.items()}
 
-    def _shards(self, shown: Mapping[int, Mapping[str, str]]) -> int:
+    def _shards(self, options_of: Mapping[int, Mapping[str, str]]) -> int:
         """Shards of an OSD; of the one with the fewest of these, 1 where there is none."""
-        hardware_of_each = (hardware_of(options, kind=self.inventory.kind(osd)) for osd, options in shown.items())
+        hardware_of_each = (hardware_of(options, kind=self.inventory.kind(osd)) for osd, options in options_of.items())
         return min((hardware.shards for hardware in hardware_of_each), default=1)
 
     def capacities(self, osds: Optional[Sequence[int]] = None, device_class: str = "") -> List[Capacity]:
         """Capacity in force and its source, for these OSDs, or for some of all or of a class."""
         ids = spread(self.running(device_class), ASKED_OSDS) if osds is None else osds
-        chosen = {osd: self.inventory.kind(osd) for osd in ids}
+        kinds = {osd: self.inventory.kind(osd) for osd in ids}
         defaults = {kind: self.inventory.default_capacity(kind) for kind in ("ssd", "hdd")}
-        return read_capacities(self.commander, chosen, self.config.dump(), defaults)
+        return read_capacities(self.commander, kinds, self.config.dump(), defaults)
 
     def capacity_iops(self, members: Optional[Members] = None) -> float:
         """What the OSDs of a scope, or all that run, can do together; 0 where that is not known."""
@@ -287,11 +287,11 @@ class Service:
         trials, window = self._trials(aim.device_class), aim.window(BASELINE_WINDOW_S)
         now, judge = at_work(_means(window)), Judge(slo, aim.part_of(self.reference()))
         baseline = aim.part_of(self.baseline() or {}) or now or None
-        shown = self._shown(aim.device_class)
-        in_force = _agreed(shown)["settings"]
+        options_of = self._options_of_some(aim.device_class)
+        in_force = _agreement(options_of)["settings"]
         # relative bounds refer to what `status` holds them against
-        fixed = absolute(slo, judge.reference)
-        answer = self._ask(fixed, shown, baseline, trials, len(trials), explain=True)
+        objectives = absolute(slo, judge.reference)
+        answer = self._ask(objectives, options_of, baseline, trials, len(trials), explain=True)
         proposal = answer["proposals"][0] if answer["proposals"] else None
         return {
             "proposal": proposal,
@@ -314,16 +314,16 @@ class Service:
         return InputError("recommend", "no SLO", f"one first: ceph tuner slo set 'client.p95_ms{what}<=80'")
 
     def ask_for(
-        self, slo: Slo, baseline: Mapping[str, float], begun: float, seed: int, device_class: str = ""
+        self, slo: Slo, baseline: Mapping[str, float], start: float, seed: int, device_class: str = ""
     ) -> Dict[str, Any]:
-        """Have the optimiser propose for the cluster as it is since `begun`: older trials were under another load."""
-        trials = [trial for trial in self._trials(device_class) if trial.at >= begun]
-        return self._ask(slo, self._shown(device_class), baseline, trials, seed)
+        """Have the optimiser propose for the cluster as it is since `start`: older trials were under another load."""
+        trials = [trial for trial in self._trials(device_class) if trial.at >= start]
+        return self._ask(slo, self._options_of_some(device_class), baseline, trials, seed)
 
     def _ask(
         self,
         slo: Slo,
-        shown: Mapping[int, Mapping[str, str]],
+        options_of: Mapping[int, Mapping[str, str]],
         baseline: Optional[Mapping[str, float]],
         trials: List[Trial],
         seed: int,
@@ -334,11 +334,11 @@ class Service:
             "version": 1,
             "release": self.release_version(),
             "slo": slo.to_dict(),
-            "in_force": _agreed(shown)["settings"],
+            "in_force": _agreement(options_of)["settings"],
             "baseline": baseline,
-            "told": _told(trials),
+            "told": _worker_trials(trials),
             "knobs": None,
-            "shards": self._shards(shown),
+            "shards": self._shards(options_of),
             "seed": seed,
             "ask": 1,
             "elsewhere": self.shelf().elsewhere(lambda: self.changes().in_force("osd", "here")),
@@ -401,8 +401,8 @@ class Service:
 
     def _accounting(self, in_force: Mapping[str, Any], now: Mapping[str, float], device_class: str) -> Dict[str, Any]:
         """What the capacity is promised to, in IOPS of the whole cluster or class."""
-        running, capacities = self.running(device_class), self.capacities(None, device_class)
-        total = sum(capacity.iops for capacity in capacities) * (len(running) / len(capacities)) if capacities else 0.0
+        osds, capacities = self.running(device_class), self.capacities(None, device_class)
+        total = sum(capacity.iops for capacity in capacities) * (len(osds) / len(capacities)) if capacities else 0.0
         release = self.release()
         profile = release.profiles.get(str(in_force.get(PROFILE)), {})
         values = {name: in_force.get(name, profile.get(name)) for name in MCLOCK_NINE}
@@ -422,16 +422,16 @@ def _policy_at(calendar: Optional[SloCalendar], now: float) -> Optional[Dict[str
     return {"name": calendar.policy_at(now), "until": calendar.ends(now), "objectives": objectives}
 
 
-def _agreed(shown: Mapping[int, Mapping[str, str]]) -> Dict[str, Any]:
+def _agreement(options_of: Mapping[int, Mapping[str, str]]) -> Dict[str, Any]:
     """What is in force by the options of some OSDs, and whether they agree; of the first where they do not."""
-    settings = [settings_in_force(options) for options in shown.values()]
+    settings = [settings_in_force(options) for options in options_of.values()]
     if not settings:
         return {"settings": {}, "osds": [], "agree": True}
-    names = [f"osd.{osd}" for osd in shown]
+    names = [f"osd.{osd}" for osd in options_of]
     return {"settings": settings[0], "osds": names, "agree": all(other == settings[0] for other in settings)}
 
 
-def _told(trials: List[Trial]) -> List[Dict[str, Any]]:
+def _worker_trials(trials: List[Trial]) -> List[Dict[str, Any]]:
     """Trials in the worker's words, without those whose settings are not known any more."""
     entries = []
     for trial in trials:

@@ -35,20 +35,20 @@ def newest_sight_while_rebuilt(mgr: Mgr, aim: Aim, now: float, overdue_s: float)
     sample, sight = aim.latest(), newest_sight(mgr, aim, now, overdue_s)
     if sample is None or sight is None or "pgs.inactive" not in sight.values:
         return sight
-    peering = sum(count for state, count in sample.pg_states.items() if PEERING & set(state.split("+")))
-    return replace(sight, values={**sight.values, "pgs.inactive": max(0.0, sight.values["pgs.inactive"] - peering)})
+    peering_pgs = sum(count for state, count in sample.pg_states.items() if PEERING & set(state.split("+")))
+    return replace(sight, values={**sight.values, "pgs.inactive": max(0.0, sight.values["pgs.inactive"] - peering_pgs)})
 
 
 def _sight_of(mgr: Mgr, aim: Aim, sample: Sample) -> Sight:
     health = read_json(mgr.get("health")["json"], "health", ANSWER)
     # what an operator muted is no news to anybody
-    raised = {str(name): check for name, check in health.get("checks", {}).items() if not check.get("muted")}
-    checks: FrozenSet[str] = frozenset(name for name, check in raised.items() if aim.concerns(check))
+    active = {str(name): check for name, check in health.get("checks", {}).items() if not check.get("muted")}
+    checks: FrozenSet[str] = frozenset(name for name, check in active.items() if aim.concerns(check))
     status = str(health.get("status", ""))
-    if len(checks) < len(raised):
+    if len(checks) < len(active):
         # the cluster's own status is that of other OSDs as well
-        errors = any(raised[name].get("severity") == HEALTH_ERR for name in checks)
+        errors = any(active[name].get("severity") == HEALTH_ERR for name in checks)
         status = HEALTH_ERR if errors else "HEALTH_WARN" if checks else "HEALTH_OK"
     # our own warnings are no reason to do anything
-    named = sorted(name for name in checks if not name.startswith("TUNER_"))
-    return Sight(sample.at, status, dict(sample.values), ", ".join(named), checks)
+    names = sorted(name for name in checks if not name.startswith("TUNER_"))
+    return Sight(sample.at, status, dict(sample.values), ", ".join(names), checks)

@@ -78,10 +78,10 @@ class SloBook:
         A read that fails fails all who waited for it; who asks later reads again. What this mgr writes begins an
         interval; what others write is there after the next sample, or CURRENT_S.
         """
-        begun = self._now()
+        start = self._now()
         with self._reading:
             answer = self._answer
-            if answer is None or not self._serves(answer, begun):
+            if answer is None or not self._serves(answer, start):
                 answer = self._answer = self._ask()
         if answer.fault is not None:
             raise answer.fault
@@ -91,10 +91,10 @@ class SloBook:
         """Read it anew for the next who asks for the current one."""
         self._interval = next(self._numbers)
 
-    def _serves(self, answer: _Answer, begun: float) -> bool:
-        """Whether an answer is for one who has waited since `begun`."""
+    def _serves(self, answer: _Answer, start: float) -> bool:
+        """Whether an answer is for one who has waited since `start`."""
         if answer.fault is not None:
-            return begun <= answer.at
+            return start <= answer.at
         return answer.interval == self._interval and 0 <= self._now() - answer.at < CURRENT_S
 
     def _ask(self) -> _Answer:
@@ -119,8 +119,8 @@ class SloBook:
         relative = [
             objective.metric for objective in slo.objectives if objective.bound.relative and objective.metric in means
         ]
-        named = {name if parted(name)[1] is not None else scoped(name, scope): means[name] for name in relative}
-        new = {name: value for name, value in named.items() if name not in baseline}
+        references = {name if parted(name)[1] is not None else scoped(name, scope): means[name] for name in relative}
+        new = {name: value for name, value in references.items() if name not in baseline}
         if new:
             self._store.set(BASELINE, json.dumps({**baseline, **new}))
 
@@ -135,8 +135,8 @@ class SloBook:
         """Add an objective to those that hold outside of all policies, in place of the one about the same metric."""
         self._forget(objective.metric)
         before = self.calendar()
-        kept = [other for other in before.base.objectives if other.metric != objective.metric] if before else []
-        base = Slo(before.name if before else DEFAULT_NAME, (*kept, objective), before.base.goal if before else None)
+        others = [other for other in before.base.objectives if other.metric != objective.metric] if before else []
+        base = Slo(before.name if before else DEFAULT_NAME, (*others, objective), before.base.goal if before else None)
         calendar = SloCalendar(base) if before is None else replace(before, base=base)
         self._write(calendar)
         return calendar
@@ -144,16 +144,16 @@ class SloBook:
     def remove(self, metric: str) -> Optional[SloCalendar]:
         """Remove a metric's objectives, or `all`; those of policies are removed with `all` alone."""
         before = self.calendar() if metric != "all" else None
-        left = _without(before, metric) if metric != "all" else None
+        calendar = _without(before, metric) if metric != "all" else None
         self._forget(*(self.baseline() if metric == "all" else [metric]))
-        self._write(left)
-        return left
+        self._write(calendar)
+        return calendar
 
     def _forget(self, *metrics: str) -> None:
         baseline = self.baseline()
-        left = {name: value for name, value in baseline.items() if name not in metrics}
-        if left != baseline:
-            self._store.set(BASELINE, json.dumps(left))
+        rest = {name: value for name, value in baseline.items() if name not in metrics}
+        if rest != baseline:
+            self._store.set(BASELINE, json.dumps(rest))
 
     def _write(self, calendar: Optional[SloCalendar], anew: bool = False) -> None:
         try:
@@ -169,11 +169,11 @@ class SloBook:
 def _without(before: Optional[SloCalendar], metric: str) -> Optional[SloCalendar]:
     """What is left without a metric's objectives; None where that is nothing. Raises InputError."""
     objectives = before.base.objectives if before is not None else ()
-    kept = tuple(other for other in objectives if other.metric != metric)
-    if before is None or len(kept) == len(objectives):
+    rest = tuple(other for other in objectives if other.metric != metric)
+    if before is None or len(rest) == len(objectives):
         metrics = ", ".join(objective.metric for objective in objectives) or "no objective is set"
         raise InputError("slo rm", metric, f"a metric with an objective ({metrics}), or all")
     for policy in before.policies:
-        if metric in policy.without or not kept:
+        if metric in policy.without or not rest:
             raise InputError("slo rm", metric, f"one that the policy {policy.name} does not build on, or all")
-    return replace(before, base=replace(before.base, objectives=kept)) if kept else None
+    return replace(before, base=replace(before.base, objectives=rest)) if rest else None

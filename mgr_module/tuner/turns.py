@@ -161,7 +161,7 @@ class Turns(Generic[S]):
             self._executor.start()
             self._started = True
         while self.inbox:
-            event, done = self.inbox[0]
+            event, completion = self.inbox[0]
             try:
                 self._handle(event)
             except TunerError:
@@ -170,10 +170,10 @@ class Turns(Generic[S]):
             except Exception:
                 # it would fail for ever, and neither what is behind it nor the guard would have their turn
                 self.inbox.popleft()
-                done.set()
+                completion.set()
                 raise
             self.inbox.popleft()
-            done.set()
+            completion.set()
         if self._due():
             self._look()
             self._guardian.beat()
@@ -187,30 +187,30 @@ class Turns(Generic[S]):
 
     def _handle(self, event: Any) -> None:
         """Have the executor take an event; the guard goes on meanwhile."""
-        done: Future[None] = Future()
+        future: Future[None] = Future()
 
         def work() -> None:
             try:
                 self._executor.handle(event)
             except BaseException as error:
-                done.set_exception(error)
+                future.set_exception(error)
             else:
-                done.set_result(None)
+                future.set_result(None)
 
         threading.Thread(target=work, name="tuner-writing", daemon=True).start()
         breach = None
-        while not wait([done], LOOK_S).done:
+        while not wait([future], LOOK_S).done:
             # also after the first: the guardian beside the mgr waits for signs of life while all is taken back
-            seen = self._guarded()
-            breach = breach or seen
+            guard_breach = self._guard()
+            breach = breach or guard_breach
             if breach is not None:
                 self._executor.end_write(breach)
-        done.result()
+        future.result()
         if breach is not None and self._executor.state.on_cluster:
             # all was written before its end was seen
             self._handle(Look(self._now(), breach=breach))
 
-    def _guarded(self) -> Optional[Breach]:
+    def _guard(self) -> Optional[Breach]:
         """Look at what is due while something is written."""
         if not self._due():
             return None

@@ -46,7 +46,7 @@ def ask_worker(
     if not _alone.acquire(timeout=timeout):
         raise WorkerError(f"the optimiser was at work on another question for {timeout:g} s (worker_timeout)")
     try:
-        return _asked(request, python, timeout, deadline, memory_bytes, program)
+        return _exchange(request, python, timeout, deadline, memory_bytes, program)
     finally:
         _alone.release()
 
@@ -54,7 +54,7 @@ def ask_worker(
 _alone = threading.Lock()
 
 
-def _asked(
+def _exchange(
     request: Mapping[str, Any], python: str, timeout: float, deadline: float, memory_bytes: int, program: Optional[str]
 ) -> Dict[str, Any]:
     argv = running_module(python, WORKER_MODULE, [LIBRARY]) if program is None else running_text(python, program)
@@ -74,9 +74,9 @@ def _asked(
         raise WorkerError(f"worker_python {python!r} cannot be started: {exc.strerror}") from exc
     try:
         _limit_memory(process, memory_bytes)
-        said = Conversation(process, json.dumps(request).encode(), LARGEST_ANSWER)
-        said.until(deadline)
-        if said.too_much:
+        conversation = Conversation(process, json.dumps(request).encode(), LARGEST_ANSWER)
+        conversation.until(deadline)
+        if conversation.too_much:
             raise WorkerError(f"the optimiser answered more than {LARGEST_ANSWER >> 20} MiB and was stopped")
         try:
             process.wait(max(0.0, deadline - time.monotonic()))
@@ -85,7 +85,7 @@ def _asked(
             raise WorkerError(words) from exc
     finally:
         end_all(process)
-    return _answer(process.returncode, bytes(said.output), bytes(said.errors))
+    return _answer(process.returncode, bytes(conversation.output), bytes(conversation.errors))
 
 
 def _environment() -> Dict[str, str]:
@@ -109,7 +109,7 @@ def _answer(code: int, output: bytes, errors: bytes) -> Dict[str, Any]:
     try:
         answer = read_json(output, "the optimiser", LARGEST_ANSWER)
     except ValueError as exc:
-        raise WorkerError(f"the optimiser ended with {_ending(code)} and no answer: {_last_line(errors)}") from exc
+        raise WorkerError(f"the optimiser ended with {_exit_words(code)} and no answer: {_last_line(errors)}") from exc
     if not isinstance(answer, dict) or answer.get("version") != 1 or not isinstance(answer.get("ok"), bool):
         raise WorkerError(f"the optimiser answered nonsense: {json.dumps(answer)[:100]}")
     if not answer["ok"]:
@@ -136,31 +136,31 @@ _SHAPE: Mapping[str, Any] = {
 """What of an answer is used here: `?` may be missing or null, `*` is every key, a list is of any length."""
 
 
-def _fault(found: Any, shape: Any, place: str) -> str:
+def _fault(value: Any, shape: Any, place: str) -> str:
     """Where an answer is not of the shape; empty where it is."""
     if isinstance(shape, dict):
-        if not isinstance(found, dict):
+        if not isinstance(value, dict):
             return f"{place} is no mapping"
         for key, below in shape.items():
             name = key.rstrip("?")
-            names = list(found) if key == "*" else [name]
-            if key.endswith("?") and found.get(name) is None:
+            names = list(value) if key == "*" else [name]
+            if key.endswith("?") and value.get(name) is None:
                 continue
-            if key != "*" and name not in found:
+            if key != "*" and name not in value:
                 return f"{place} has no {name}"
-            faults = (_fault(found[one], below, f"{place}.{one[:60]}") for one in names)
+            faults = (_fault(value[one], below, f"{place}.{one[:60]}") for one in names)
             if fault := next(filter(None, faults), ""):
                 return fault
         return ""
     if isinstance(shape, list):
-        if not isinstance(found, list):
+        if not isinstance(value, list):
             return f"{place} is no list"
-        return next(filter(None, (_fault(one, shape[0], f"{place}.{at}") for at, one in enumerate(found))), "")
-    sound = isinstance(found, shape) and (shape is bool or not isinstance(found, bool))
-    return "" if sound else f"{place} is {str(found)[:60]!r}"
+        return next(filter(None, (_fault(one, shape[0], f"{place}.{at}") for at, one in enumerate(value))), "")
+    sound = isinstance(value, shape) and (shape is bool or not isinstance(value, bool))
+    return "" if sound else f"{place} is {str(value)[:60]!r}"
 
 
-def _ending(code: int) -> str:
+def _exit_words(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"
 
 

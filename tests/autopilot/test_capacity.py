@@ -93,7 +93,7 @@ def test_the_order_of_the_osds_does_not_matter(order: List[int]) -> None:
 
 
 def refusal(**other: Any) -> Optional[str]:
-    given = {"entry": flash(2), "asked": True, "canary": (0, 1), "iops": 5.0, "work": (), "sight": OK, **other}
+    given = {"entry": flash(2), "on_request": True, "canary": (0, 1), "iops": 5.0, "work": (), "sight": OK, **other}
     return reason_not_to_bench(**given)
 
 
@@ -106,14 +106,14 @@ def test_an_idle_osd_and_one_of_the_canary_may_be_measured_when_asked() -> None:
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        ({"asked": False}, "nobody asked"),
+        ({"on_request": False}, "nobody asked"),
         ({"iops": None}, "not known what osd.2 serves"),
         ({"iops": 21.0}, r"osd.2 serves 21 operations/s \(idle: up to 20\)"),
         ({"work": ("recovery", "scrub")}, "recovery and scrub under way"),
         ({"sight": Sight(0.0, "HEALTH_WARN", {"osds.down": 1.0})}, "not steady: 1 OSDs down"),
         ({"sight": Sight(0.0, "HEALTH_WARN", {"recovery.objects_left": 7.0})}, "7 objects are degraded"),
         ({"on_trial": True}, "on trial"),
-        ({"benching": (5,)}, "osd.5 is being measured"),
+        ({"benches": (5,)}, "osd.5 is being measured"),
     ],
 )
 def test_why_an_osd_must_not_be_measured(other: dict, words: str) -> None:

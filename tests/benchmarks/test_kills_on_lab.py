@@ -154,7 +154,7 @@ def test_a_lock_that_lets_two_in_is_found(traced: Path, monkeypatch: pytest.Monk
     monitors, clock = Monitors(), ManualClock()
     monkeypatch.setattr(Lock, "others", lambda self: [])
     monkeypatch.setattr(Lock, "_others_of", lambda self, found: [])
-    monkeypatch.setattr(Lock, "_is_ours", lambda self, found, lapsed=True: True)
+    monkeypatch.setattr(Lock, "_is_ours", lambda self, found, settle=True: True)
     first = Lock(monitors.store, clock, Holder("one"), heartbeat=False)
     with first, Lock(monitors.store, clock, Holder("two"), heartbeat=False):
         first.check()

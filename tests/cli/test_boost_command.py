@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import pytest
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import CommandFailed
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner_cli import cluster_option

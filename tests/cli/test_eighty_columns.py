@@ -33,7 +33,7 @@ from ceph_tuner.fleet.status import Standing, Status
 from ceph_tuner.recommend import IN_FORCE, Prediction
 from ceph_tuner.recommend.front import Front
 from ceph_tuner.recommend.knob_worth import KnobWorth
-from ceph_tuner.recommend.paired import PairedEffect
+from ceph_tuner.recommend.paired_effect import PairedEffect
 from ceph_tuner.recommend.queue_trial import QueueTrial
 from ceph_tuner.recommend.queues import QueueOrder
 from ceph_tuner.scrub_plan import HOURS, MEASURED, RateRange
@@ -50,7 +50,7 @@ from ceph_tuner_cli import (
     lab_load_run,
     lock,
     mgr,
-    moving_page,
+    moves_page,
     queues_page,
     recommend_page,
     recommend_rebuild,
@@ -401,7 +401,7 @@ TABLES: Dict[str, Callable[[], RenderableType]] = {
     "scrub_page._obstacles": lambda: scrub_page._obstacles(scrubs()),
     "scrub_page._rates": lambda: scrub_page._rates(scrubs(), timezone.utc),
     "scrub_page._scrubs": lambda: scrub_page._scrubs(scrubs(), False),
-    "moving_page.records_page": lambda: moving_page.records_page([MOVE]),
+    "moves_page.records_page": lambda: moves_page.records_page([MOVE]),
     "cluster_option.step_table": lambda: step_table([Step(f"osd/host:{HOST}", MCLOCK_NINE[-1], None, "0.123456")]),
     "explain_page._matters": lambda: explain_page._matters([importance("client.write_p99_ms")], "over the space"),
     "explain_page._progress": lambda: explain_page._progress(SimpleNamespace(progress=[PROGRESS] * 3))[1],  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.goals.stored_slo import BASELINE, SLO_KEY
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.core.measure.history import History

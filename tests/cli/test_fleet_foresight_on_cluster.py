@@ -18,7 +18,7 @@ from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.describe.live_cluster import describe
-from ceph_tuner.files import cluster_file, cluster_writing
+from ceph_tuner.files import cluster_file, cluster_text
 from ceph_tuner.fleet import portable_file
 from ceph_tuner.fleet.portable import sealed
 from ceph_tuner.twin.described_cluster import DescribedCluster
@@ -74,7 +74,7 @@ def test_a_profile_comes_to_a_cluster_only_where_its_own_twin_has_nothing_agains
     # those of a lab's loads are fio
     assert written[0].drains
     assert under_load.settings == {}
-    again = cluster_file.from_text(cluster_writing.to_text(under_load))
+    again = cluster_file.from_text(cluster_text.to_text(under_load))
     assert (again.model, again.stored) == (model, under_load.stored)
 
     # as the plugin would have kept it

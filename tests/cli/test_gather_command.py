@@ -9,14 +9,14 @@ from typing import Callable, Tuple
 import pytest
 import zstandard
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.gather import state_file
-from ceph_tuner.gather.gathering import gather as gathered
+from ceph_tuner.gather.read_commands import gather as gathered
 from ceph_tuner.twin.model import MIB, ScrubWork
 from ceph_tuner_cli import doctor, gather, render, twin_describe, watch
-from ceph_tuner_cli.recommend import _described
+from ceph_tuner_cli.recommend import _description
 from stand_in_ceph import programs_on_the_path
 from twins import small_twin
 from whole_cluster import ALL_SECRETS, WholeCluster, whole_cluster
@@ -108,7 +108,7 @@ def test_a_search_is_given_what_the_file_describes(tmp_path: Path) -> None:
     made = whole_cluster(scrub=(ScrubWork("rbd", 9000, MIB),))
     state_file.write(tmp_path / "state.tar.zst", gathered(made))
     slo = Slo("x", (parse_objective("scrub.interval_s <= 7 d"),))
-    described = _described(None, tmp_path / "state.tar.zst", "osd", slo)
+    described = _description(None, tmp_path / "state.tar.zst", "osd", slo)
     assert (described.model.osds, described.model.scrub != ()) == (4, True)
     assert described.model.osd == describe(made, also=slo.work).model.osd
 

@@ -7,7 +7,7 @@ from typing import Callable, Tuple
 
 import pytest
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.lock import Holder, Lock
 from ceph_tuner.core.errors import Locked
 from ceph_tuner.core.knobs.releases import TENTACLE

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console, Group
 
 from ceph_tuner.recommend import Prediction
-from ceph_tuner.recommend.paired import PairedEffect
+from ceph_tuner.recommend.paired_effect import PairedEffect
 from ceph_tuner.recommend.rebuild import MOVES_DATA, RESTART, changes
 from ceph_tuner.recommend.rebuild_cost import Cost
 from ceph_tuner.recommend.rebuild_plan import Plan, Planned

@@ -9,7 +9,7 @@ from typing import Callable, Dict, List, Tuple
 
 import pytest
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.lock import LEASE_S, Holder, Lock
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.fleet import portable_file

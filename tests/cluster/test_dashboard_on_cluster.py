@@ -9,8 +9,8 @@ from typing import Callable, Iterator, List
 import pytest
 
 from ceph_lab.cluster import Lab
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.dashboard import Dashboard, NotByRest, StatedOption
-from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.cluster.session import Session
 from ceph_tuner.core.ceph.commands import CommandConfig, osd_versions
 from ceph_tuner.core.ceph.ports import ConfigEntry

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.lock_holder import holder_of
-from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.changes.lock import Claim, Holder, Lock
 from ceph_tuner.core.changes.lock_owner import this_process
 from ceph_tuner.core.knobs.releases import TENTACLE

@@ -9,7 +9,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import BUILD_FILE, LIBRARY, MODULE, OPTION_PREFIX, Plugin, build_of, sources
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Journal
 from ceph_tuner.core.changes.lock import Holder, Lock

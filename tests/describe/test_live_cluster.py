@@ -8,14 +8,14 @@ from typing import Any, Dict, List, Mapping
 
 import pytest
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, REEF, TENTACLE
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.describe.osds import DRIVE_IOPS, LATENCY_S
-from ceph_tuner.files import cluster_file, cluster_writing
+from ceph_tuner.files import cluster_file, cluster_text
 from ceph_tuner.twin.model import MIB, Pool, RecoveryWork, ScrubWork, SnaptrimWork
 from ceph_tuner.twin.simulation import Simulation
 from twins import DISK, Answering, answering, archive_twin, small_twin
@@ -85,7 +85,7 @@ def test_scrubs_that_run_are_told_of() -> None:
 def test_a_description_is_read_back_from_its_file(release: Any) -> None:
     custom = {**release.profiles["high_recovery_ops"], "osd_mclock_scheduler_client_res": 0.125}
     found = describe(with_window(small_twin(custom, release=release)), also={"scrub", "snaptrim", "recovery"})
-    again = cluster_file.from_text(cluster_writing.to_text(found))
+    again = cluster_file.from_text(cluster_text.to_text(found))
     assert (again.model, again.settings, again.stored) == (found.model, found.settings, found.stored)
     assert {name: found.settings[name] for name in MCLOCK_NINE} == custom
 
@@ -220,7 +220,7 @@ def test_osds_of_a_class_of_the_operators_own_are_told_of_by_their_drives() -> N
     assert found.model.osd.threads_per_shard == DISK.threads_per_shard
     assert found.model.osd.device.latency_s == LATENCY_S["hdd"]
     assert found.settings == {"osd_mclock_profile": "high_client_ops"}
-    cluster_file.from_text(cluster_writing.to_text(found))
+    cluster_file.from_text(cluster_text.to_text(found))
 
 
 def test_where_drives_of_one_class_differ_in_kind_most_of_them_stand_for_all() -> None:

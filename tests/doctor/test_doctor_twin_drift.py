@@ -10,7 +10,7 @@ from patients import healthy
 
 from ceph_tuner.core.changes.forecast_pairs import ForecastPair
 from ceph_tuner.core.measure.forecast_record import SEARCH_MODEL, ForecastInterval
-from ceph_tuner.doctor.twin_drift import NEWEST, drifted, twin_drift
+from ceph_tuner.doctor.twin_drift import NEWEST, twin_drift, undercoverage
 
 P95, RATE = "client.p95_ms", "recovery.bytes_s"
 
@@ -38,18 +38,18 @@ def test_a_twin_that_is_wrong_half_of_the_time_has_drifted() -> None:
 @pytest.mark.parametrize(("missed", "drift"), [(1, False), (2, True)])
 def test_a_few_pairs_decide_only_where_chance_could_not(missed: int, drift: bool) -> None:
     # of two pairs both outside: 0.1 x 0.1 = 1%
-    assert bool(drifted(pairs([False] * missed + [True] * (2 - missed)))) == drift
+    assert bool(undercoverage(pairs([False] * missed + [True] * (2 - missed)))) == drift
 
 
 def test_many_metrics_share_what_is_left_of_the_confidence() -> None:
     wrong = pairs([False, False])
     right = [pair for number in range(9) for pair in pairs([True] * 2, f"client.{number}")]
-    assert drifted(wrong)
-    assert drifted([*right, *wrong]) == []
+    assert undercoverage(wrong)
+    assert undercoverage([*right, *wrong]) == []
 
 
 def test_a_twin_that_was_fitted_again_is_another_one() -> None:
-    assert drifted([*pairs([False] * 20), *pairs([True] * 5, model="m2")]) == []
+    assert undercoverage([*pairs([False] * 20), *pairs([True] * 5, model="m2")]) == []
 
 
 def test_what_the_search_itself_expected_says_nothing_about_a_twin() -> None:
@@ -59,7 +59,7 @@ def test_what_the_search_itself_expected_says_nothing_about_a_twin() -> None:
 
 
 def test_what_was_wrong_long_ago_is_forgotten() -> None:
-    assert drifted(pairs([False] * 20 + [True] * NEWEST)) == []
+    assert undercoverage(pairs([False] * 20 + [True] * NEWEST)) == []
 
 
 def test_a_true_promise_is_called_drift_no_more_often_than_it_says() -> None:
@@ -67,5 +67,7 @@ def test_a_true_promise_is_called_drift_no_more_often_than_it_says() -> None:
     alarms = 0
     for _ in range(400):
         held = random.random((3, 20)) < 0.9
-        alarms += bool(drifted([pair for number, own in enumerate(held) for pair in pairs(own, f"client.{number}")]))
+        alarms += bool(
+            undercoverage([pair for number, own in enumerate(held) for pair in pairs(own, f"client.{number}")])
+        )
     assert alarms / 400 <= 0.05

@@ -132,7 +132,7 @@ class Fleet:
 
     def run(self, *words: str) -> Tuple[int, str, str]:
         with self.start(*words) as process:
-            out, err = process.communicate(timeout=120)
+            out, err = process.communicate(timeout=300)
         assert "Traceback" not in err
         return process.returncode, out, err
 

@@ -106,17 +106,17 @@ def test_a_new_digest_over_changed_settings_does_not_fit_the_signature() -> None
 
 def test_only_the_trusted_key_s_signature_is_taken_when_one_is_named() -> None:
     trusted = KEY.public_key()
-    assert unsealed(sealed(TUNED, ORIGIN, KEY), trusted=trusted).profile == TUNED
+    assert unsealed(sealed(TUNED, ORIGIN, KEY), signer_key=trusted).profile == TUNED
     for document, words in [
         (sealed(TUNED, ORIGIN), "found no signature"),
         (sealed(TUNED, ORIGIN, OTHER), "found a signature by"),
     ]:
         with pytest.raises(InputError, match=words):
-            unsealed(document, trusted=trusted)
+            unsealed(document, signer_key=trusted)
     stolen = {**sealed(TUNED, ORIGIN, OTHER)}
     stolen["signature"] = {**stolen["signature"], "key": public_text(trusted)}
     with pytest.raises(InputError, match="does not fit"):
-        unsealed(stolen, trusted=trusted)
+        unsealed(stolen, signer_key=trusted)
 
 
 def test_a_number_that_is_none_is_refused() -> None:

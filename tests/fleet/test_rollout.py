@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.applier import Applier, Undone
 from ceph_tuner.core.changes.journal import Entry, Journal
 from ceph_tuner.core.changes.lock import Holder, Lock
@@ -333,7 +333,7 @@ def test_a_rollback_of_what_was_kept_is_not_undone_by_a_later_trial_that_is_take
     first.bring()
     first.keep()
     other = site(monitors, "fleet y")
-    other._wanted = lambda cluster: {"osd_max_scrubs": 3}
+    other._settings_for = lambda cluster: {"osd_max_scrubs": 3}
     other.bring()
     take_claims_away(monitors)
     assert scrubs(monitors) == "3"
@@ -393,7 +393,7 @@ def test_what_a_killed_rollout_left_on_trial_is_taken_back_by_the_next() -> None
     killed(monitors)
     other = site(monitors, "fleet other")
     with suppress(ZeroDivisionError):
-        other._wanted = lambda cluster: {"osd_max_scrubs": 1 // 0}
+        other._settings_for = lambda cluster: {"osd_max_scrubs": 1 // 0}
         other.bring()
     assert scrubs(monitors) is None
 
@@ -411,7 +411,7 @@ def test_what_nobody_saw_since_it_was_brought_is_not_kept() -> None:
 def test_work_that_is_not_there_is_not_begun_with_and_may_end_meanwhile() -> None:
     idle = status(objectives=Objectives(idle=("recovery.bytes_s >= 1 MB/s",)))
     assert breach_of(idle) == "nothing is to be watched now, as there is no such work (recovery.bytes_s >= 1 MB/s)"
-    assert breach_of(idle, watched=True) == ""
+    assert breach_of(idle, on_trial=True) == ""
     assert breach_of(status(objectives=Objectives())) == "no objective is set that it could be watched by"
 
 
@@ -431,7 +431,7 @@ def test_what_is_not_as_before_is_told_of_a_trial_taken_back_and_of_what_was_lef
     alarms: List[str] = []
     brought = site(monitors, "fleet other")
     brought.look = lambda since=0.0: status(missed=brought._entry is not None)  # type: ignore[method-assign]
-    brought._wanted = lambda cluster: {"osd_scrub_chunk_max": 9}
+    brought._settings_for = lambda cluster: {"osd_scrub_chunk_max": 9}
     changed = brought.take_back
 
     def after_somebody_else() -> Optional[Sequence[Undone]]:

@@ -7,9 +7,9 @@ from typing import Any, Iterator, Mapping, Optional
 import pytest
 
 from appliers import applier
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.dashboard import Dashboard
 from ceph_tuner.cluster.dashboard_api import DashboardApi
-from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.journal import APPLYING, Journal

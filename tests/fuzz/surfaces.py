@@ -26,9 +26,9 @@ from mutation import Mutation
 from ruamel.yaml import YAML
 
 from ceph_lab import drive_file, pools_file, windows_file
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.dashboard import Dashboard
 from ceph_tuner.cluster.dashboard_api import DashboardApi
-from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.cluster.prometheus import Prometheus, Span
 from ceph_tuner.cluster.transport import Response
 from ceph_tuner.core.autopilot.audit_log import Record
@@ -313,7 +313,7 @@ class Gathered:
     def __init__(self) -> None:
         from test_ceph_report import report
 
-        from ceph_tuner.gather.gathering import gather
+        from ceph_tuner.gather.read_commands import gather
         from whole_cluster import whole_cluster
 
         self.state, self.report = gather(whole_cluster()), json.dumps(report())

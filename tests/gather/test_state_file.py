@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 from ceph_tuner.core.errors import InputError, Malformed
 from ceph_tuner.gather import state_file
 from ceph_tuner.gather.replay import open_state
-from ceph_tuner.gather.state import FAILED, REFUSED, Answer, Fault, State
+from ceph_tuner.gather.state import FAILED, REFUSED, Answer, ClusterState, Fault
 
 FOLDER = "ceph-tuner-state/"
-STATE = State(
+STATE = ClusterState(
     "rome",
     "20.2.4",
     1.75e9,

@@ -127,7 +127,7 @@ def test_degraded_objects_are_recovered_as_the_osds_count_them(any_lab: Lab, ses
     before = flags(session)
     load = RecoveryLoad(any_lab, session, objects=160, object_bytes=1 << 19)
     load.prepare()
-    assert load._degraded() == 160
+    assert load._degraded_objects() == 160
     counted = recovered(any_lab, session)
     load.start()
     until = time.monotonic() + 60
@@ -158,7 +158,7 @@ def test_misplaced_objects_are_backfilled_and_back_again(any_lab: Lab, session: 
     for enough in (20, 100):
         with any_lab.in_haste():
             load.prepare()
-        assert load._misplaced() == 120
+        assert load._misplaced_objects() == 120
         load.start()
         until(load, lambda: load.progress().done_objects >= enough)  # noqa: B023 - called in this round alone
         assert load.stop().evidence["done_objects"] >= enough
@@ -169,7 +169,7 @@ def test_chunks_are_recovered(any_lab: Lab, session: LabSession) -> None:
     load = RecoveryLoad(any_lab, session, objects=80, object_bytes=1 << 19, layout=ERASURE_CODED)
     with any_lab.in_haste():
         load.prepare()
-    assert load._degraded() == 80
+    assert load._degraded_objects() == 80
     load.start()
     until(load, lambda: load.idle_since() is not None)
     time.sleep(2)

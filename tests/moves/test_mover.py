@@ -7,7 +7,7 @@ from typing import Any, Callable, List, Mapping, Optional, Tuple
 
 import pytest
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.lock import break_lock
 from ceph_tuner.core.errors import CommandFailed, Locked, RetryLater
 from ceph_tuner.core.goals.slo import Slo, parse_objective

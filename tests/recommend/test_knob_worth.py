@@ -14,7 +14,7 @@ from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, knob_worth
 from ceph_tuner.recommend.answer import answer
 from ceph_tuner.recommend.knob_worth import NEAR, KnobWorth, moved_knobs_of, weighed, worth_nothing
-from ceph_tuner.recommend.paired import PairedEffect, paired_effects
+from ceph_tuner.recommend.paired_effect import PairedEffect, paired_effects
 from ceph_tuner.recommend.runs import Runs
 from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
 from ceph_tuner.twin.model import MIB, RecoveryWork
@@ -106,14 +106,14 @@ def test_several_steps_together_lose_no_more_than_one_may(monkeypatch: pytest.Mo
         def collect(self) -> Tuple[Dict[str, float], ...]:
             return tuple({**run, "client.p95_ms": lost * run["client.p95_ms"]} for run in before.winner.runs)
 
-    monkeypatch.setattr(knob_worth._Weighing, "_start", lambda self, settings, seeds: Made())
+    monkeypatch.setattr(knob_worth._KnobTrials, "_start", lambda self, settings, seeds: Made())
     with Runs(EFFORT, 8.0, processes=1) as runs:
-        weighing = knob_worth._Weighing(before, Heard(), runs)
+        weighing = knob_worth._KnobTrials(before, Heard(), runs)
         lost = 1.015
-        first, choice = weighing._confirmed(before.winner, ("osd_max_scrubs",))
+        first, choice = weighing._confirmation(before.winner, ("osd_max_scrubs",))
         assert choice is not None
         lost = 1.03
-        assert weighing._confirmed(first, ("osd_scrub_chunk_max",))[1] is None
+        assert weighing._confirmation(first, ("osd_scrub_chunk_max",))[1] is None
 
 
 def test_an_override_that_was_set_to_false_before_is_false_again() -> None:

@@ -20,7 +20,7 @@ from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.changes.journal import UNDONE
 from ceph_tuner.core.errors import ClusterNotFound, InputError, PermissionRefused
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
-from ceph_tuner.rook.managed import RookChoice, UnclaimedConfig, on_rook
+from ceph_tuner.rook.management import RookChoice, UnclaimedConfig, on_rook
 from kubernetes_server import KubernetesServer
 from rook_operator import Assimilating, RookOperator
 from twins import answering, small_twin

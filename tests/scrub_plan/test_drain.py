@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
 from ceph_tuner.core.changes.lock import break_lock
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, Locked, PermissionRefused, RetryLater
@@ -525,5 +525,5 @@ def test_what_was_looked_at_is_not_kept_for_weeks() -> None:
         assert len(long._looks) == 0
         watched = Drain(twin, read_view(twin), task(twin, "client.p95_ms<=1000"), lock)
         for second in range(0, 100_000, 5):
-            watched._note_running(float(second))
+            watched._note_scrubs(float(second))
         assert len(watched._looks) < 1000

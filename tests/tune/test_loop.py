@@ -20,7 +20,7 @@ from ceph_tuner.search.optimiser import Failed
 from ceph_tuner.search.space import space_for
 from ceph_tuner.tune.interrupts import Interrupts
 from ceph_tuner.tune.loop import Foretell, Lessons, tune
-from ceph_tuner.tune.measurement import Measuring, Timing
+from ceph_tuner.tune.measurement import Timing, TrialRunner
 from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
 from ceph_tuner.tune.search import TuningSearch
 
@@ -61,7 +61,7 @@ def run(
     foretell: Foretell = lambda settings, at: None,
 ) -> TuneOutcome:
     wanted = wanted or task()
-    measuring = Measuring(
+    measuring = TrialRunner(
         wanted.slo, cluster, cluster, cluster, cluster, cluster, interruptible, Timing(settle=2, window=window)
     )
     space = space_for(TENTACLE, wanted.slo.work, wanted.in_force)
@@ -334,7 +334,7 @@ def test_where_nothing_is_safe_any_more_the_search_ends_and_says_why() -> None:
     cluster = FakeCluster()
     space = space_for(TENTACLE, SLO.work, PROFILES["balanced"])
     timing = Timing(settle=2, window=10)
-    measuring = Measuring(SLO, cluster, cluster, cluster, cluster, cluster, no_interrupts, timing)
+    measuring = TrialRunner(SLO, cluster, cluster, cluster, cluster, cluster, no_interrupts, timing)
     for compare, state in ((True, "nothing safe"), (False, "searching")):
         search = Careful(space, SLO, PROFILES["balanced"], PROFILES, 1)
         outcome = tune(task(compare=compare), measuring, search, lambda trial: None)
@@ -464,7 +464,7 @@ def test_a_latency_that_the_load_does_not_show_any_more_is_not_the_last_one_for_
     cluster = FakeCluster()
     slow = [{"client.p95_ms": 1000.0}]
     cluster.observe = lambda: slow.pop() if cluster.working and slow else {}  # type: ignore[method-assign]
-    measuring = Measuring(SLO, cluster, cluster, cluster, cluster, cluster, no_interrupts, Timing(0.0, 60.0))
+    measuring = TrialRunner(SLO, cluster, cluster, cluster, cluster, cluster, no_interrupts, Timing(0.0, 60.0))
     baseline = {"client.p95_ms": 80.0, "recovery.bytes_s": 20e6}
     trial = measuring.run(Run("trial", "one", PROFILES["balanced"], ""), 1, 1, baseline)
     assert trial.failed is None

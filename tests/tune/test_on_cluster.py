@@ -6,7 +6,7 @@ from typing import Optional
 
 import pytest
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.lock import Holder, Lock
 from ceph_tuner.core.errors import ClusterTimeout, InputError

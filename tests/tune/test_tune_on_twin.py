@@ -24,7 +24,7 @@ from ceph_tuner.search.space import space_for
 from ceph_tuner.search.transfer import Elsewhere, Here
 from ceph_tuner.tune.live_work import LiveWork
 from ceph_tuner.tune.loop import tune
-from ceph_tuner.tune.measurement import Measuring, Timing
+from ceph_tuner.tune.measurement import Timing, TrialRunner
 from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
 from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
 from ceph_tuner.tune.search import TuningSearch
@@ -87,7 +87,7 @@ def tuned(
     applier = cluster.applier(who="the test")
     writer = JournalledWriter(applier, "osd", cluster.release, now.hardware, "tune")
     lookout = ClusterLookout(cluster.commander, cluster.clock)
-    measuring = Measuring(
+    measuring = TrialRunner(
         slo, work, lookout, writer, cluster.clock, Heard(), no_interrupts, Timing(settle=5, window=20)
     )
     space = space_for(cluster.release, slo.work, now.settings)

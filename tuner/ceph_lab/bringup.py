@@ -65,8 +65,8 @@ done
 """
 
 
-def up(name: str, wanted: Mapping[str, Any], report: Report, mirror: str = MIRROR, labs: Path = LABS) -> Lab:
-    """Bring a lab up, or return the running one; `wanted` holds the options that were explicitly asked for.
+def up(name: str, request: Mapping[str, Any], report: Report, mirror: str = MIRROR, labs: Path = LABS) -> Lab:
+    """Bring a lab up, or return the running one; `request` holds the options that were explicitly asked for.
 
     Raises InputError where a lab of that name runs with other options. A failure or an interruption leaves nothing.
     """
@@ -76,10 +76,10 @@ def up(name: str, wanted: Mapping[str, Any], report: Report, mirror: str = MIRRO
         state = readable_state(places)
         if state is not None and state.phase == UP:
             options = state.options
-            other = options.differences(wanted)
+            other = options.differences(request)
             if other:
-                running, wishes = (", ".join(f"{key} {pair[side]}" for key, pair in other.items()) for side in (0, 1))
-                raise InputError(f"lab {name}", f"it running with {running}", f"{wishes}; `lab down` it first")
+                own, wishes = (", ".join(f"{key} {pair[side]}" for key, pair in other.items()) for side in (0, 1))
+                raise InputError(f"lab {name}", f"it running with {own}", f"{wishes}; `lab down` it first")
             lab = Lab(places, state)
             if lab.alive:
                 return _revive(lab, report)
@@ -87,7 +87,7 @@ def up(name: str, wanted: Mapping[str, Any], report: Report, mirror: str = MIRRO
             report(f"lab {name} was left behind by a crash or a reboot: starting anew")
         clear(places, report)
         try:
-            return _build(places, LabOptions.from_dict(wanted), mirror, report)
+            return _build(places, LabOptions.from_dict(request), mirror, report)
         except BaseException:
             clear(places, report)
             raise
@@ -95,10 +95,10 @@ def up(name: str, wanted: Mapping[str, Any], report: Report, mirror: str = MIRRO
 
 def _revive(lab: Lab, report: Report) -> Lab:
     """A lab that is up, with the daemons that died in the meantime started again."""
-    running = lab.daemons()
-    missing = [daemon for daemon in lab.daemon_names if daemon not in running]
-    report(f"lab {lab.name} is up already" + (f": starting {', '.join(missing)} again" if missing else ""))
-    for daemon in missing:
+    pids = lab.daemons()
+    dead = [daemon for daemon in lab.daemon_names if daemon not in pids]
+    report(f"lab {lab.name} is up already" + (f": starting {', '.join(dead)} again" if dead else ""))
+    for daemon in dead:
         lab.start_daemon(daemon)
     lab.wait_osds(lab.osds, up=True)
     return lab
@@ -150,8 +150,8 @@ def _start_daemons(lab: Lab, blocks: Mapping[int, Blocks], report: Report) -> No
             report("OSDs")
             for store in stores:
                 store.result()
-            for started in [workers.submit(lab.start_daemon, f"osd.{osd}") for osd in lab.osds]:
-                started.result()
+            for start in [workers.submit(lab.start_daemon, f"osd.{osd}") for osd in lab.osds]:
+                start.result()
         except BaseException:
             # the workers are waited for: without this, Ctrl-C would take as long as what they do
             workers.shutdown(wait=False, cancel_futures=True)
@@ -160,9 +160,9 @@ def _start_daemons(lab: Lab, blocks: Mapping[int, Blocks], report: Report) -> No
 
 
 def _need_tools() -> None:
-    missing = [tool for tool in ("unshare", "nsenter", "losetup") if not _which(tool)]
-    if missing:
-        raise InputError("ceph-tuner lab", f"no {', '.join(missing)}", "the packages util-linux and mount")
+    absent = [tool for tool in ("unshare", "nsenter", "losetup") if not _which(tool)]
+    if absent:
+        raise InputError("ceph-tuner lab", f"no {', '.join(absent)}", "the packages util-linux and mount")
 
 
 def _which(tool: str) -> bool:
@@ -191,10 +191,10 @@ def _reserve(places: LabPlaces, options: LabOptions, chroot: Path, report: Repor
 
 def _free_port(places: LabPlaces) -> int:
     states = [readable_state(LabPlaces(name, places.labs)) for name in lab_names(places.labs)]
-    taken = {state.port for state in states if state is not None}
+    ports = {state.port for state in states if state is not None}
     for port in range(_FIRST_PORT, _LAST_PORT, _PORTS_PER_LAB):
         # the monitor's, and those of the dashboard and of prometheus on each mgr
-        if port not in taken and all(_bindable(port + offset) for offset in range(_PORTS_PER_LAB)):
+        if port not in ports and all(_bindable(port + offset) for offset in range(_PORTS_PER_LAB)):
             return port
     raise LabFailed(
         f"no ten free ports in a row on 127.0.0.1 between {_FIRST_PORT} and {_LAST_PORT}", "take a lab down"
@@ -226,19 +226,19 @@ def _devices(places: LabPlaces, options: LabOptions, throttle: Optional[Throttle
     blocks: Dict[int, Blocks] = {}
     for osd in range(options.osds):
         drives = options.drive_of(osd)
-        emulated = {} if drives is None else drives.parts
+        drive_parts = {} if drives is None else drives.parts
         sizes = {"data": options.device_size}
-        if "database" in emulated:
+        if "database" in drive_parts:
             sizes = {"data": options.device_size * 3 // 4, "database": options.device_size // 4}
-        attached: Dict[str, str] = {}
+        devices_by_part: Dict[str, str] = {}
         for part, size in sizes.items():
             image = places.devices / (f"osd.{osd}.img" if part == "data" else f"osd.{osd}.{part}.img")
-            rotational = part in emulated and emulated[part].rotational
-            attached[part] = devices.attach(image, size, environment, rotational, cached=part in emulated)
-        numbers = [devices.number(block) for block in attached.values()]
-        blocks[osd] = attached
-        if emulated:
-            preload.describe(places, osd, numbers, list(emulated.values()), list(sizes.values()))
+            rotational = part in drive_parts and drive_parts[part].rotational
+            devices_by_part[part] = devices.attach(image, size, environment, rotational, host_cache=part in drive_parts)
+        numbers = [devices.number(block) for block in devices_by_part.values()]
+        blocks[osd] = devices_by_part
+        if drive_parts:
+            preload.describe(places, osd, numbers, list(drive_parts.values()), list(sizes.values()))
         elif throttle is not None:
             throttle.limit(places.name, osd, numbers[0], Limit(options.iops, options.bandwidth))
     return blocks
@@ -303,8 +303,8 @@ def _wait_serving(lab: Lab, seconds: float = 60) -> None:
         status = json.loads(answer)
         groups = status["pgmap"].get("pgs_by_state", [])
         clean = sum(group["count"] for group in groups if group["state_name"] == "active+clean")
-        wanted = sum(pool.layout.pgs for pool in lab.state.options.made_pools)
-        if status["mgrmap"]["available"] and clean >= wanted and clean == status["pgmap"]["num_pgs"]:
+        pg_count = sum(pool.layout.pgs for pool in lab.state.options.made_pools)
+        if status["mgrmap"]["available"] and clean >= pg_count and clean == status["pgmap"]["num_pgs"]:
             return
         if time.monotonic() > deadline:
             states = ", ".join(f"{group['count']} {group['state_name']}" for group in groups) or "none"

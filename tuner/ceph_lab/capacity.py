@@ -34,9 +34,9 @@ def measured_capacities(lab: Lab, report: Report) -> Dict[str, float]:
         name = options.group_of(osd).drive
         if name not in capacities:
             drive = options.drive_of(osd)
-            stated = drive.bench_iops.get(options.release) if drive is not None else None
-            report(f"verifying what an OSD does on {name}" if stated else f"measuring what an OSD does on {name}")
-            capacities[name] = capacity(lambda osd=osd: bench(lab, osd), stated, name, report)  # type: ignore[misc]
+            statement = drive.bench_iops.get(options.release) if drive is not None else None
+            report(f"verifying what an OSD does on {name}" if statement else f"measuring what an OSD does on {name}")
+            capacities[name] = capacity(lambda osd=osd: bench(lab, osd), statement, name, report)  # type: ignore[misc]
     return capacities
 
 
@@ -46,7 +46,7 @@ def bench(lab: Lab, osd: int) -> float:
     return float(json.loads(answer)["iops"])
 
 
-def capacity(run: Callable[[], float], stated: Optional[float], name: str, report: Report) -> float:
+def capacity(run: Callable[[], float], statement: Optional[float], name: str, report: Report) -> float:
     """What is stated, where a run agrees; without a statement, the highest of runs of which two agree.
 
     Where none does, the machine is busy: the statement holds, or the highest run, and `report` says so.
@@ -54,14 +54,15 @@ def capacity(run: Callable[[], float], stated: Optional[float], name: str, repor
     runs: List[float] = []
     while len(runs) < MOST_RUNS:
         runs.append(run())
-        reference = stated if stated is not None else max(runs)
-        agreeing = [iops for iops in runs if abs(iops - reference) <= TOLERANCE * reference]
-        if len(agreeing) >= (1 if stated is not None else 2):
+        reference = statement if statement is not None else max(runs)
+        agreement = [iops for iops in runs if abs(iops - reference) <= TOLERANCE * reference]
+        if len(agreement) >= (1 if statement is not None else 2):
             return round(reference, 1)
     figures = ", ".join(f"{iops:.0f}" for iops in sorted(runs))
-    chosen = stated if stated is not None else max(runs)
-    expected = f"stated are {stated:.0f}" if stated is not None else "no two agree"
+    best_iops = statement if statement is not None else max(runs)
+    comparison = f"stated are {statement:.0f}" if statement is not None else "no two agree"
     report(
-        f"warning: {name}: the bench gave {figures} IOPS, {expected}; mClock is told {chosen:.0f}. Is the machine busy?"
+        f"warning: {name}: the bench gave {figures} IOPS, {comparison}; mClock is told {best_iops:.0f}. "
+        "Is the machine busy?"
     )
-    return round(chosen, 1)
+    return round(best_iops, 1)

@@ -108,31 +108,31 @@ def check_host(os_release: Path = Path("/etc/os-release")) -> None:
 def ensure_chroot(recipe: TreeRecipe, marks: Mapping[str, str], report: Report) -> Path:
     """The finished tree's path; built now where it is not there yet. Two builds of the same wait for each other."""
     chroots = chroots_directory()
-    finished = chroots / recipe.name
-    if set(str(finished)) & set(":,\\"):
+    tree = chroots / recipe.name
+    if set(str(tree)) & set(":,\\"):
         # these separate the options of an overlay mount
         raise InputError("cache directory", str(chroots), "a path without colon, comma and backslash")
-    if _complete(finished):
-        return finished
+    if _complete(tree):
+        return tree
     report(f"waiting for another build of {recipe.name}" if _busy(recipe) else f"building {recipe.name}")
-    with locked(_lock(recipe), f"{finished} is being built by another command", wait=1800):
-        if _complete(finished):
-            return finished
+    with locked(_lock(recipe), f"{tree} is being built by another command", wait=1800):
+        if _complete(tree):
+            return tree
         _discard(recipe)
-        _build(recipe, finished, marks, report)
-    return finished
+        _build(recipe, tree, marks, report)
+    return tree
 
 
 def discard_unfinished(report: Report) -> None:
     """Clear away what a killed build left. A build that is running is left alone."""
     for recipe in _RECIPES.values():
-        if _unfinished(recipe).exists() and not _busy(recipe):
+        if _build_directory(recipe).exists() and not _busy(recipe):
             with locked(_lock(recipe), "a build has just begun"):
                 report(f"discarding the unfinished {recipe.name}")
                 _discard(recipe)
 
 
-def _unfinished(recipe: TreeRecipe) -> Path:
+def _build_directory(recipe: TreeRecipe) -> Path:
     return chroots_directory() / f".{recipe.name}.unfinished"
 
 
@@ -159,15 +159,15 @@ def _busy(recipe: TreeRecipe) -> bool:
 
 
 def _discard(recipe: TreeRecipe) -> None:
-    unfinished = _unfinished(recipe)
+    directory = _build_directory(recipe)
     # whoever was killed may have left debootstrap or apt behind, still writing
-    kill_all(unfinished, BUILD_MARK)
-    remove_tree(unfinished)
+    kill_all(directory, BUILD_MARK)
+    remove_tree(directory)
 
 
-def _build(recipe: TreeRecipe, finished: Path, marks: Mapping[str, str], report: Report) -> None:
+def _build(recipe: TreeRecipe, final: Path, marks: Mapping[str, str], report: Report) -> None:
     began = time.monotonic()
-    tree = _unfinished(recipe)
+    tree = _build_directory(recipe)
     free = shutil.disk_usage(chroots_directory()).free
     if free < _NEEDED:
         raise InputError(str(chroots_directory()), f"{free >> 30} GiB free", f"at least {_NEEDED >> 30} GiB")
@@ -193,7 +193,7 @@ def _build(recipe: TreeRecipe, finished: Path, marks: Mapping[str, str], report:
         (tree / "etc/ceph").mkdir(exist_ok=True)
         (tree / "etc/ceph/ceph.conf").symlink_to("/lab/ceph.conf")
         _manifest(tree).write_text(json.dumps({"ceph": version, "packages": recipe.packages}) + "\n", encoding="utf-8")
-        os.rename(tree, finished)
+        os.rename(tree, final)
     except BaseException:
         _discard(recipe)
         raise
@@ -227,9 +227,9 @@ def _replace_bcrypt(version: str, tree: Path, step: BuildSteps) -> None:
     wheels = tree / "tmp/wheels"
     machine = os.uname().machine
     platforms = [f"--platform=manylinux{suffix}_{machine}" for suffix in ("_2_28", "_2_24", "_2_17", "2014")]
-    wanted = ["--no-deps", "--only-binary=:all:", "--implementation=cp", "--abi=abi3", *platforms]
-    wanted.append(f"--python-version={python[len('python') :]}")
-    step([*_pip(), "download", *wanted, f"--dest={wheels}", f"bcrypt=={version}"])
+    options = ["--no-deps", "--only-binary=:all:", "--implementation=cp", "--abi=abi3", *platforms]
+    options.append(f"--python-version={python[len('python') :]}")
+    step([*_pip(), "download", *options, f"--dest={wheels}", f"bcrypt=={version}"])
     # not below /usr/local, which comes first for python3, but last in ceph-mgr
     target = tree / "usr/lib/python3/dist-packages"
     for debian in target.glob("bcrypt*"):

@@ -18,7 +18,7 @@ from ceph_lab.processes import MARK, ProcessId, command_line, host_environment, 
 from ceph_lab.state import UP, LabState, lab_names, read_state
 from ceph_lab.supervision import supervised, supervises
 from ceph_lab.throttle import host_throttle
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import ClusterNotFound, ClusterTimeout, CommandFailed, LabFailed, PermissionRefused
 
 _COMMANDS = """
@@ -49,8 +49,8 @@ class Lab:
         places = LabPlaces(name, labs)
         state = read_state(places)
         if state is None or state.phase != UP:
-            running = ", ".join(lab_names(labs)) or "none"
-            raise ClusterNotFound(f"lab {name}", "no running lab", f"one of this machine's labs ({running})")
+            names = ", ".join(lab_names(labs)) or "none"
+            raise ClusterNotFound(f"lab {name}", "no running lab", f"one of this machine's labs ({names})")
         if os.geteuid() != 0:
             raise PermissionRefused(f"lab {name}", f"user id {os.geteuid()}", "root, to enter its namespace")
         lab = Lab(places, state)
@@ -128,7 +128,7 @@ class Lab:
     def run(self, command: Sequence[str], payload: Optional[str] = None, timeout: float = 60) -> str:
         """Standard output of a command inside the lab. Raises CommandFailed, ClusterTimeout."""
         return run(
-            self.argv(command), environment=self.environment, payload=payload, timeout=timeout, shown=list(command)
+            self.argv(command), environment=self.environment, payload=payload, timeout=timeout, title=list(command)
         )
 
     def json(self, command: Sequence[str], timeout: float = 60) -> Any:
@@ -210,7 +210,7 @@ class Lab:
             argv = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(members), *argv]
         argv = supervised(daemon, self.places.shared / "log" / "supervision.log", argv)
         try:
-            run(argv, environment=self.environment, timeout=120, shown=[f"ceph-{kind}", "-i", identity])
+            run(argv, environment=self.environment, timeout=120, title=[f"ceph-{kind}", "-i", identity])
         except (CommandFailed, ClusterTimeout) as error:
             raise LabFailed(f"{daemon} of lab {self.name} does not start: {error}{self._log_end(daemon)}") from error
 
@@ -224,12 +224,12 @@ class Lab:
         while True:
             (answer,) = self.mon_commands([{"prefix": "osd dump", "format": "json"}])
             osds_so_far = {entry["osd"] for entry in json.loads(answer)["osds"] if bool(entry["up"]) == up}
-            missing = [osd for osd in osds if osd not in osds_so_far]
-            if not missing:
+            rest = [osd for osd in osds if osd not in osds_so_far]
+            if not rest:
                 return
             if time.monotonic() > deadline:
-                names = ", ".join(f"osd.{osd}" for osd in missing)
-                words = self._log_end(f"osd.{missing[0]}") if up else ""
+                names = ", ".join(f"osd.{osd}" for osd in rest)
+                words = self._log_end(f"osd.{rest[0]}") if up else ""
                 raise LabFailed(f"{names} of lab {self.name} not {'up' if up else 'down'} in {seconds:.0f} s{words}")
             time.sleep(0.2)
 
@@ -254,8 +254,8 @@ class Lab:
             lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
             return ""
-        telling = [line for line in lines if " -1 " in line][-2:]
-        return f" ({log}: {' / '.join(telling)})" if telling else ""
+        errors = [line for line in lines if " -1 " in line][-2:]
+        return f" ({log}: {' / '.join(errors)})" if errors else ""
 
 
 def lab_of(cluster: Cluster) -> Optional[Lab]:

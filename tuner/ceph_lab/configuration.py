@@ -89,11 +89,11 @@ def database(options: LabOptions, port: int) -> List[Dict[str, Any]]:
             "mgr/prometheus/server_addr": "127.0.0.1",
         },
     }
-    shared = sections["osd"]
+    for_all = sections["osd"]
     for osd in range(options.osds):
         own = {_bandwidth_option(options, osd): str(options.bandwidth_of(osd)), **_throttles(options, osd)}
         # one value for all where all are alike: a value at `osd.N` outranks what is tried at `osd`
-        different = {name: value for name, value in own.items() if shared.setdefault(name, value) != value}
+        different = {name: value for name, value in own.items() if for_all.setdefault(name, value) != value}
         if different:
             sections[f"osd.{osd}"] = different
     for index, mgr in enumerate(MGR_IDS[: options.mgrs]):
@@ -108,13 +108,13 @@ def database(options: LabOptions, port: int) -> List[Dict[str, Any]]:
 
 
 def _osd_values(options: LabOptions) -> Dict[str, str]:
-    chosen = {"osd_op_num_shards": options.shards, "osd_op_num_threads_per_shard": options.threads}
-    stated = {name: str(value) for name, value in chosen.items() if value}
+    counts = {"osd_op_num_shards": options.shards, "osd_op_num_threads_per_shard": options.threads}
+    values = {name: str(value) for name, value in counts.items() if value}
     # chance in the order of scrubs and in the moment when one begins: rates would not repeat
     orderly = {"osd_scrub_backoff_ratio": "0", "osd_scrub_interval_randomize_ratio": "0"}
     if options.release == "reef":
-        return {**stated, **orderly, "osd_deep_scrub_randomize_ratio": "0"}
-    return {**stated, **orderly, "osd_deep_scrub_interval_cv": "0"}
+        return {**values, **orderly, "osd_deep_scrub_randomize_ratio": "0"}
+    return {**values, **orderly, "osd_deep_scrub_interval_cv": "0"}
 
 
 def _bandwidth_option(options: LabOptions, osd: int) -> str:

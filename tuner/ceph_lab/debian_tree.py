@@ -25,15 +25,15 @@ class BuildSteps:
         """Run one. Raises LabFailed."""
         # a private mount namespace: what debootstrap and the package scripts mount goes when they end, however they end
         with self.log.open("ab") as log:
-            isolated = ["unshare", "--mount", "--propagation", "private", "--", *argv]
+            command = ["unshare", "--mount", "--propagation", "private", "--", *argv]
             code = subprocess.run(
-                isolated, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(self.environment), check=False
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=dict(self.environment), check=False
             ).returncode
         if code:
             lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-            telling = [line for line in lines if line.startswith(("E:", "W: Failure"))] or lines
+            errors = [line for line in lines if line.startswith(("E:", "W: Failure"))] or lines
             raise LabFailed(
-                f"`{argv[0]}` failed with {code}, see {self.log}: {' / '.join(telling[-3:])}",
+                f"`{argv[0]}` failed with {code}, see {self.log}: {' / '.join(errors[-3:])}",
                 "read that log; `ceph-tuner lab up` goes on where it stopped",
             )
 
@@ -50,8 +50,8 @@ def bootstrap_command(suite: str, tree: Path, mirror: str = "", packages: Sequen
     """Command line of debootstrap."""
     # all of Debian's suites share one script; an older debootstrap only lacks the newer names for it
     script = "/usr/share/debootstrap/scripts/sid"
-    wanted = [*packages, *(["ca-certificates"] if mirror.startswith("https:") else [])]
-    include = [f"--include={','.join(wanted)}"] if wanted else []
+    names = [*packages, *(["ca-certificates"] if mirror.startswith("https:") else [])]
+    include = [f"--include={','.join(names)}"] if names else []
     return ["debootstrap", "--variant=minbase", *include, suite, str(tree), mirror, script]
 
 

@@ -18,30 +18,30 @@ def attached(directory: Path, block: Path = BLOCK) -> Dict[str, Path]:
     devices = {}
     # the kernel names files by their real path
     directory = directory.resolve()
-    for backing in block.glob("loop*/loop/backing_file"):
+    for file in block.glob("loop*/loop/backing_file"):
         try:
-            image = backing.read_text(encoding="utf-8").rstrip("\n")
+            image = file.read_text(encoding="utf-8").rstrip("\n")
         except OSError:
             # it went away while we looked
             continue
         path = Path(image[: -len(" (deleted)")] if image.endswith(" (deleted)") else image)
         if directory in path.parents:
-            devices[f"/dev/{backing.parts[-3]}"] = path
+            devices[f"/dev/{file.parts[-3]}"] = path
     return devices
 
 
 def attach(
-    image: Path, size: int, environment: Mapping[str, str], rotational: bool = False, cached: bool = False
+    image: Path, size: int, environment: Mapping[str, str], rotational: bool = False, host_cache: bool = False
 ) -> str:
     """Make the sparse file and give it a loop device, which looks like a hard disk or an SSD.
 
-    `cached`: through the host's cache, for emulated drives, whose time is not the host's disk's.
+    `host_cache`: through the host's cache, for emulated drives, whose time is not the host's disk's.
     """
     with image.open("wb") as file:
         file.truncate(size)
     try:
         device = run(
-            ["losetup", "--find", "--show", f"--direct-io={'off' if cached else 'on'}", str(image)],
+            ["losetup", "--find", "--show", f"--direct-io={'off' if host_cache else 'on'}", str(image)],
             environment=environment,
             timeout=30,
         ).strip()
@@ -62,15 +62,15 @@ def detach_all(directory: Path, environment: Mapping[str, str], seconds: float =
     """Detach every loop device whose image lies in the directory, and wait until they are gone; how many there were."""
     devices = attached(directory)
     deadline = time.monotonic() + seconds
-    left = devices
-    while left:
-        refusals = [_detach(device, environment) for device in left]
+    rest = devices
+    while rest:
+        refusals = [_detach(device, environment) for device in rest]
         # a device still in use is detached by the kernel when its last user closes it
-        left = attached(directory)
-        if left:
+        rest = attached(directory)
+        if rest:
             if time.monotonic() > deadline:
                 words = "; ".join(filter(None, refusals)) or "still in use"
-                raise LabFailed(f"{', '.join(sorted(left))} not detached in {seconds:.0f} s: {words}")
+                raise LabFailed(f"{', '.join(sorted(rest))} not detached in {seconds:.0f} s: {words}")
             time.sleep(0.1)
     return len(devices)
 

@@ -39,8 +39,8 @@ def missing(packages: Sequence[str]) -> List[str]:
     query = ["dpkg-query", "--show", "--showformat=${Package} ${Status}\n", *packages]
     # dpkg-query fails where one of them is unknown, and answers for the others
     answer = subprocess.run(query, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
-    installed = {line.split()[0] for line in answer.splitlines() if line.endswith(" ok installed")}
-    return [package for package in packages if package not in installed]
+    present = {line.split()[0] for line in answer.splitlines() if line.endswith(" ok installed")}
+    return [package for package in packages if package not in present]
 
 
 def _half_unpacked() -> List[str]:
@@ -58,17 +58,17 @@ def ensure_packages(packages: Sequence[str], report: Report, wait_s: float = 180
     """
     if not shutil.which("dpkg-query") or not shutil.which("apt-get"):
         raise InputError(" ".join(packages), "no apt", "Debian or Ubuntu, or these installed by hand")
-    wanted = missing(packages)
-    if not wanted:
+    absent = missing(packages)
+    if not absent:
         return
     if os.geteuid() != 0:
-        raise PermissionRefused(f"apt-get install {' '.join(wanted)}", f"user id {os.geteuid()}", "root")
+        raise PermissionRefused(f"apt-get install {' '.join(absent)}", f"user id {os.geteuid()}", "root")
     deadline = time.monotonic() + wait_s
     with locked(LOCK, "another set-up is installing packages", wait_s):
-        wanted = missing(packages)
-        if not wanted:
+        absent = missing(packages)
+        if not absent:
             return
-        report(f"installing {' '.join(wanted)}")
+        report(f"installing {' '.join(absent)}")
         log = cache_directory() / "host-packages.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_bytes(b"")
@@ -76,11 +76,11 @@ def ensure_packages(packages: Sequence[str], report: Report, wait_s: float = 180
         # unpacked; that one has to be unpacked again, which apt does by itself only sometimes
         _carry_out(["dpkg", "--configure", "-a", "--force-confdef", "--force-confold"], log, report, deadline)
         install = [*_APT, "install", "--yes", "--no-install-recommends", "--fix-broken", "--reinstall"]
-        for command in ([*_APT, "update"], [*install, *wanted, *_half_unpacked()]):
+        for command in ([*_APT, "update"], [*install, *absent, *_half_unpacked()]):
             code, words = _carry_out(command, log, report, deadline)
             if code:
                 raise LabFailed(f"`{command[0]}` failed with {code}, see {log}: {words}", "read that log")
-        still = missing(wanted)
+        still = missing(absent)
         if still:
             raise LabFailed(f"{' '.join(still)} not installed although apt says so, see {log}", "read that log")
 
@@ -96,8 +96,8 @@ def _carry_out(command: Sequence[str], log: Path, report: Report, deadline: floa
             lines = file.read().decode(errors="replace").splitlines()
         obstacle = next((line for line in lines if any(words in line for words in _HELD)), None)
         if code == 0 or obstacle is None:
-            telling = [line for line in lines if line.startswith("E:")] or lines
-            return code, " / ".join(telling[-3:])
+            errors = [line for line in lines if line.startswith("E:")] or lines
+            return code, " / ".join(errors[-3:])
         if time.monotonic() > deadline:
             raise Locked(obstacle)
         if announcement is None:

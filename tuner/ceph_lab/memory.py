@@ -72,7 +72,7 @@ def placed(options: LabOptions, need: Need) -> LabOptions:
 def memory_need(options: LabOptions, labs: Path = LABS, meminfo: Path = MEMINFO) -> Need:
     """What a lab with its devices in memory may come to take."""
     devices = options.osds * (options.device_size or RAM_DEVICE)
-    return Need(devices, options.osds * OSD_BYTES, max(0, _available(meminfo) - _promised(labs)))
+    return Need(devices, options.osds * OSD_BYTES, max(0, _available(meminfo) - _claims(labs)))
 
 
 def mount(places: LabPlaces, options: LabOptions, environment: Mapping[str, str]) -> None:
@@ -94,16 +94,16 @@ def _available(meminfo: Path) -> int:
     return 0
 
 
-def _promised(labs: Path) -> int:
+def _claims(labs: Path) -> int:
     """What other labs may still come to take: of their devices' memory, and of OSDs that have only begun."""
-    promised = 0
+    nbytes = 0
     for name in lab_names(labs):
         places = LabPlaces(name, labs)
         state = readable_state(places)
         if state is None or state.options.storage != RAM:
             continue
         options = state.options
-        mounted = os.path.ismount(places.devices)
-        promised += shutil.disk_usage(places.devices).free if mounted else options.osds * options.device_size
-        promised += 0 if state.phase == UP else options.osds * OSD_BYTES
-    return promised
+        is_mounted = os.path.ismount(places.devices)
+        nbytes += shutil.disk_usage(places.devices).free if is_mounted else options.osds * options.device_size
+        nbytes += 0 if state.phase == UP else options.osds * OSD_BYTES
+    return nbytes

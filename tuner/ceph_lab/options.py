@@ -228,19 +228,19 @@ class LabOptions:
         own.setdefault("size", max(1, min(LabOptions.size, sum(group.count for group in own["groups"]))))
         return LabOptions(**own)
 
-    def differences(self, wanted: Mapping[str, Any]) -> Dict[str, Tuple[Any, Any]]:
+    def differences(self, request: Mapping[str, Any]) -> Dict[str, Tuple[Any, Any]]:
         """Those of these values that differ from what was explicitly wanted, each with what that was."""
-        wishes, own = (options._compared() for options in (LabOptions.from_dict(wanted), self))
-        names = {"drive" if name == "groups" else name for name in wanted if name != "drives"}
+        wishes, own = (options._comparable() for options in (LabOptions.from_dict(request), self))
+        names = {"drive" if name == "groups" else name for name in request if name != "drives"}
         if {"iops", "bandwidth"} & names:
             names.add("drive")
-        if "osds" in names and not str(wanted["osds"]).isdigit():
+        if "osds" in names and not str(request["osds"]).isdigit():
             names = (names - {"osds"}) | {"drive"}
-        if wanted.get("storage") == AUTO:
+        if request.get("storage") == AUTO:
             names.discard("storage")
         return {name: (own[name], wishes[name]) for name in own if name in names and own[name] != wishes[name]}
 
-    def _compared(self) -> Dict[str, Any]:
+    def _comparable(self) -> Dict[str, Any]:
         """The values as people ask for them: how many OSDs, and on what."""
         drives = {group.drive for group in self.groups}
         whole = {name: value for name, value in self.to_dict().items() if name not in ("groups", "drives")}

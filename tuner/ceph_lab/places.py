@@ -24,9 +24,9 @@ def checked_name(name: str) -> str:
 
 def cache_directory() -> Path:
     """`$XDG_CACHE_HOME/ceph-tuner`, by default below `~/.cache`."""
-    configured = os.environ.get("XDG_CACHE_HOME", "")
+    variable = os.environ.get("XDG_CACHE_HOME", "")
     # the specification says that a relative path is to be ignored
-    base = Path(configured) if configured.startswith("/") else Path.home() / ".cache"
+    base = Path(variable) if variable.startswith("/") else Path.home() / ".cache"
     return base / "ceph-tuner"
 
 

@@ -95,7 +95,7 @@ def wait_gone(pid: int, seconds: float) -> bool:
 
 def kill_all(directory: Path, mark: str = MARK, seconds: float = 60) -> int:
     """Kill every process that carries the mark and wait until none is left; how many there were."""
-    killed = set()
+    pids_so_far = set()
     deadline = time.monotonic() + seconds
     quiet = 0
     # a process may be between fork and exec, not marked yet: only the second look in a row that finds nothing counts
@@ -104,14 +104,14 @@ def kill_all(directory: Path, mark: str = MARK, seconds: float = 60) -> int:
         quiet = 0 if pids else quiet + 1
         for pid in pids:
             if kill(pid, directory, signal.SIGKILL, mark):
-                killed.add(pid)
+                pids_so_far.add(pid)
         if time.monotonic() > deadline:
             raise LabFailed(f"{directory}: processes {pids} did not end within {seconds:.0f} s of SIGKILL")
         for pid in pids:
             wait_gone(pid, 1)
         if quiet < 2:
             time.sleep(0.05)
-    return len(killed)
+    return len(pids_so_far)
 
 
 def host_environment(marks: Mapping[str, str]) -> Dict[str, str]:
@@ -130,13 +130,13 @@ def run(
     environment: Optional[Mapping[str, str]] = None,
     payload: Optional[str] = None,
     timeout: float = 60,
-    shown: Optional[Sequence[str]] = None,
+    title: Optional[Sequence[str]] = None,
 ) -> str:
     """Standard output of a command. Raises CommandFailed with its own words, or ClusterTimeout.
 
-    `shown` is what the error calls the command, where argv has a long prefix.
+    `title` is what the error calls the command, where argv has a long prefix.
     """
-    command = _brief(shown or argv)
+    command = _brief(title or argv)
     with subprocess.Popen(
         list(argv),
         stdin=subprocess.DEVNULL if payload is None else subprocess.PIPE,

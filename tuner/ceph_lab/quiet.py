@@ -80,9 +80,9 @@ def busy(before: LabLook, now: LabLook, flags: Sequence[str]) -> Dict[str, str]:
     if now.deleting_pgs:
         work["deleting"] = f"{now.deleting_pgs} PGs being deleted"
     seconds = now.at - before.at
-    falling = (before.used_bytes - now.used_bytes) / seconds if seconds > 0 else 0.0
-    if falling > FALLING_BYTES_S:
-        work["falling"] = f"objects being deleted ({falling / 1e6:.1f} MB/s freed)"
+    freed_bytes_s = (before.used_bytes - now.used_bytes) / seconds if seconds > 0 else 0.0
+    if freed_bytes_s > FALLING_BYTES_S:
+        work["falling"] = f"objects being deleted ({freed_bytes_s / 1e6:.1f} MB/s freed)"
     return work
 
 

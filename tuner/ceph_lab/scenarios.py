@@ -116,10 +116,10 @@ class Scenario:
 
     def shortfalls(self, seconds: float) -> Tuple[str, ...]:
         """Beforehand: which loads may run out of work within so many seconds, settling included."""
-        lasting = [(load.name, load.lasts_s()) for load in self.loads]
+        durations = [(load.name, load.lasts_s()) for load in self.loads]
         return tuple(
             f"{name} may run out of work: at the drives' full speed it lasts for {lasts:.0f} s of {seconds:.0f} s"
-            for name, lasts in lasting
+            for name, lasts in durations
             if lasts is not None and lasts < seconds
         )
 
@@ -139,7 +139,7 @@ class Scenario:
         for load in self.loads:
             load.observe()
         now = time.time()
-        return {name: measure.mean for name, measure in self._measured(now - LIVE_S, now).items()}
+        return {name: measure.mean for name, measure in self._measures(now - LIVE_S, now).items()}
 
     def measure(self, start: float, end: float) -> Dict[str, Measure]:
         """Metrics of that stretch of time (seconds since the epoch), for as long as every load had work.
@@ -160,7 +160,7 @@ class Scenario:
                 )
         if until - start < LEAST_SHARE * (end - start):
             raise LabFailed(f"scenario {self.name}: {self._remarks[-1]}; give it more objects", "")
-        measures = self._measured(start, until)
+        measures = self._measures(start, until)
         for load in self.loads:
             self._remarks += load.remarks(measures, until - start)
         return measures
@@ -210,16 +210,16 @@ class Scenario:
     def _watch(self, seconds: float, on_progress: Optional[OnProgress]) -> None:
         began = time.monotonic()
         while True:
-            elapsed = time.monotonic() - began
+            seconds_so_far = time.monotonic() - began
             if on_progress is not None:
-                on_progress(min(1.0, elapsed / seconds) if seconds > 0 else 1.0, self.progress())
-            if elapsed >= seconds:
+                on_progress(min(1.0, seconds_so_far / seconds) if seconds > 0 else 1.0, self.progress())
+            if seconds_so_far >= seconds:
                 return
-            time.sleep(min(OBSERVE_S, seconds - elapsed))
+            time.sleep(min(OBSERVE_S, seconds - seconds_so_far))
             for load in self.loads:
                 load.observe()
 
-    def _measured(self, start: float, end: float) -> Dict[str, Measure]:
+    def _measures(self, start: float, end: float) -> Dict[str, Measure]:
         measures: Dict[str, Measure] = {}
         for load in self.loads:
             for name, measure in load.measure(start, end).items():

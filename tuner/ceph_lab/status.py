@@ -53,9 +53,9 @@ def _health(lab: Lab) -> str:
 
 
 def _daemons(lab: Lab) -> List[Dict[str, Any]]:
-    running = lab.daemons()
+    pids = lab.daemons()
     images = {image.stem: device for device, image in devices.attached(lab.places.devices).items()}
     return [
-        {"name": name, "pid": running.get(name), **({"device": images.get(name)} if name[:3] == "osd" else {})}
+        {"name": name, "pid": pids.get(name), **({"device": images.get(name)} if name[:3] == "osd" else {})}
         for name in lab.daemon_names
     ]

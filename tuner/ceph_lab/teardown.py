@@ -40,9 +40,9 @@ def clear(places: LabPlaces, report: Report) -> None:
     if throttle is not None:
         throttle.remove(places.name)
     remove_tree(places.directory)
-    left = remains(places)
-    if left:
-        raise LabFailed(f"lab {places.name} left behind: {', '.join(left)}", "end what holds it, then do it again")
+    rest = remains(places)
+    if rest:
+        raise LabFailed(f"lab {places.name} left behind: {', '.join(rest)}", "end what holds it, then do it again")
 
 
 def remains(places: LabPlaces) -> List[str]:

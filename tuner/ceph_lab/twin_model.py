@@ -68,14 +68,14 @@ def lab_model(
     """
     if scenario not in SCENARIOS:
         raise InputError("--scenario", repr(scenario), f"one of {', '.join(SCENARIOS)}")
-    chosen: Dict[str, Any] = {**RECIPES[scenario].options, **(work or {})}
-    osds, drives = osds_under(options, chosen), drives_under(options, chosen)
+    work_options: Dict[str, Any] = {**RECIPES[scenario].options, **(work or {})}
+    osds, drives = osds_under(options, work_options), drives_under(options, work_options)
     if len(drives) > 1:
         raise InputError("lab", f"OSDs on {' and '.join(drives)}", "a scenario on one device class (device_class=…)")
     first, size = osds[0], min(3, len(osds))
 
     def pool(name: str, pgs: int, replicas: int) -> Pool:
-        layout = _layout(chosen, min(replicas, len(osds)))
+        layout = _layout(work_options, min(replicas, len(osds)))
         return Pool(name, pgs, layout.size, layout.chunks[0] if layout.chunks else 0)
 
     # two that every lab has and nobody uses, but their PGs' leases wake the OSDs
@@ -85,33 +85,39 @@ def lab_model(
     snaptrim: Tuple[SnaptrimWork, ...] = ()
     if scenario in ("client-recovery", _BOTH, "mixed"):
         pools.append(pool("recovery", recovery_load.PGS, recovery_load.REPLICAS))
-        object_bytes = int(chosen["object_bytes"])
-        moved_bytes = object_bytes * _layout(chosen, 1).stored_share
-        objects = int(PLENTY * RECOVERED_SHARE * float(chosen["seconds"]) * options.bandwidth_of(first) / moved_bytes)
+        object_bytes = int(work_options["object_bytes"])
+        moved_bytes = object_bytes * _layout(work_options, 1).stored_share
+        objects = int(
+            PLENTY * RECOVERED_SHARE * float(work_options["seconds"]) * options.bandwidth_of(first) / moved_bytes
+        )
         # the OSD that was away misses every object
         recovery = (RecoveryWork("recovery", objects, object_bytes, target=len(osds) - 1),)
     if scenario == "client-backfill":
         pools.append(pool("backfill", 32, size))
         recovery = (
-            RecoveryWork("backfill", int(PLENTY * chosen["objects"]), int(chosen["object_bytes"]), degraded=False),
+            RecoveryWork(
+                "backfill", int(PLENTY * work_options["objects"]), int(work_options["object_bytes"]), degraded=False
+            ),
         )
     if scenario in ("client-scrub", "mixed"):
         pools.append(pool("scrub", SCRUB_PGS, size))
-        scrub = (ScrubWork("scrub", int(chosen["scrub_objects"]), int(chosen["scrub_object_bytes"])),)
+        scrub = (ScrubWork("scrub", int(work_options["scrub_objects"]), int(work_options["scrub_object_bytes"])),)
     if scenario in ("client-snaptrim", _BOTH, "mixed"):
         pools.append(pool("snaptrim", snaptrim_load.PGS, size))
         snaptrim = (
-            SnaptrimWork("snaptrim", int(PLENTY * chosen["clones"]), int(chosen["clone_bytes"]), clone_bytes=4 * KIB),
+            SnaptrimWork(
+                "snaptrim", int(PLENTY * work_options["clones"]), int(work_options["clone_bytes"]), clone_bytes=4 * KIB
+            ),
         )
     client = ClientStream(
         "client",
-        rate=float(chosen["rate"]) if "rate" in chosen else None,
-        depth=int(chosen.get("depth", OPEN_DEPTH)),
-        read_share=float(chosen["read_share"]),
-        block_bytes=int(chosen["block_bytes"]),
+        rate=float(work_options["rate"]) if "rate" in work_options else None,
+        depth=int(work_options.get("depth", OPEN_DEPTH)),
+        read_share=float(work_options["read_share"]),
+        block_bytes=int(work_options["block_bytes"]),
         latency_s=3e-4,
         # fio's own way to keep a rate
-        drains="rate" in chosen and chosen.get("engine", FIO) == FIO,
+        drains="rate" in work_options and work_options.get("engine", FIO) == FIO,
     )
     return ClusterModel(
         len(osds), _osd(options, first, hardware), tuple(pools), (client,),
@@ -122,10 +128,12 @@ def lab_model(
 
 def osds_under(options: LabOptions, work: Mapping[str, Any]) -> List[int]:
     """Give the OSDs that a scenario's loads lie on. Raises InputError for a device class that the lab has not."""
-    wanted = str(work.get("device_class", ""))
-    if wanted and wanted not in options.classes:
-        raise InputError("scenario option device_class", repr(wanted), f"one of {', '.join(sorted(options.classes))}")
-    return options.classes[wanted] if wanted else list(range(options.osds))
+    device_class = str(work.get("device_class", ""))
+    if device_class and device_class not in options.classes:
+        raise InputError(
+            "scenario option device_class", repr(device_class), f"one of {', '.join(sorted(options.classes))}"
+        )
+    return options.classes[device_class] if device_class else list(range(options.osds))
 
 
 def drives_under(options: LabOptions, work: Mapping[str, Any]) -> List[str]:
@@ -134,8 +142,8 @@ def drives_under(options: LabOptions, work: Mapping[str, Any]) -> List[str]:
 
 
 def _layout(work: Mapping[str, Any], replicas: int) -> PoolLayout:
-    stated = str(work.get("pool", ""))
-    return PoolLayout.parse("scenario option pool", stated) if stated else PoolLayout(max(1, replicas))
+    text = str(work.get("pool", ""))
+    return PoolLayout.parse("scenario option pool", text) if text else PoolLayout(max(1, replicas))
 
 
 def _osd(options: LabOptions, osd: int, hardware: Hardware) -> OsdModel:

@@ -70,13 +70,13 @@ def from_text(text: str, name: str = "windows.json", release: Optional[Release] 
 
 def _read(data: Any, name: str, release: Optional[Release]) -> Windows:
     try:
-        return _Reader(data, name, release).windows()
+        return _WindowsReader(data, name, release).windows()
     except MISREAD as error:
         # parts of another kind than where they stand
         raise InputError(name, f"{type(error).__name__}: {error}"[:200], EXPECTED) from error
 
 
-class _Reader:
+class _WindowsReader:
     """Reads one document; every fault is told with its place."""
 
     def __init__(self, data: Any, name: str, release: Optional[Release]) -> None:
@@ -92,25 +92,25 @@ class _Reader:
                 self._place("windows"), "nothing" if rows is None else repr(rows)[:60], "a list of windows"
             )
         observations: List[Observation] = []
-        skipped: List[str] = []
+        omissions: List[str] = []
         work: Dict[str, Mapping[str, Any]] = {}
         for number, row in enumerate(rows):
             entry = self._mapping(row, "windows", number)
             scenario = str(entry.get("mix") or entry.get("scenario") or "")
             label = str(entry.get("label", number))
             if entry.get("failed"):
-                skipped.append(f"{scenario} {label}: {entry['failed']}")
+                omissions.append(f"{scenario} {label}: {entry['failed']}")
                 continue
             observation = self._observation(entry, number, scenario, label)
             if not observation.metrics:
-                skipped.append(f"{scenario} {label}: no metric that the twin predicts")
+                omissions.append(f"{scenario} {label}: no metric that the twin predicts")
                 continue
             work.setdefault(scenario, self._mapping(entry.get("options", {}), "windows", number, "options"))
             observations.append(observation)
         if not observations:
             raise InputError(self._place("windows"), "no window that was measured", "at least one")
         origin = {key: self._data[key] for key in ("ceph", "machine", "date", "hardware", "lab") if key in self._data}
-        return Windows(tuple(observations), self._models(work), self._in_force, origin, tuple(skipped))
+        return Windows(tuple(observations), self._models(work), self._in_force, origin, tuple(omissions))
 
     def _observation(self, entry: Mapping[str, Any], number: int, scenario: str, label: str) -> Observation:
         measures = {}
@@ -148,10 +148,10 @@ class _Reader:
         except MISREAD as error:
             raise InputError(self._place("hardware"), str(error), "capacity_iops, bandwidth_bytes_s, shards") from None
         version = parse_version(str(self._data["ceph"]), self._place("ceph")) if "ceph" in self._data else None
-        unstated = {} if "groups" in self._data["lab"] else BEFORE_DRIVES
+        defaults = {} if "groups" in self._data["lab"] else BEFORE_DRIVES
         return {
-            scenario: lab_model(options, hardware, scenario, self._release, version, {**unstated, **chosen})
-            for scenario, chosen in work.items()
+            scenario: lab_model(options, hardware, scenario, self._release, version, {**defaults, **own})
+            for scenario, own in work.items()
         }
 
     def _find_release(self, release: Optional[Release]) -> Release:
@@ -170,9 +170,9 @@ class _Reader:
             return self._place(*keys, *inner)
 
         # what was measured is taken as it is, also where it is no good idea; a lab's own throttle is no trial
-        tried = {name: value for name, value in section.items() if not name.startswith("bluestore_throttle")}
-        checked = check_settings(tried, self._release, place, effective=False)
-        return {name: value for name, value in checked.items() if name != PROFILE or value != "custom"}
+        values = {name: value for name, value in section.items() if not name.startswith("bluestore_throttle")}
+        settings = check_settings(values, self._release, place, effective=False)
+        return {name: value for name, value in settings.items() if name != PROFILE or value != "custom"}
 
     def _measure(self, value: Any, *keys: object) -> Measure:
         try:
@@ -180,8 +180,8 @@ class _Reader:
             if measure.mean < 0:
                 raise ValueError(f"{measure.mean:g}")
         except MISREAD as error:
-            expected = "[mean, deviation, count], none of them negative"
-            raise InputError(self._place(*keys), f"{value!r} ({error})"[:120], expected) from None
+            form = "[mean, deviation, count], none of them negative"
+            raise InputError(self._place(*keys), f"{value!r} ({error})"[:120], form) from None
         return measure
 
     def _number(self, value: Any, number: int, key: str) -> float:
@@ -195,5 +195,5 @@ class _Reader:
         return data
 
     def _place(self, *keys: object) -> str:
-        dotted = ".".join(str(key) for key in keys)
-        return f"{self._name}: {dotted}" if dotted else self._name
+        path = ".".join(str(key) for key in keys)
+        return f"{self._name}: {path}" if path else self._name

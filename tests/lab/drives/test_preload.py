@@ -101,7 +101,7 @@ def device(tentacle_lab: Lab) -> Iterator[str]:
     directory.mkdir()
     environment = host_environment({})
     try:
-        yield devices.attach(directory / "spare.img", SIZE, environment, cached=True)
+        yield devices.attach(directory / "spare.img", SIZE, environment, host_cache=True)
     finally:
         devices.detach_all(directory, environment)
         shutil.rmtree(directory)

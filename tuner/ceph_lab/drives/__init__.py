@@ -180,13 +180,13 @@ def drive_from(values: Mapping[str, Any], place: str) -> Drive:
     if unknown:
         raise InputError(f"{place}.{unknown[0]}", "an unknown key", f"one of {', '.join(own)}")
     for name, value in parameters.items():
-        wanted = (str,) if name == "source" else (int, float)
-        if isinstance(value, bool) or not isinstance(value, wanted):
+        types = (str,) if name == "source" else (int, float)
+        if isinstance(value, bool) or not isinstance(value, types):
             raise InputError(f"{place}.{name}", repr(value), "text" if name == "source" else "a number")
-    required = [name for name, one in own.items() if one.default is MISSING]
-    missing = [name for name in required if name not in parameters]
-    if missing:
-        raise InputError(place, f"no {', '.join(missing)}", f"all of {', '.join(required)}")
+    mandatory = [name for name, one in own.items() if one.default is MISSING]
+    absent = [name for name in mandatory if name not in parameters]
+    if absent:
+        raise InputError(place, f"no {', '.join(absent)}", f"all of {', '.join(mandatory)}")
     try:
         return kind(**parameters)  # type: ignore[no-any-return]
     except InputError as error:

@@ -30,18 +30,18 @@ def digest(directory: Path = Path(__file__).parent) -> str:
 
 def library(chroot: Path, environment: Mapping[str, str]) -> Path:
     """The host's path of the library for that tree; compiled where it is not there yet. Raises LabFailed."""
-    finished = chroot.with_name(f"{chroot.name}.drive-{digest()}.so")
-    if finished.exists():
-        return finished
-    with locked(finished.with_suffix(".lock"), "the emulated drive is being compiled", wait=120):
-        if not finished.exists():
-            _compile(chroot, finished, environment)
-    return finished
+    target = chroot.with_name(f"{chroot.name}.drive-{digest()}.so")
+    if target.exists():
+        return target
+    with locked(target.with_suffix(".lock"), "the emulated drive is being compiled", wait=120):
+        if not target.exists():
+            _compile(chroot, target, environment)
+    return target
 
 
-def _compile(chroot: Path, finished: Path, environment: Mapping[str, str]) -> None:
+def _compile(chroot: Path, target: Path, environment: Mapping[str, str]) -> None:
     sources = Path(__file__).parent
-    with tempfile.TemporaryDirectory(prefix=".drive-", dir=finished.parent) as directory:
+    with tempfile.TemporaryDirectory(prefix=".drive-", dir=target.parent) as directory:
         library = Path(directory) / "library.so"
         # the tree is read only to us: the work is done in a mount of its own above it, which goes with the command
         values = {"work": directory, "tree": str(chroot)}
@@ -53,7 +53,7 @@ def _compile(chroot: Path, finished: Path, environment: Mapping[str, str]) -> No
         argv = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", script, command]
         plain = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
         try:
-            run(argv, environment={**environment, **values, **plain}, timeout=120, shown=list(COMPILER))
+            run(argv, environment={**environment, **values, **plain}, timeout=120, title=list(COMPILER))
         except CommandFailed as error:
             raise LabFailed(f"the emulated drive cannot be compiled in {chroot}: {error}") from error
-        os.replace(library, finished)
+        os.replace(library, target)

@@ -49,8 +49,8 @@ def environment(places: LabPlaces, daemon: str) -> List[str]:
         "osd": {"CEPH_TUNER_DRIVES": str(_INSIDE / daemon), "CEPH_TUNER_HASTE": str(_INSIDE / HASTE)},
         "mon": {"CEPH_TUNER_SYNC_DELAY": str(_INSIDE / daemon)},
     }.get(kind, {})
-    wanted = kind == "mon" or (_directory(places) / daemon).exists()
-    if not values or not wanted or not (_directory(places) / LIBRARY).exists():
+    is_emulated = kind == "mon" or (_directory(places) / daemon).exists()
+    if not values or not is_emulated or not (_directory(places) / LIBRARY).exists():
         return []
     return [f"LD_PRELOAD={_INSIDE / LIBRARY}", *(f"{name}={value}" for name, value in values.items())]
 

@@ -25,7 +25,7 @@ class RefusedError(Exception):
         self.command, self.code = command, code
 
 
-def _checked(command: Dict[str, Any], answer: Any) -> str:
+def _output(command: Dict[str, Any], answer: Any) -> str:
     code, output, message = answer
     if code:
         raise RefusedError(str(command["prefix"]), int(code), str(message))
@@ -41,7 +41,7 @@ class Agent:
 
     def mon(self, target: None, command: Dict[str, Any]) -> str:
         """A monitor command."""
-        return _checked(command, self.cluster.mon_command(json.dumps(command), b"", timeout=30))
+        return _output(command, self.cluster.mon_command(json.dumps(command), b"", timeout=30))
 
     def mons(self, commands: List[Dict[str, Any]]) -> int:
         """Monitor commands at once, which the monitors then carry out in few steps."""
@@ -50,16 +50,16 @@ class Agent:
 
     def mgr(self, target: None, command: Dict[str, Any]) -> str:
         """A mgr command."""
-        return _checked(command, self.cluster.mgr_command(json.dumps(command), b"", timeout=30))
+        return _output(command, self.cluster.mgr_command(json.dumps(command), b"", timeout=30))
 
     def osd(self, target: int, command: Dict[str, Any]) -> str:
         """A command to one OSD."""
-        return _checked(command, self.cluster.osd_command(target, json.dumps(command), b"", timeout=30))
+        return _output(command, self.cluster.osd_command(target, json.dumps(command), b"", timeout=30))
 
     def pg(self, target: str, command: Dict[str, Any]) -> str:
         """A command to a PG's primary."""
         self._look_at_latest_osdmap()
-        return _checked(command, self.cluster.pg_command(target, json.dumps(command), b"", timeout=30))
+        return _output(command, self.cluster.pg_command(target, json.dumps(command), b"", timeout=30))
 
     def pgs(self, pgids: List[str]) -> List[Dict[str, Any]]:
         """State and statistics of PGs as their primaries know them."""
@@ -95,9 +95,9 @@ class Agent:
                 break
             name = f"{prefix}.{number}"
             command = {"prefix": "osd map", "pool": pool, "object": name, "format": "json"}
-            placed = json.loads(self.mon(None, command))
-            if osd in placed["up"]:
-                places.append([name, placed["pgid"]])
+            location = json.loads(self.mon(None, command))
+            if osd in location["up"]:
+                places.append([name, location["pgid"]])
         return places
 
     def size(self, pool: str, name: str) -> Optional[int]:
@@ -113,7 +113,7 @@ class Agent:
         # a snapshot made just now may be in a later map than this client's: its writes would make no clones
         self._look_at_latest_osdmap()
         data = os.urandom(size)
-        free, failures, pending = threading.Semaphore(depth), [], []
+        free, failures, completions = threading.Semaphore(depth), [], []
 
         def done(completion: Any) -> None:
             if completion.get_return_value() < 0:
@@ -125,10 +125,10 @@ class Agent:
             for name in names:
                 free.acquire()
                 if offset is None:
-                    pending.append(context.aio_write_full(name, data, oncomplete=done))
+                    completions.append(context.aio_write_full(name, data, oncomplete=done))
                 else:
-                    pending.append(context.aio_write(name, data, offset, oncomplete=done))
-            for completion in pending:
+                    completions.append(context.aio_write(name, data, offset, oncomplete=done))
+            for completion in completions:
                 completion.wait_for_complete_and_cb()
         finally:
             context.close()
@@ -148,8 +148,8 @@ def serve() -> None:
         request = json.loads(line)
         try:
             answer = {"result": getattr(agent, request.pop("do"))(**request)}
-        except RefusedError as refused:
-            answer = {"error": str(refused), "code": refused.code, "command": refused.command}
+        except RefusedError as refusal:
+            answer = {"error": str(refusal), "code": refusal.code, "command": refusal.command}
         except rados.Error as error:
             answer = {"error": str(error), "code": -abs(getattr(error, "errno", None) or 5)}
         sys.stdout.write(json.dumps(answer) + "\n")

@@ -45,15 +45,15 @@ class BackfillLoad(BackgroundLoad):
         tell: Tell = silent,
         layout: Optional[PoolLayout] = None,
     ) -> None:
-        chosen = (layout or layout_of(lab, "", "", REPLICAS)).with_pgs(PGS)
-        self.osds = chosen.osds(lab)
-        if len(self.osds) == chosen.size and not chosen.erasure_coded:
+        pool_layout = (layout or layout_of(lab, "", "", REPLICAS)).with_pgs(PGS)
+        self.osds = pool_layout.osds(lab)
+        if len(self.osds) == pool_layout.size and not pool_layout.erasure_coded:
             raise LoadFailed(
-                f"backfill of {chosen} needs at least {chosen.size + 1} OSDs, one to move to: "
+                f"backfill of {pool_layout} needs at least {pool_layout.size + 1} OSDs, one to move to: "
                 f"the lab {lab.name!r} has {len(self.osds)}",
                 "take one with more --osds",
             )
-        super().__init__(session, LoadPool(session, "backfill", chosen, self.osds), object_bytes, tell)
+        super().__init__(session, LoadPool(session, "backfill", pool_layout, self.osds), object_bytes, tell)
         self.lab = lab
         self.objects = objects
 
@@ -66,16 +66,16 @@ class BackfillLoad(BackgroundLoad):
         self.pool.ensure()
         self._outgrow_logs(self.fill(self.objects))
         self.hold()
-        if self._misplaced() >= 0.98 * self.objects:
+        if self._misplaced_objects() >= 0.98 * self.objects:
             return
         # every window begins with all of them misplaced: what the last one left half-way is at home again at once
-        begun = [pg for pg in self.pool.pgs() if pg["up"] != pg["acting"]]
-        self.pool.place({pg["pgid"]: pg["acting"] for pg in begun})
+        half_way = [pg for pg in self.pool.pgs() if pg["up"] != pg["acting"]]
+        self.pool.place({pg["pgid"]: pg["acting"] for pg in half_way})
         # a PG that goes back to where its old copy still is needs no backfill, or counts nothing as misplaced
         wait_for("the copies that were left are deleted", self._at_rest, timeout=180)
         self.pool.place({pg["pgid"]: self._other(pg["pgid"], pg["up"]) for pg in self.pool.pgs()})
         wait_for("the objects are misplaced", self._all_misplaced, timeout=180)
-        self.tell(f"{self.pool.name}: {self._misplaced():.0f} objects misplaced, held by nobackfill")
+        self.tell(f"{self.pool.name}: {self._misplaced_objects():.0f} objects misplaced, held by nobackfill")
 
     def lasts_s(self) -> float:
         """With osd_max_backfills at its default, an OSD takes in one PG at a time."""
@@ -86,7 +86,7 @@ class BackfillLoad(BackgroundLoad):
         """From the primaries' statistics."""
         pgs = self.pool.pgs()
         counters = {"objects": total(pgs, "num_objects_recovered"), "bytes": total(pgs, "num_bytes_recovered")}
-        return WorkReading(counters, self._misplaced(pgs))
+        return WorkReading(counters, self._misplaced_objects(pgs))
 
     def release(self) -> None:
         """Clear nobackfill."""
@@ -119,14 +119,14 @@ class BackfillLoad(BackgroundLoad):
         Else the new replica is not backfilled: it takes what is missing from the log, as recovery. A small cluster
         keeps up to 10 000 entries a PG; for the moment it keeps 250, told to the OSDs and not to the database.
         """
-        if self._trimmed():
+        if self._logs_are_trimmed():
             return
         try:
             for osd in self.osds:
                 self.session.osd(osd, "config set", var=LOG_KEY, val=["1"])
             for _ in range(LOG_ROUNDS):
                 write_in_batches(self.pool, names, min(4096, self.object_bytes), self.tell, offset=0)
-                if self._trimmed():
+                if self._logs_are_trimmed():
                     return
         finally:
             with uninterrupted():
@@ -134,7 +134,7 @@ class BackfillLoad(BackgroundLoad):
                     self.session.osd(osd, "config unset", var=LOG_KEY)
         raise LoadFailed(f"the logs of {self.pool.name} still hold every write: give it more objects", "")
 
-    def _trimmed(self) -> bool:
+    def _logs_are_trimmed(self) -> bool:
         return all(str(pg["stats"]["log_start"]) != "0'0" for pg in self.pool.pgs())
 
     def _at_rest(self) -> bool:
@@ -145,7 +145,7 @@ class BackfillLoad(BackgroundLoad):
         sums = [pg["stats"]["stat_sum"] for pg in self.pool.pgs()]
         return all(entry["num_objects_misplaced"] >= entry["num_objects"] for entry in sums)
 
-    def _misplaced(self, pgs: Optional[List[Dict[str, Any]]] = None) -> float:
+    def _misplaced_objects(self, pgs: Optional[List[Dict[str, Any]]] = None) -> float:
         # where two OSDs trade their chunks, Ceph counts an object twice
         copies = 1 if len(self.osds) > self.pool.size else 2
         return total(self.pool.pgs() if pgs is None else pgs, "num_objects_misplaced") / copies

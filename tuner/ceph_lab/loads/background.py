@@ -120,9 +120,9 @@ class BackgroundLoad(ABC):
 
     def progress(self) -> LoadProgress:
         """As of the last observation."""
-        done, left = self._trace.total("objects"), self._left
-        left_bytes = None if left is None else left * self.object_bytes
-        return LoadProgress(done, self._trace.total("bytes"), left, left_bytes)
+        done, left_objects = self._trace.total("objects"), self._left
+        left_bytes = None if left_objects is None else left_objects * self.object_bytes
+        return LoadProgress(done, self._trace.total("bytes"), left_objects, left_bytes)
 
     def idle_since(self) -> Optional[float]:
         """When the work ran out."""
@@ -143,27 +143,27 @@ class BackgroundLoad(ABC):
 
     def stop(self) -> LoadResult:
         """End the work and clear the flags, even where the last reading fails."""
-        started, self._started = self._started, None
+        start, self._started = self._started, None
         try:
-            if started is not None:
+            if start is not None:
                 self._record()
         except TunerError as error:
             self._notes.append(f"the last reading failed: {error}")
         finally:
             self.halt()
-        if started is None:
+        if start is None:
             return LoadResult(self.name, {}, {}, tuple(self._notes))
         end = self._idle_since or time.time()
         progress = self.progress()
         evidence: Dict[str, Any] = {
             "pool": self.pool.name,
-            "started": started,
+            "started": start,
             "ended": end,
             "done_objects": progress.done_objects,
             "done_bytes": progress.done_bytes,
             "left_objects": progress.left_objects,
         }
-        return LoadResult(self.name, self.measure(started, end), evidence, tuple(self._notes))
+        return LoadResult(self.name, self.measure(start, end), evidence, tuple(self._notes))
 
     def cleanup(self) -> None:
         """Remove what a run, even an interrupted one, left behind."""
@@ -184,10 +184,10 @@ class BackgroundLoad(ABC):
         self._last = now
 
 
-def wait_for(what: str, reached: Any, timeout: float, pause: float = 0.5) -> None:
+def wait_for(what: str, condition: Any, timeout: float, pause: float = 0.5) -> None:
     """Ask until `reached()` is true. Raises LoadFailed that names what was waited for."""
     until = time.monotonic() + timeout
-    while not reached():
+    while not condition():
         if time.monotonic() > until:
             raise LoadFailed(f"waited {timeout:.0f} s in vain until {what}")
         time.sleep(pause)

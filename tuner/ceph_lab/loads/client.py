@@ -46,14 +46,14 @@ class ClientLoad:
         self.work = work
         self.tell = tell
         self.session = session
-        chosen = (layout or layout_of(lab, "", "", REPLICAS)).with_pgs(PGS)
-        osds = chosen.osds(lab)
-        self.pool = LoadPool(session, "client", chosen, osds)
+        pool_layout = (layout or layout_of(lab, "", "", REPLICAS)).with_pgs(PGS)
+        osds = pool_layout.osds(lab)
+        self.pool = LoadPool(session, "client", pool_layout, osds)
         self.headers = self.pool
-        if chosen.erasure_coded:
+        if pool_layout.erasure_coded:
             # an image's header has key-value pairs, which erasure-coded pools do not keep
-            few = PoolLayout(min(REPLICAS, len(osds)), device_class=chosen.device_class, pgs=HEADER_PGS)
-            self.headers = LoadPool(session, f"client-headers-{chosen.name}", few, osds)
+            few = PoolLayout(min(REPLICAS, len(osds)), device_class=pool_layout.device_class, pgs=HEADER_PGS)
+            self.headers = LoadPool(session, f"client-headers-{pool_layout.name}", few, osds)
         self.pools = tuple(dict.fromkeys((self.headers, self.pool)))
         self._process: Optional[ClientProcess] = None
         self._started: Optional[float] = None
@@ -80,7 +80,7 @@ class ClientLoad:
         """Create the image and write it whole, once: reads hit data, writes are overwrites."""
         # each of them, also where the first is new
         new = [pool.ensure() for pool in self.pools]
-        if not any(new) and self._filled():
+        if not any(new) and self._is_full():
             return
         self.lab.run(["rbd", "pool", "init", self.headers.name])
         with contextlib.suppress(CommandFailed, LoadFailed):
@@ -137,17 +137,21 @@ class ClientLoad:
 
     def remarks(self, measures: Mapping[str, Measure], seconds: float) -> Tuple[str, ...]:
         """Whether the clients were served what they offered, and whether this machine had time for them."""
-        offered, served, mean = self.work.rate, measures.get("client.iops"), measures.get("client.mean_ms")
+        offered_rate, rate, mean = self.work.rate, measures.get("client.iops"), measures.get("client.mean_ms")
         sentences = []
         ours = self._process if isinstance(self._process, OpenLoop) else None
         # arrivals are Poisson: four standard deviations are no chance
-        if offered and served and served.mean < min(0.95 * offered, offered - 4 * (offered / seconds) ** 0.5):
+        if (
+            offered_rate
+            and rate
+            and rate.mean < min(0.95 * offered_rate, offered_rate - 4 * (offered_rate / seconds) ** 0.5)
+        ):
             wait = (
                 f"{ours.waited} of them had to wait for a free place, which their latency holds"
                 if ours
                 else "the wait of those that could not begin is in no latency"
             )
-            sentences.append(f"clients offered {offered:.0f} IOPS and were served {served.mean:.0f}: {wait}")
+            sentences.append(f"clients offered {offered_rate:.0f} IOPS and were served {rate.mean:.0f}: {wait}")
         if ours and mean and ours.late_ms > LATE_SHARE * mean.mean:
             sentences.append(
                 f"this machine is busy: clients began {ours.late_ms:.1f} ms late on the mean, which is in their latency"
@@ -156,21 +160,21 @@ class ClientLoad:
 
     def stop(self) -> LoadResult:
         """End the clients, who give their last figures."""
-        started, self._started = self._started, None
+        start, self._started = self._started, None
         process = self._process
-        if process is None or started is None:
+        if process is None or start is None:
             return LoadResult(self.name, {}, {})
         self._end()
         whole, last = process.whole(), process.last()
         if whole is None:
             raise LoadFailed(f"{process.program} printed no figures: {process.last_words()}")
-        evidence: Dict[str, Any] = {"started": started, "ended": last.at, "last": last.to_dict()}
+        evidence: Dict[str, Any] = {"started": start, "ended": last.at, "last": last.to_dict()}
         if isinstance(process, OpenLoop):
             evidence.update(plan=process.plan, waited=process.waited, late_ms=process.late_ms)
         else:
             evidence["fio"] = " ".join(process.command()[1:])
-        found = whole.metrics(self.work.block_bytes)
-        metrics = {name: measure_of(found[name], []) for name in self.metrics if name in found}
+        values = whole.metrics(self.work.block_bytes)
+        metrics = {name: measure_of(values[name], []) for name in self.metrics if name in values}
         return LoadResult(self.name, metrics, evidence, tuple(process.notes))
 
     def cleanup(self) -> None:
@@ -188,7 +192,7 @@ class ClientLoad:
         interval = self._process.interval(start, end) if self._process is not None else None
         return interval.metrics(self.work.block_bytes) if interval is not None else {}
 
-    def _filled(self) -> bool:
+    def _is_full(self) -> bool:
         try:
             text = self.lab.run(["rbd", "image-meta", "get", self._image, "filled"])
         except (CommandFailed, LoadFailed):

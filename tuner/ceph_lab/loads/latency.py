@@ -21,9 +21,9 @@ class Latencies:
 
     def since(self, before: Latencies) -> Latencies:
         """What was added after `before`."""
-        added = Counter(self.bins)
-        added.subtract(Counter(before.bins))
-        bins = {latency: count for latency, count in sorted(added.items()) if count > 0}
+        growth = Counter(self.bins)
+        growth.subtract(Counter(before.bins))
+        bins = {latency: count for latency, count in sorted(growth.items()) if count > 0}
         return Latencies(self.count - before.count, self.sum_ms - before.sum_ms, bins)
 
     def plus(self, other: Latencies) -> Latencies:
@@ -42,11 +42,11 @@ class Latencies:
 
     def quantile_ms(self, fraction: float) -> Optional[float]:
         """The smallest latency that this fraction of the operations does not exceed; None without operations."""
-        wanted = math.ceil(fraction * sum(self.bins.values()))
+        rank = math.ceil(fraction * sum(self.bins.values()))
         so_far = 0
         for latency, count in sorted(self.bins.items()):
             so_far += count
-            if so_far >= wanted:
+            if so_far >= rank:
                 return latency / NANOSECONDS_PER_MS
         return None
 

@@ -86,9 +86,9 @@ class PoolLayout:
         So each OSD has its share of PGs and of primaries, as a cluster's balancer brings about, and every lab the same.
         """
         turn, first = divmod(pg, len(osds))
-        ordered = sorted(osds)
-        others = [*ordered[first + 1 :], *ordered[:first]]
-        return [ordered[first], *(others[(turn + place) % len(others)] for place in range(self.size - 1))]
+        ids = sorted(osds)
+        others = [*ids[first + 1 :], *ids[:first]]
+        return [ids[first], *(others[(turn + place) % len(others)] for place in range(self.size - 1))]
 
     def osds(self, lab: LabUnderLoad) -> List[int]:
         """Ids of the OSDs that it may use. Raises LoadFailed where the lab has too few of them."""
@@ -144,9 +144,9 @@ def creation(name: str, layout: PoolLayout) -> List[Dict[str, Any]]:
     pool["autoscale_mode"] = "off"
     enable = {"prefix": "osd pool application enable", "pool": name, "app": "rbd"}
     if layout.chunks is not None:
-        data, coding = layout.chunks
+        data, coding_chunks = layout.chunks
         # every OSD of a lab is a CRUSH host of its own
-        profile = [f"k={data}", f"m={coding}", "crush-failure-domain=host"]
+        profile = [f"k={data}", f"m={coding_chunks}", "crush-failure-domain=host"]
         if layout.device_class is not None:
             profile.append(f"crush-device-class={layout.device_class}")
         pool.update(pool_type="erasure", erasure_code_profile=name)

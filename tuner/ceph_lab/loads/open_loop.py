@@ -58,7 +58,7 @@ def arrivals(plan: Dict[str, Any]) -> Iterator[Arrival]:
         yield Arrival(at, read, block * plan["block_bytes"])
 
 
-class Recorder:
+class LatencyRecorder:
     """What was answered since the last print, in the order of the answers."""
 
     def __init__(self) -> None:
@@ -70,14 +70,14 @@ class Recorder:
         self.issued = 0
         self.late_s = 0.0
 
-    def answered(self, intended: float, read: bool, code: int) -> None:
+    def answered(self, due: float, read: bool, code: int) -> None:
         """An operation came back."""
         if code < 0 and self.failure is None:
             self.failure = code
         with self._lock:
             # stamped under the lock: a print holds everything that was answered before its time, and nothing else
             now = time.monotonic()
-            self._done.append((now, now - intended, read))
+            self._done.append((now, now - due, read))
 
     def late(self, seconds: float) -> None:
         """An operation was handed over so late, though there was a free place for it."""
@@ -132,31 +132,31 @@ def opened(conf: str, plan: Dict[str, Any]) -> Iterator[Any]:
 
 
 def issue(
-    image: Any, plan: Dict[str, Any], recorder: Recorder, free: threading.Semaphore, end: threading.Event
+    image: Any, plan: Dict[str, Any], recorder: LatencyRecorder, free: threading.Semaphore, end: threading.Event
 ) -> None:
     """Hand over each operation at its time, or as soon after as there is a free place; until `end`."""
     data, length = os.urandom(plan["block_bytes"]), plan["block_bytes"]
 
-    def answer_to(intended: float, read: bool) -> Callable[..., None]:
+    def answer_to(due: float, read: bool) -> Callable[..., None]:
         def done(completion: Any, _: Any = None) -> None:
-            recorder.answered(intended, read, completion.get_return_value())
+            recorder.answered(due, read, completion.get_return_value())
             free.release()
 
         return done
 
     for arrival in arrivals(plan):
-        intended = recorder.began + arrival.at
-        delay = intended - time.monotonic()
+        due_at = recorder.began + arrival.at
+        delay = due_at - time.monotonic()
         if end.wait(delay) if delay > 0 else end.is_set():
             return
         if free.acquire(blocking=False):
-            recorder.late(time.monotonic() - intended)
+            recorder.late(time.monotonic() - due_at)
         else:
             recorder.waited += 1
             while not free.acquire(timeout=0.5):
                 if end.is_set():
                     return
-        done = answer_to(intended, arrival.read)
+        done = answer_to(due_at, arrival.read)
         if arrival.read:
             image.aio_read(arrival.offset, length, done)
         else:
@@ -177,7 +177,7 @@ def show(document: Dict[str, Any]) -> None:
 
 def run(conf: str, plan: Dict[str, Any]) -> int:
     """Exit code: 1 where an operation failed or was never answered."""
-    end, recorder, free = threading.Event(), Recorder(), threading.Semaphore(plan["depth"])
+    end, recorder, free = threading.Event(), LatencyRecorder(), threading.Semaphore(plan["depth"])
 
     def print_now_and_then() -> None:
         while not end.wait(PRINT_S):
@@ -204,9 +204,9 @@ def run(conf: str, plan: Dict[str, Any]) -> int:
         for thread in (print_now_and_then, listen):
             threading.Thread(target=thread, daemon=True).start()
         issue(image, plan, recorder, free, end)
-        answered = all_free(free, plan["depth"], UNANSWERED_S)
+        all_answered = all_free(free, plan["depth"], UNANSWERED_S)
         show(recorder.taken())
-        if not answered:
+        if not all_answered:
             # closing the image would wait for ever
             sys.stderr.write("operations were not answered within 10 s\n")
             sys.stderr.flush()

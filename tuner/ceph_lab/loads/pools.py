@@ -43,7 +43,7 @@ class LoadPool:
 
     def ensure(self, timeout: float = 60.0) -> bool:
         """Create it, or again where it has another size or PG count. True when it is new."""
-        row = self._found()
+        row = self._entry()
         if row is not None and (row["size"], row["pg_num"]) == (self.size, self.pg_count):
             self._id = int(row["pool"])
             self._wait_active(timeout)
@@ -53,7 +53,7 @@ class LoadPool:
             self.session.mon(**command)
         # writes go on while an OSD is away, whatever the cluster's default says
         self.session.mon("osd pool set", pool=self.name, var="min_size", val=str(self.layout.min_size))
-        new_row = self._found()
+        new_row = self._entry()
         if new_row is None:
             raise LoadFailed(f"the pool {self.name} was created and is not there")
         self._id = int(new_row["pool"])
@@ -74,14 +74,14 @@ class LoadPool:
     def remove(self) -> None:
         """Delete the pool; its objects go in the background (see `lab.quiet`)."""
         self._id = None
-        if self._found() is not None:
+        if self._entry() is not None:
             remove_pool(self.session, self.name)
 
     @property
     def pgids(self) -> List[str]:
         """Ids of its PGs."""
         if self._id is None:
-            row = self._found()
+            row = self._entry()
             if row is None:
                 return []
             self._id = int(row["pool"])
@@ -95,20 +95,20 @@ class LoadPool:
         """Bytes of its objects, all copies and chunks; 0 where it is not there."""
         return total(self.pgs(), "num_bytes") * self.size * self.layout.stored_share
 
-    def spread(self, stored: float) -> Dict[int, float]:
+    def spread(self, object_bytes: float) -> Dict[int, float]:
         """So many bytes of objects, as each OSD holds them: PGs lie evenly."""
-        return dict.fromkeys(self.osds, stored * self.size * self.layout.stored_share / len(self.osds))
+        return dict.fromkeys(self.osds, object_bytes * self.size * self.layout.stored_share / len(self.osds))
 
     def without_strays(self, pgs: Sequence[Mapping[str, Any]]) -> bool:
         """Whether no OSD has a copy of any PG that is not its own any more; of this pool's PGs, as `pgs` knew them."""
         up = [entry["osd"] for entry in self.session.mon("osd dump")["osds"] if entry["up"]]
         rows = self.session.mgr("pg dump", dumpcontents=["pgs_brief"])["pg_stats"]
         others = [row for row in rows if row["pgid"] not in self.pgids]
-        wanted = sum(osd in up for row in (*others, *pgs) for osd in {*row["up"], *row["acting"]})
+        copies = sum(osd in up for row in (*others, *pgs) for osd in {*row["up"], *row["acting"]})
         # the counters numpg_stray and numpg_removing are of the last map
-        return bool(wanted == sum(self.session.osd(osd, "status")["num_pgs"] for osd in up))
+        return bool(copies == sum(self.session.osd(osd, "status")["num_pgs"] for osd in up))
 
-    def _found(self) -> Optional[Mapping[str, Any]]:
+    def _entry(self) -> Optional[Mapping[str, Any]]:
         pools = self.session.mon("osd dump")["pools"]
         return next((pool for pool in pools if pool["pool_name"] == self.name), None)
 
@@ -142,13 +142,13 @@ def remove_pools(session: LabSession, keep: Collection[str] = ()) -> List[str]:
     Gives the pools' names. Of those to `keep` the rules stay, too: Ceph refuses to delete a rule that is in use.
     """
     names = [str(pool["pool_name"]) for pool in session.mon("osd dump")["pools"]]
-    removed = [name for name in names if name.startswith(PREFIX) and name not in keep]
-    for name in removed:
+    leftovers = [name for name in names if name.startswith(PREFIX) and name not in keep]
+    for name in leftovers:
         remove_pool(session, name)
     for rule in session.mon("osd crush rule ls"):
         if str(rule).startswith(PREFIX):
             ignore_refusal(partial(session.mon, "osd crush rule rm", name=rule))
-    return removed
+    return leftovers
 
 
 class Flags:
@@ -157,7 +157,7 @@ class Flags:
     def __init__(self, session: LabSession) -> None:
         self._session = session
         self._ours: List[str] = []
-        self._taken: List[str] = []
+        self._operators: List[str] = []
 
     def set(self, flag: str) -> None:
         """Set it, and remember whether it was ours."""
@@ -170,19 +170,19 @@ class Flags:
         """Clear one that was set by `set`, or that an operator had set: `restore` sets that one again."""
         if flag in self._now():
             if flag not in self._ours:
-                self._taken.append(flag)
+                self._operators.append(flag)
             self._session.mon("osd unset", key=flag)
             self._ours = [ours for ours in self._ours if ours != flag]
 
     def restore(self) -> None:
         """All flags as they were before. Each is tried, and those that failed once more; then it raises the failure."""
-        failures = self._restored() and self._restored()
+        failures = self._try_restore() and self._try_restore()
         if failures:
             raise failures[0]
 
-    def _restored(self) -> List[TunerError]:
+    def _try_restore(self) -> List[TunerError]:
         failures: List[TunerError] = []
-        for command, flags in (("osd unset", self._ours), ("osd set", self._taken)):
+        for command, flags in (("osd unset", self._ours), ("osd set", self._operators)):
             for flag in list(flags):
                 try:
                     self._session.mon(command, key=flag)
@@ -204,11 +204,11 @@ def write_in_batches(
     pool: LoadPool, names: List[str], size: int, tell: Tell = silent, offset: Optional[int] = None, batch: int = 128
 ) -> None:
     """Write objects batch by batch, so that Ctrl-C is heard and progress is seen."""
-    started = time.monotonic()
+    began = time.monotonic()
     for first in range(0, len(names), batch):
         pool.session.write(pool.name, names[first : first + batch], size, offset)
         done = min(first + batch, len(names))
-        seconds = max(time.monotonic() - started, 1e-3)
+        seconds = max(time.monotonic() - began, 1e-3)
         tell(f"{pool.name}: {done} of {len(names)} objects written, {done * size / seconds / 1e6:.0f} MB/s")
 
 

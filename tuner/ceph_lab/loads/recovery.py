@@ -46,25 +46,25 @@ class RecoveryLoad(BackgroundLoad):
         tell: Tell = silent,
         layout: Optional[PoolLayout] = None,
     ) -> None:
-        chosen = layout or layout_of(lab, "", "", REPLICAS)
-        osds = chosen.osds(lab)
-        if chosen.size < 2:
-            raise LoadFailed(f"recovery needs at least 2 OSDs, {chosen} in the lab {lab.name!r} is on 1", "")
+        pool_layout = layout or layout_of(lab, "", "", REPLICAS)
+        osds = pool_layout.osds(lab)
+        if pool_layout.size < 2:
+            raise LoadFailed(f"recovery needs at least 2 OSDs, {pool_layout} in the lab {lab.name!r} is on 1", "")
         if osd is not None and osd not in osds:
-            raise LoadFailed(f"osd.{osd} has nothing of {chosen}, whose OSDs are {', '.join(map(str, osds))}", "")
+            raise LoadFailed(f"osd.{osd} has nothing of {pool_layout}, whose OSDs are {', '.join(map(str, osds))}", "")
         # those PGs that have the OSD share the objects
-        needed = objects * len(osds) / (OBJECTS_PER_PG * chosen.size)
-        if needed > MOST_PGS:
+        pgs = objects * len(osds) / (OBJECTS_PER_PG * pool_layout.size)
+        if pgs > MOST_PGS:
             raise LoadFailed(
                 f"{objects} objects are more than the logs of {MOST_PGS} PGs should hold: use larger objects", ""
             )
-        chosen = chosen.with_pgs(max(PGS, 1 << math.ceil(math.log2(max(1, needed)))))
-        super().__init__(session, LoadPool(session, "recovery", chosen, osds), object_bytes, tell)
+        pool_layout = pool_layout.with_pgs(max(PGS, 1 << math.ceil(math.log2(max(1, pgs)))))
+        super().__init__(session, LoadPool(session, "recovery", pool_layout, osds), object_bytes, tell)
         self.lab = lab
         self.objects = objects
         self.osds = osds
         self.osd = max(osds) if osd is None else osd
-        self._placed: Dict[str, List[str]] = {}
+        self._names_by_pg: Dict[str, List[str]] = {}
         """PG -> its objects, those that were written first to the front: in this order they are recovered."""
 
     def stores(self) -> Dict[int, float]:
@@ -75,7 +75,7 @@ class RecoveryLoad(BackgroundLoad):
 
     def hold(self) -> None:
         """Keep degraded what this load's own last window left; what somebody else left is recovered first."""
-        if self._placed:
+        if self._names_by_pg:
             super().hold()
 
     def prepare(self) -> None:
@@ -83,7 +83,7 @@ class RecoveryLoad(BackgroundLoad):
         self.pool.ensure()
         for flag in self.held_by:
             self.flags.set(flag)
-        names = self._recovered()
+        names = self._whole_objects()
         if len(names) <= 0.05 * self.objects:
             return
         self.tell(f"osd.{self.osd} stops, so that it misses writes")
@@ -96,23 +96,23 @@ class RecoveryLoad(BackgroundLoad):
             self.lab.start_osd(self.osd)
         wait_for(f"osd.{self.osd} is up", lambda: self.osd in self._up(), timeout=90, pause=0.2)
         wait_for("the PGs are active", self._active, timeout=60, pause=0.3)
-        self.tell(f"{self.pool.name}: {self._degraded():.0f} objects degraded, held by norecover")
+        self.tell(f"{self.pool.name}: {self._degraded_objects():.0f} objects degraded, held by norecover")
 
-    def _recovered(self) -> List[str]:
+    def _whole_objects(self) -> List[str]:
         """Names of the objects that are not degraded; they move to the end of their PGs' order."""
-        if not self._placed:
-            if self._degraded() >= 0.95 * self.objects:
+        if not self._names_by_pg:
+            if self._degraded_objects() >= 0.95 * self.objects:
                 return []
             prefix = f"object-{self.object_bytes}"
             for name, pgid in self.session.place(self.pool.name, prefix, self.osd, self.objects):
-                self._placed.setdefault(pgid, []).append(name)
-            return [name for names in self._placed.values() for name in names]
+                self._names_by_pg.setdefault(pgid, []).append(name)
+            return [name for names in self._names_by_pg.values() for name in names]
         objects = []
         for pg in self.pool.pgs():
-            names = self._placed.get(pg["pgid"], [])
+            names = self._names_by_pg.get(pg["pgid"], [])
             whole = max(0, len(names) - int(total([pg], "num_objects_degraded")))
             objects += names[:whole]
-            self._placed[pg["pgid"]] = names[whole:] + names[:whole]
+            self._names_by_pg[pg["pgid"]] = names[whole:] + names[:whole]
         return objects
 
     def lasts_s(self) -> float:
@@ -144,7 +144,7 @@ class RecoveryLoad(BackgroundLoad):
         for flag in self.held_by:
             self.flags.drop(flag)
 
-    def _degraded(self) -> float:
+    def _degraded_objects(self) -> float:
         return total(self.pool.pgs(), "num_objects_degraded")
 
     def _up(self) -> List[int]:

@@ -18,17 +18,17 @@ def make_room(session: LabSession, loads: Sequence[Load], tell: Tell) -> bool:
     """Delete the pools of other loads where these would not fit beside them; give whether they would not have."""
     if not _short(session, loads):
         return False
-    removed = remove_pools(session, keep={pool.name for load in loads for pool in load.pools})
-    if removed:
-        tell(f"the OSDs have too little room: what other loads left there is removed ({', '.join(removed)})")
+    pools = remove_pools(session, keep={pool.name for load in loads for pool in load.pools})
+    if pools:
+        tell(f"the OSDs have too little room: what other loads left there is removed ({', '.join(pools)})")
     return True
 
 
 def check_room(session: LabSession, loads: Sequence[Load]) -> None:
     """Raises LoadFailed where the loads would fill an OSD. Nothing has been written for them then."""
-    for osd, (missing, free) in _short(session, loads).items():
+    for osd, (need, free) in _short(session, loads).items():
         raise LoadFailed(
-            f"{' and '.join(load.name for load in loads)} would write {missing / 1e9:.1f} GB to osd.{osd}, which has "
+            f"{' and '.join(load.name for load in loads)} would write {need / 1e9:.1f} GB to osd.{osd}, which has "
             f"{max(free, 0.0) / 1e9:.1f} GB up to {NEARLY_FULL:.0%} of its size",
             "make OSDs larger (`lab up --device-size`), or take fewer objects or a shorter window",
         )
@@ -36,14 +36,14 @@ def check_room(session: LabSession, loads: Sequence[Load]) -> None:
 
 def _short(session: LabSession, loads: Sequence[Load]) -> Dict[int, Tuple[float, float]]:
     """OSD -> bytes that are still to be written to it, and bytes that it may take; of those where they do not fit."""
-    missing: Counter[int] = Counter()
+    bytes_by_osd: Counter[int] = Counter()
     for load in loads:
-        stored = load.stores()
+        own_bytes = load.stores()
         there = sum(pool.raw_bytes() for pool in load.pools)
-        share = max(0.0, 1.0 - there / max(sum(stored.values()), 1.0))
-        missing.update({osd: int(share * amount) for osd, amount in stored.items()})
+        share = max(0.0, 1.0 - there / max(sum(own_bytes.values()), 1.0))
+        bytes_by_osd.update({osd: int(share * amount) for osd, amount in own_bytes.items()})
     short = {}
-    for osd, amount in sorted(missing.items()):
+    for osd, amount in sorted(bytes_by_osd.items()):
         counters = session.osd(osd, "perf dump", logger="osd")["osd"]
         free = NEARLY_FULL * counters["stat_bytes"] - counters["stat_bytes_used"]
         # what is nearly all there is not written again

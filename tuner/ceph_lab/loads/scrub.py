@@ -53,9 +53,9 @@ class ScrubLoad(BackgroundLoad):
     ) -> None:
         if kind not in KINDS:
             raise LoadFailed(f"scrub kind {kind!r}: expected one of {', '.join(KINDS)}")
-        chosen = (layout or layout_of(lab, "", "", REPLICAS)).with_pgs(pgs)
-        self.osds = chosen.osds(lab)
-        super().__init__(session, LoadPool(session, "scrub", chosen, self.osds), object_bytes, tell)
+        pool_layout = (layout or layout_of(lab, "", "", REPLICAS)).with_pgs(pgs)
+        self.osds = pool_layout.osds(lab)
+        super().__init__(session, LoadPool(session, "scrub", pool_layout, self.osds), object_bytes, tell)
         self.kind = kind
         self.objects = objects
         self._command: Optional[str] = None
@@ -81,7 +81,7 @@ class ScrubLoad(BackgroundLoad):
 
     def read(self) -> WorkReading:
         """PGs that finished count whole, the running ones by `objects_scrubbed`; a finished PG is scheduled again."""
-        running, finished = 0.0, []
+        objects_under_way, done_pgs = 0.0, []
         for pg in self.pool.pgs():
             pgid, stats = pg["pgid"], pg["stats"]
             stamp = str(stats["last_deep_scrub_stamp"])
@@ -89,17 +89,17 @@ class ScrubLoad(BackgroundLoad):
                 self._stamps[pgid] = stamp
                 self._finished += stats["stat_sum"]["num_objects"]
                 self._old[pgid] = stats["objects_scrubbed"]
-                finished.append(pgid)
+                done_pgs.append(pgid)
             elif self._old.setdefault(pgid, stats["objects_scrubbed"]) == stats["objects_scrubbed"]:
                 # still the count of the scrub before: a new one has not begun to count
                 continue
             elif pg["scrubber"].get("active"):
                 self._old[pgid] = NOTHING_OLD
-                running += stats["objects_scrubbed"]
+                objects_under_way += stats["objects_scrubbed"]
         if self._started is not None:
-            self._schedule(finished)
+            self._schedule(done_pgs)
         # a PG that the last reading saw halfway may be between two states now
-        self._most = max(self._most, self._finished + running)
+        self._most = max(self._most, self._finished + objects_under_way)
         return WorkReading({"objects": self._most, "bytes": self._bytes_read()}, None)
 
     def release(self) -> None:
@@ -157,9 +157,9 @@ class ScrubLoad(BackgroundLoad):
 
     def _bytes_read(self) -> float:
         """Tentacle's OSDs count what deep scrub reads; before it, whole objects on every OSD of a PG."""
-        counted = [self._counter(osd) for osd in self.osds]
-        if all(value is not None for value in counted):
-            return sum(value for value in counted if value is not None)
+        counts = [self._counter(osd) for osd in self.osds]
+        if all(value is not None for value in counts):
+            return sum(value for value in counts if value is not None)
         return self._most * self.object_bytes * self.pool.size * self.pool.layout.stored_share
 
     def _counter(self, osd: int) -> Optional[float]:

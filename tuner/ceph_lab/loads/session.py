@@ -81,8 +81,8 @@ class LabSession:
 
     def place(self, pool: str, prefix: str, osd: int, count: int) -> List[Tuple[str, str]]:
         """The first `count` names `prefix.0`, `prefix.1`, … whose PG has that OSD, each with its PG."""
-        placed = self.ask({"do": "place", "pool": pool, "prefix": prefix, "osd": osd, "count": count})
-        return [(str(name), str(pgid)) for name, pgid in placed]
+        pairs = self.ask({"do": "place", "pool": pool, "prefix": prefix, "osd": osd, "count": count})
+        return [(str(name), str(pgid)) for name, pgid in pairs]
 
     def size(self, pool: str, name: str) -> Optional[int]:
         """Bytes of an object; None where there is none."""
@@ -97,7 +97,7 @@ class LabSession:
     def ask(self, request: Dict[str, Any], timeout: Optional[float] = None) -> Any:
         """One question to the agent, one answer. Raises ClusterTimeout, CommandFailed, LoadFailed."""
         with self._lock:
-            process = self._running()
+            process = self._live_process()
             assert process.stdin is not None  # noqa: S101 - opened with a pipe below
             try:
                 process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -123,7 +123,7 @@ class LabSession:
         except ValueError:
             return text
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _live_process(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             command = self._lab.argv(["python3", "-c", _AGENT.read_text(encoding="utf-8"), str(self._lab.conf)])
             # its own session: Ctrl-C must not take away what the cleaning up needs

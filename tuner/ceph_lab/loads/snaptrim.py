@@ -41,9 +41,9 @@ class SnaptrimLoad(BackgroundLoad):
         layout: Optional[PoolLayout] = None,
         clones: Optional[int] = None,
     ) -> None:
-        chosen = (layout or layout_of(lab, "", "", REPLICAS)).with_pgs(PGS)
-        self.osds = chosen.osds(lab)
-        super().__init__(session, LoadPool(session, "snaptrim", chosen, self.osds), object_bytes, tell)
+        pool_layout = (layout or layout_of(lab, "", "", REPLICAS)).with_pgs(PGS)
+        self.osds = pool_layout.osds(lab)
+        super().__init__(session, LoadPool(session, "snaptrim", pool_layout, self.osds), object_bytes, tell)
         self.objects = objects
         self.clones = clones or objects
         self.overwritten_bytes = min(overwritten_bytes, object_bytes)
@@ -57,14 +57,14 @@ class SnaptrimLoad(BackgroundLoad):
         self.pool.ensure()
         self.hold()
         names = self.fill(self.objects)
-        missing = round(self.clones - self._clones())
-        if missing > 0.1 * self.clones:
-            for first in range(0, missing, self.objects):
-                self._clone(names[: missing - first])
+        lack = round(self.clones - self._clones())
+        if lack > 0.1 * self.clones:
+            for first in range(0, lack, self.objects):
+                self._clone(names[: lack - first])
             wait_for("the clones are counted", lambda: self._clones() >= 0.9 * self.clones, timeout=30)
         for snapshot in self._snapshots():
             self.session.mon("osd pool rmsnap", pool=self.pool.name, snap=snapshot)
-        wait_for("the PGs queue the snapshots", self._queued, timeout=30)
+        wait_for("the PGs queue the snapshots", self._has_queue, timeout=30)
         self.tell(f"{self.pool.name}: {self._clones():.0f} clones to trim, held by nosnaptrim")
 
     def _clone(self, names: List[str]) -> None:
@@ -103,5 +103,5 @@ class SnaptrimLoad(BackgroundLoad):
         pools = self.session.mon("osd dump")["pools"]
         return [snap["name"] for pool in pools if pool["pool_name"] == self.pool.name for snap in pool["pool_snaps"]]
 
-    def _queued(self) -> bool:
+    def _has_queue(self) -> bool:
         return any(pg["stats"]["snaptrimq_len"] > 0 for pg in self.pool.pgs())

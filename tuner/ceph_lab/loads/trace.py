@@ -38,13 +38,13 @@ class Trace:
     def add(self, at: float, counters: Dict[str, float]) -> None:
         """A reading; times must not go backwards."""
         before = self._values[-1] if self._values else {}
-        grown = dict(before)
+        totals = dict(before)
         for name, value in counters.items():
             step = value - self._raw[name] if name in self._raw else 0.0
-            grown[name] = before.get(name, 0.0) + max(0.0, step)
+            totals[name] = before.get(name, 0.0) + max(0.0, step)
             self._raw[name] = value
         self._times.append(at)
-        self._values.append(grown)
+        self._values.append(totals)
 
     def total(self, counter: str) -> float:
         """Growth since the first reading."""
@@ -52,8 +52,8 @@ class Trace:
 
     def rate(self, counter: str, start: float, end: float) -> Optional[Measure]:
         """Growth per second from start to end; None where the readings do not cover half of it."""
-        covered = [time for time in self._times if start - 2 <= time <= end + 2]
-        if len(covered) < 2 or covered[-1] - covered[0] < (end - start) / 2 or end <= start:
+        times = [time for time in self._times if start - 2 <= time <= end + 2]
+        if len(times) < 2 or times[-1] - times[0] < (end - start) / 2 or end <= start:
             return None
         borders = batches(start, end)
         values = [self._at(counter, border) for border in borders]

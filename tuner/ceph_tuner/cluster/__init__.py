@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ceph_tuner.cluster.opening import Cluster, connect, open_cluster
+from ceph_tuner.cluster.connection import Cluster, connect, open_cluster
 
 __all__ = ["Cluster", "connect", "open_cluster"]

@@ -76,18 +76,18 @@ class CephCli:
 
     def _run(self, words: List[str], arguments: Mapping[str, str], payload: str = "") -> str:
         values = _positional(arguments)
-        shown = " ".join([*words, *values])
+        command = " ".join([*words, *values])
         options = ["--connect-timeout", str(max(1, int(self._timeout))), "--format", "json"]
         argv = self._launch(["ceph", *options, *(["-i", "-"] if payload else []), *words, *values])
-        code, output, errors = self._finished(argv, shown, payload.encode())
+        code, output, errors = self._run_to_end(argv, command, payload.encode())
         if fault := self._fault(code, errors):
-            raise ClusterTimeout(f"`ceph {shown}` did not reach the cluster: {fault}", _SEE)
+            raise ClusterTimeout(f"`ceph {command}` did not reach the cluster: {fault}", _SEE)
         if code:
-            raise failure(f"ceph {shown}", -code, errors)
+            raise failure(f"ceph {command}", -code, errors)
         # with --format json the program begins what it prints with a newline of its own; the rest is the answer
         return output[1:] if output.startswith("\n") else output
 
-    def _finished(self, argv: List[str], shown: str, payload: bytes) -> Tuple[int, str, str]:
+    def _run_to_end(self, argv: List[str], command: str, payload: bytes) -> Tuple[int, str, str]:
         """Exit code, output and last words of a program, which has its time and ends with it."""
         pipe = subprocess.PIPE
         try:
@@ -104,10 +104,10 @@ class CephCli:
         try:
             conversation.until(deadline)
             if conversation.too_much:
-                raise CommandFailed(f"ceph {shown}", -errno.EFBIG, f"more than {ANSWER >> 20} MiB were answered")
+                raise CommandFailed(f"ceph {command}", -errno.EFBIG, f"more than {ANSWER >> 20} MiB were answered")
             process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired as exc:
-            raise ClusterTimeout(f"`ceph {shown}` did not answer within {self._timeout:g} s") from exc
+            raise ClusterTimeout(f"`ceph {command}` did not answer within {self._timeout:g} s") from exc
         except KeyboardInterrupt:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_INTERRUPTED_S)
@@ -152,10 +152,10 @@ def _says_no_conf(message: str) -> bool:
 def failure(command: str, code: int, message: str) -> TunerError:
     """The error for a failed command, from its negative errno and the words on standard error."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    marked = [match for match in map(_ERROR.match, lines) if match]
-    if marked:
-        code = -getattr(errno, marked[-1].group(1), -code)
-        words = marked[-1].group(2) or marked[-1].group(1)
+    matches = [match for match in map(_ERROR.match, lines) if match]
+    if matches:
+        code = -getattr(errno, matches[-1].group(1), -code)
+        words = matches[-1].group(2) or matches[-1].group(1)
     else:
         words = lines[-1] if lines else errno.errorcode.get(-code, "")
         numbers = [match for match in map(_LIBRADOS.match, lines) if match]

@@ -64,7 +64,7 @@ class DashboardApi:
             # one that is silent leaves time for the others
             share = now + (deadline - now) / (len(self._urls) - attempt)
             try:
-                answer = self._authorised(url, path, share)
+                answer = self._with_token(url, path, share)
             except StandbyError as standby:
                 refusals.append(str(standby))
             except NoJsonError as error:
@@ -87,7 +87,7 @@ class DashboardApi:
         """End the connection."""
         self._transport.close()
 
-    def _authorised(self, url: str, path: str, deadline: float) -> Any:
+    def _with_token(self, url: str, path: str, deadline: float) -> Any:
         for renewal in (False, True):
             if not self._token:
                 self._token = self._log_in(url, deadline)
@@ -149,8 +149,8 @@ class DashboardApi:
         try:
             return read_json(content, command, max(len(content), 1 << 20), items=SERVER_ITEMS_PER_MIB)
         except Malformed:
-            shown = "something" if silent else repr(self._clean(content[:60].decode(errors="replace")))
-            words = f"answered {response.status} with {shown} instead of JSON"
+            excerpt = "something" if silent else repr(self._clean(content[:60].decode(errors="replace")))
+            words = f"answered {response.status} with {excerpt} instead of JSON"
             raise NoJsonError(command, -errno.EIO, words) from None
 
     def _clean(self, text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.journal import Entry
 from ceph_tuner.core.changes.lock import Claim, claims
 from ceph_tuner.core.changes.lock_owner import may_live

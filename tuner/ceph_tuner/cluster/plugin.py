@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.changes.journal import UNDONE, Journal
@@ -83,7 +83,7 @@ class Plugin:
             path=self.path,
             build=build.read_text().strip() if build.is_file() else None,
             enabled=MODULE in mgr_map["modules"],
-            running=self._running(),
+            running=self._loaded_version(),
             active=str(mgr_map["active_name"]),
             standbys=tuple(sorted(str(mgr["name"]) for mgr in mgr_map["standbys"])),
             ours=build_of(sources()),
@@ -128,9 +128,9 @@ class Plugin:
         """A change that was begun is one to take back, whether its writer came to the end or not."""
         journal = Journal(self._cluster.store).read()
         journal.check_whole()
-        standing = [entry for entry in journal.entries if entry.state != UNDONE]
-        if standing:
-            newest = standing[-1]
+        in_force = [entry for entry in journal.entries if entry.state != UNDONE]
+        if in_force:
+            newest = in_force[-1]
             raise InputError(
                 "--purge",
                 f"change {newest.number} {'half done' if newest.unfinished else 'in force'}",
@@ -138,31 +138,31 @@ class Plugin:
             )
 
     def _take_out(self) -> List[str]:
-        removed = []
+        lines = []
         if MODULE in self._mon("mgr dump")["modules"]:
             self._mon("mgr module disable", {"module": MODULE})
-            removed.append(f"module {MODULE} disabled")
+            lines.append(f"module {MODULE} disabled")
         # those of a package go with it
         for name in (MODULE, LIBRARY) if package_of(self.path) is None else ():
             if (self.path / name).exists():
                 self._remove(self.path / name)
-                removed.append(str(self.path / name))
+                lines.append(str(self.path / name))
         for entry in self._cluster.config.dump():
             if entry.name.startswith(OPTION_PREFIX):
                 self._cluster.config.remove(entry.who, entry.name)
-                removed.append(f"{entry.who} {entry.name}")
-        return removed
+                lines.append(f"{entry.who} {entry.name}")
+        return lines
 
     def _purge(self, lock: Lock) -> List[str]:
         """Remove the store's keys, but no claim that lives: ours goes with the lock, others' are theirs."""
-        removed = []
+        keys = []
         lock.check()
         for key in self._cluster.store.keys(""):
             if not key.startswith(LOCK_PREFIX):
                 self._cluster.store.remove(key)
-                removed.append(f"{OPTION_PREFIX}{key}")
+                keys.append(f"{OPTION_PREFIX}{key}")
         lock.others()  # which removes the dead ones
-        return removed
+        return keys
 
     def _remove(self, directory: Path) -> None:
         try:
@@ -173,7 +173,7 @@ class Plugin:
 
     def _await(self, build: str) -> None:
         deadline = self._clock.monotonic() + WAIT_S
-        while self._running() != build:
+        while self._loaded_version() != build:
             if self._clock.monotonic() >= deadline:
                 raise ClusterTimeout(
                     f"the mgr does not answer `ceph tuner status` within {WAIT_S:g} s{self._complaint()}",
@@ -181,7 +181,7 @@ class Plugin:
                 )
             self._clock.sleep(1.0)
 
-    def _running(self) -> Optional[str]:
+    def _loaded_version(self) -> Optional[str]:
         try:
             return str(self._mon("tuner status")["build"])
         except (CommandFailed, RetryLater, KeyError, TypeError):
@@ -205,10 +205,10 @@ class Plugin:
     def _module_path(self) -> Path:
         if self._cluster.run_here is not None:
             return self._cluster.run_here.mgr_modules
-        shown = parsed(
+        options = parsed(
             self._cluster.commander.mon("config get", {"who": "mgr", "key": "mgr_module_path"}), "config get"
         )
-        path = Path(str(shown))
+        path = Path(str(options))
         if not path.is_dir():
             raise InputError(
                 "mgr_module_path", f"no directory {path} here", "to be run on each host that has a mgr, or --path"

@@ -79,7 +79,7 @@ class PrefixCommand:
         arguments = [command[0], *conf, *command[1:]]
         for _ in range(self.shells):
             arguments = [shlex.quote(argument) for argument in arguments]
-        return [*self._listening(), *arguments]
+        return [*self._words_with_input(), *arguments]
 
     def fault(self, code: int, words: str) -> str:
         """`cephcli.Fault`: what kept the prefix itself from running a command; empty where it ran.
@@ -125,7 +125,7 @@ class PrefixCommand:
                 return word.rpartition("@")[2].rpartition("//")[2]
         return ""
 
-    def _listening(self) -> List[str]:
+    def _words_with_input(self) -> List[str]:
         """The words, with the option that has a container's command hear its input."""
         words = list(self.words)
         names = [_name(word) for word in words]
@@ -160,10 +160,10 @@ class PrefixedCephCli(CephCli):
         key = {"key": _PROBE}
         super().mon("config-key set", key, payload="heard")
         try:
-            arrived = super().mon("config-key get", key)
+            echo = super().mon("config-key get", key)
         finally:
             super().mon("config-key rm", key)
-        if arrived != "heard":
+        if echo != "heard":
             raise InputError(
                 _PLACE,
                 f"{self._prefix}, which passes no input on",
@@ -179,14 +179,16 @@ def _name(word: str) -> str:
 def _shells(words: Sequence[str], place: str) -> int:
     """How many shells are on the way. Raises InputError where that is not certain."""
     names = [_name(word) for word in words]
-    expected = (
+    expectation = (
         f"how many shells (`--prefix-shells`, `prefix_shells`) parse the arguments on the way (0 to {MOST_SHELLS})"
     )
     if names[0] not in (*BY_A_SHELL, *AS_IT_IS):
-        raise InputError(place, f"{names[0][:60]!r}, of which is not known whether a shell over there parses", expected)
+        raise InputError(
+            place, f"{names[0][:60]!r}, of which is not known whether a shell over there parses", expectation
+        )
     shells = sum(name in BY_A_SHELL for name in names)
     if shells > 1 or (shells and names[0] not in BY_A_SHELL and any(name in AS_IT_IS for name in names[1:])):
-        raise InputError(place, f"{' and '.join(name for name in names if name in BY_A_SHELL + AS_IT_IS)}", expected)
+        raise InputError(place, f"{' and '.join(name for name in names if name in BY_A_SHELL + AS_IT_IS)}", expectation)
     return shells
 
 

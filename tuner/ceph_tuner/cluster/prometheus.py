@@ -137,15 +137,15 @@ class Prometheus:
 
     def query_range(self, expression: str, span: Span, points: int = MOST_POINTS) -> QueryAnswer:
         """The values at every moment of a span, each once, asked for in pages. Raises as `query` does."""
-        joined: Dict[Tuple[Tuple[str, str], ...], List[Point]] = {}
+        points_by_labels: Dict[Tuple[Tuple[str, str], ...], List[Point]] = {}
         warnings: Dict[str, None] = {}
         for page in span.pages(points):
             answer = self._page(expression, page)
             warnings.update(dict.fromkeys(answer.warnings))
             for series in answer.series:
-                joined.setdefault(tuple(sorted(series.labels.items())), []).extend(series.points)
+                points_by_labels.setdefault(tuple(sorted(series.labels.items())), []).extend(series.points)
         return QueryAnswer(
-            tuple(Series(dict(labels), tuple(values)) for labels, values in joined.items()), tuple(warnings)
+            tuple(Series(dict(labels), tuple(values)) for labels, values in points_by_labels.items()), tuple(warnings)
         )
 
     def close(self) -> None:
@@ -187,10 +187,10 @@ class Prometheus:
             final=lambda busy: _error(busy) not in ("", "unavailable"),
         )
         self._check(response)
-        command, document = f"GET /api/v1/{path}", _parsed(response.content)
+        command, document = f"GET /api/v1/{path}", _json(response.content)
         if document is _NO_JSON:
-            shown = response.content[:60].decode(errors="replace")
-            words = f"answered {response.status} with {self._clean(shown)!r} instead of JSON"
+            excerpt = response.content[:60].decode(errors="replace")
+            words = f"answered {response.status} with {self._clean(excerpt)!r} instead of JSON"
             raise CommandFailed(command, -errno.EIO, words)
         if not isinstance(document, dict) or document.get("status") != "success" or response.status != 200:
             error = document if isinstance(document, dict) else {}
@@ -236,7 +236,7 @@ class Prometheus:
 _NO_JSON = object()
 
 
-def _parsed(content: bytes) -> Any:
+def _json(content: bytes) -> Any:
     try:
         if len(content) > DOCUMENT:
             return _NO_JSON
@@ -248,7 +248,7 @@ def _parsed(content: bytes) -> Any:
 
 def _error(response: Response) -> str:
     """The type of error that Prometheus itself tells; empty where it is not the one that speaks."""
-    document = _parsed(response.content)
+    document = _json(response.content)
     return str(document.get("errorType", "")) if isinstance(document, dict) else ""
 
 

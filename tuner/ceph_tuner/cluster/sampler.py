@@ -138,23 +138,23 @@ class ClusterSampler:
                 break
             reports[osd] = DaemonReport(at, osd_values(counters.get("osd", {})), since)
             latency[osd] = osd_latency(histograms)
-            waiting = osd_queues(counters)
-            if waiting:
-                queues[osd] = waiting
+            queue_lengths = osd_queues(counters)
+            if queue_lengths:
+                queues[osd] = queue_lengths
         return reports, latency, queues, [*notes, *([f"no answer of {', '.join(silent)}"] if silent else [])]
 
     def _details(self, states: Dict[str, int], chunks: Mapping[int, int]) -> Dict[str, PgDetail]:
         """Rows of all PGs, while some scrub or trim and else once a minute."""
         now = self._now()
-        telling = {"scrubbing", "snaptrim", "snaptrim_wait", UNKNOWN}
+        work_states = {"scrubbing", "snaptrim", "snaptrim_wait", UNKNOWN}
         if chunks:
-            telling.update(("recovering", "backfilling"))
+            work_states.update(("recovering", "backfilling"))
         # one look more when it is over: the last objects are counted by then
-        busy, self._busy = self._busy, any(telling & set(state.split("+")) for state in states)
+        busy, self._busy = self._busy, any(work_states & set(state.split("+")) for state in states)
         busy = busy or self._busy
-        queued = any(pg.snaptrim_queue for pg in self._pgs.values())
+        has_queue = any(pg.snaptrim_queue for pg in self._pgs.values())
         # classes and pools have no sums but these
-        if not (busy or queued or self._scopes) and now - self._pgs_at < DETAIL_S:
+        if not (busy or has_queue or self._scopes) and now - self._pgs_at < DETAIL_S:
             return {}
         answer = self._ask("pg ls")
         if isinstance(answer, dict) and not answer.get("pg_ready", True):
@@ -170,10 +170,10 @@ class ClusterSampler:
     def _members_in(self, osd_dump: Mapping[str, Any], notes: List[str]) -> Dict[Scope, Members]:
         """What belongs to each scope. Raises InputError where the one that is sampled alone is not there."""
         layout = layout_of(crush_map(self._ask("osd crush dump")), osd_dump["pools"])
-        missing = layout.missing(self._scopes)
-        if self._of is not None and missing:
-            raise InputError("cluster", missing[0], f"a class of it: {', '.join(layout.classes)}")
-        notes += missing
+        absent_scopes = layout.missing(self._scopes)
+        if self._of is not None and absent_scopes:
+            raise InputError("cluster", absent_scopes[0], f"a class of it: {', '.join(layout.classes)}")
+        notes += absent_scopes
         members_of = {scope: layout.members(scope) for scope in self._scopes}
         return {scope: members for scope, members in members_of.items() if members is not None}
 

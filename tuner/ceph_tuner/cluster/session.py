@@ -41,13 +41,13 @@ class NoLibradosError(Exception):
 class _Child:
     """The process, and the thread that hands what it says to whoever waits for it."""
 
-    def __init__(self, argv: List[str], greeting: Box) -> None:
+    def __init__(self, argv: List[str], greeting_box: Box) -> None:
         """What it says first comes into the box. Raises OSError."""
         # a session of its own: Ctrl-C must reach the tuner, which undoes, not the connection that it undoes with
         self._process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
         )
-        self._waiting: Dict[int, Box] = {_GREETING: greeting}
+        self._boxes: Dict[int, Box] = {_GREETING: greeting_box}
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self.fault = ""
         """Why it answers no more; empty while it does."""
@@ -57,7 +57,7 @@ class _Child:
         """Put the answer of that number into the box; None where there will be none."""
         with self._lock:
             if not self.fault:
-                self._waiting[number] = box
+                self._boxes[number] = box
                 return
         box.put((number, None))
 
@@ -86,8 +86,8 @@ class _Child:
     def _end(self, fault: str) -> None:
         with self._lock:
             self.fault = self.fault or fault
-            waiting, self._waiting = self._waiting, {}
-        for number, box in waiting.items():
+            boxes, self._boxes = self._boxes, {}
+        for number, box in boxes.items():
             box.put((number, None))
 
     def _listen(self) -> None:
@@ -108,7 +108,7 @@ class _Child:
         number = answer.get("id", _GREETING)
         with self._lock:
             # nobody waits any more where whoever asked was interrupted
-            box = self._waiting.pop(number, None) if isinstance(number, int) else None
+            box = self._boxes.pop(number, None) if isinstance(number, int) else None
         if box is not None:
             box.put((number, answer))
 
@@ -124,8 +124,8 @@ def _lines(stream: IO[bytes]) -> Iterator[bytes]:
         read = os.read(stream.fileno(), 1 << 16)
         if not read:
             return
-        *ended, rest = read.split(b"\n")
-        for end in ended:
+        *lines, rest = read.split(b"\n")
+        for end in lines:
             yield b"".join([*parts, end])
             parts, size = [], 0
         parts.append(rest)
@@ -168,15 +168,17 @@ class Session:
         """As `ports.ManyCommander` says."""
         request = {"kind": "tell", "prefix": prefix, "arguments": dict(arguments), "within": within, "keep": list(keep)}
         box: Box = queue.SimpleQueue()
-        waiting: Dict[int, str] = {}
-        left = iter(daemons)
+        daemon_by_number: Dict[int, str] = {}
+        rest = iter(daemons)
         while True:
-            for daemon in itertools.islice(left, AT_ONCE - len(waiting)):
-                waiting[self._send(dict(request, daemon=daemon), box)] = daemon
-            if not waiting:
+            for daemon in itertools.islice(rest, AT_ONCE - len(daemon_by_number)):
+                daemon_by_number[self._send(dict(request, daemon=daemon), box)] = daemon
+            if not daemon_by_number:
                 return
-            number, answer = self._next_answer(box, within, f"ceph tell {next(iter(waiting.values()))} {prefix}")
-            daemon = waiting.pop(number)
+            number, answer = self._next_answer(
+                box, within, f"ceph tell {next(iter(daemon_by_number.values()))} {prefix}"
+            )
+            daemon = daemon_by_number.pop(number)
             yield daemon, outcome(partial(self._text, answer, _command_line(dict(request, daemon=daemon))))
 
     def close(self) -> None:
@@ -233,14 +235,14 @@ class Session:
                 child.send(json.dumps(dict(request, id=number)).encode() + b"\n")
             return number
 
-    def _start_again(self, shown: str) -> None:
+    def _start_again(self, command: str) -> None:
         try:
             self._start()
         except NoLibradosError as fault:
             # it was there a moment ago: no reason to end as if there were none, with a change half taken back
-            raise ClusterTimeout(f"`{shown}`: no new connection ({fault})") from fault
+            raise ClusterTimeout(f"`{command}`: no new connection ({fault})") from fault
 
-    def _next_answer(self, box: Box, limit: float, shown: str) -> Tuple[int, Optional[Answer]]:
+    def _next_answer(self, box: Box, limit: float, command: str) -> Tuple[int, Optional[Answer]]:
         """What comes next. A child that does not even say that librados waited in vain is ended."""
         try:
             return box.get(timeout=limit + _MORE_S)
@@ -248,18 +250,18 @@ class Session:
             child = self._child
             if child is not None:
                 child.kill("hung")
-            raise ClusterTimeout(f"`{shown}` did not answer within {limit:g} s") from None
+            raise ClusterTimeout(f"`{command}` did not answer within {limit:g} s") from None
 
-    def _text(self, answer: Optional[Answer], shown: str) -> str:
+    def _text(self, answer: Optional[Answer], command: str) -> str:
         if answer is None:
             fault = self._child.fault if self._child is not None else ""
-            raise ClusterTimeout(f"`{shown}`: the connection's process {fault or 'has ended'}")
+            raise ClusterTimeout(f"`{command}`: the connection's process {fault or 'has ended'}")
         try:
             code, out, words = int(answer["code"]), str(answer["out"]), str(answer.get("words", ""))
         except MISREAD as exc:
-            raise ClusterTimeout(f"`{shown}`: the connection's process spoke nonsense") from exc
+            raise ClusterTimeout(f"`{command}`: the connection's process spoke nonsense") from exc
         if code:
-            raise failure(shown, code, words)
+            raise failure(command, code, words)
         return out
 
 

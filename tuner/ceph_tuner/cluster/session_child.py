@@ -56,11 +56,11 @@ class _Connections:
         """A connection whose commands end after so long. Raises rados.Error."""
         with self._opening:
             if seconds not in self._open:
-                self._open[seconds] = _connected(seconds, self.usual)
+                self._open[seconds] = _connection(seconds, self.usual)
             return self._open[seconds]
 
 
-def _connected(limit: float, timeout: float) -> Any:
+def _connection(limit: float, timeout: float) -> Any:
     import rados
 
     # conffile=None reads CEPH_CONF or the usual places, as the ceph program does

@@ -241,12 +241,12 @@ class Transport:
         body: Optional[Mapping[str, Any]],
         parameters: Optional[Mapping[str, str]],
     ) -> Response:
-        left = max(0.1, deadline - self.clock.monotonic())
+        remaining_s = max(0.1, deadline - self.clock.monotonic())
         late = f"cluster {self.name}: its {self.kind} at {host(url)} did not answer within {self.timeout:g} s"
-        watched = _Watched(left)
+        watch = _Watched(remaining_s)
         try:
             with (
-                watched,
+                watch,
                 self.session.request(
                     method,
                     url,
@@ -255,24 +255,24 @@ class Transport:
                     headers=headers,
                     auth=_Authorization(authorization),
                     verify=self._verify,
-                    timeout=(min(left, 10.0), left),
+                    timeout=(min(remaining_s, 10.0), remaining_s),
                     allow_redirects=False,
                     stream=True,
                 ) as answer,
             ):
                 content = self._content(answer, deadline, late)
         except (OSError, HTTPError) as error:
-            raise self._failure(error, url, watched.ended, late) from None
-        if watched.ended:
+            raise self._failure(error, url, watch.ended, late) from None
+        if watch.ended:
             # what was cut off may look whole
             raise ClusterTimeout(late, LATE)
         return Response(answer.status_code, content, answer.headers.get("Retry-After", ""))
 
-    def _failure(self, error: Exception, url: str, ended: bool, late: str) -> TunerError:
+    def _failure(self, error: Exception, url: str, is_late: bool, late: str) -> TunerError:
         """What an error of `requests` or urllib3 says to an operator."""
         amid = isinstance(next(iter(error.args), None), ReadTimeoutError)
         # a connection that was ended when time was up may look like anything
-        if ended or amid or isinstance(error, (requests.exceptions.Timeout, ReadTimeoutError)):
+        if is_late or amid or isinstance(error, (requests.exceptions.Timeout, ReadTimeoutError)):
             return ClusterTimeout(late, LATE)
         if isinstance(error, requests.exceptions.SSLError):
             return PermissionRefused(
@@ -289,9 +289,9 @@ class Transport:
         encoding = answer.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
         if encoding not in ("identity", "gzip"):
             raise CommandFailed(f"GET {path}", -errno.EPROTO, f"answered in {encoding[:40]!r}, which was not asked for")
-        unpacking = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding == "gzip" else None
+        decompressor = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding == "gzip" else None
         content = bytearray()
-        for part in _pieces(answer.raw.stream(_CHUNK, decode_content=False), unpacking, path):
+        for part in _pieces(answer.raw.stream(_CHUNK, decode_content=False), decompressor, path):
             content += part
             if len(content) > LARGEST_ANSWER:
                 raise CommandFailed(f"GET {path}", -errno.EFBIG, f"more than {LARGEST_ANSWER} bytes")
@@ -303,7 +303,7 @@ class Transport:
                 if not self._has_large:
                     raise ClusterTimeout(f"{late}: other clusters' large answers were before it", LATE)
         # a standby mgr's dashboard says gzip of an answer that has no content
-        if content and unpacking is not None and not unpacking.eof:
+        if content and decompressor is not None and not decompressor.eof:
             raise CommandFailed(f"GET {path}", -errno.EPROTO, "answered in gzip that is cut short")
         return bytes(content)
 
@@ -318,15 +318,15 @@ def _give_back_what_is_large() -> None:
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, 128 << 10)
 
 
-def _pieces(parts: Iterable[bytes], unpacking: Any, path: str) -> Iterator[bytes]:
+def _pieces(parts: Iterable[bytes], decompressor: Any, path: str) -> Iterator[bytes]:
     """What comes in, unpacked, a little at a time: 64 KiB may be 64 MiB."""
     try:
         for part in parts:
-            if unpacking is None:
+            if decompressor is None:
                 yield part
                 continue
-            while part or unpacking.unconsumed_tail:
-                piece = unpacking.decompress(part or unpacking.unconsumed_tail, _CHUNK)
+            while part or decompressor.unconsumed_tail:
+                piece = decompressor.decompress(part or decompressor.unconsumed_tail, _CHUNK)
                 part = b""
                 yield piece
     except zlib.error as error:

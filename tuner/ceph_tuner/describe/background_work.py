@@ -45,17 +45,17 @@ class WorkSeen:
     def recovery(self, pools: Sequence[PoolSeen]) -> List[RecoveryWork]:
         """Degraded objects, then misplaced ones."""
         works: List[RecoveryWork] = []
-        for kind, degraded in (("recovery", True), ("backfill", False)):
-            counts = {pool.name: pool.degraded if degraded else pool.misplaced for pool in pools}
+        for kind, is_degraded in (("recovery", True), ("backfill", False)):
+            counts = {pool.name: pool.degraded if is_degraded else pool.misplaced for pool in pools}
             if kind in self._also and not any(counts.values()):
                 counts = {pool.name: pool.objects * pool.size / len(self._osds) for pool in pools if pool.size > 1}
-                what = "the loss of an OSD" if degraded else "an OSD's objects on the move"
-                self._assume(kind, f"nothing is {'degraded' if degraded else 'misplaced'}: {what} is assumed")
-            counts = self._lasting(kind, counts, pools)
+                what = "the loss of an OSD" if is_degraded else "an OSD's objects on the move"
+                self._assume(kind, f"nothing is {'degraded' if is_degraded else 'misplaced'}: {what} is assumed")
+            counts = self._least_amounts(kind, counts, pools)
             works += [
                 RecoveryWork(
-                    pool.name, round(counts.get(pool.name, 0)), pool.object_bytes, degraded,
-                    self._onto(pool) if degraded else None,
+                    pool.name, round(counts.get(pool.name, 0)), pool.object_bytes, is_degraded,
+                    self._onto(pool) if is_degraded else None,
                 )
                 for pool in pools
                 if round(counts.get(pool.name, 0)) and pool.size > 1
@@ -77,10 +77,10 @@ class WorkSeen:
         """Of all pools, where anything is being scrubbed."""
         # states are of one moment, and scrubs of a small PG are short
         objects_s = self._window.measures.get("scrub.objects_s") if self._window is not None else None
-        scrubbing = self._seen.scrubbing or (objects_s is not None and objects_s.mean > 0)
-        if not scrubbing and "scrub" not in self._also:
+        has_scrubs = self._seen.scrubbing or (objects_s is not None and objects_s.mean > 0)
+        if not has_scrubs and "scrub" not in self._also:
             return []
-        if not scrubbing:
+        if not has_scrubs:
             self._assume("scrub", "nothing is being scrubbed: a deep scrub of all pools is assumed")
         return [ScrubWork(pool.name, round(pool.objects), pool.object_bytes) for pool in pools if round(pool.objects)]
 
@@ -92,14 +92,14 @@ class WorkSeen:
         elif "snaptrim" in self._also:
             counts = {pool.name: pool.clones for pool in pools}
             self._assume("snaptrim", "nothing is to be trimmed: all clones that there are, are assumed to be")
-        counts = self._lasting("snaptrim", counts, pools)
+        counts = self._least_amounts("snaptrim", counts, pools)
         return [
             SnaptrimWork(pool.name, round(counts[pool.name]), pool.object_bytes)
             for pool in pools
             if round(counts[pool.name])
         ]
 
-    def _lasting(self, kind: str, counts: Mapping[str, float], pools: Sequence[PoolSeen]) -> Dict[str, float]:
+    def _least_amounts(self, kind: str, counts: Mapping[str, float], pools: Sequence[PoolSeen]) -> Dict[str, float]:
         """Work in its proportions, of at least a minute: a run would outlast less, and tell a rate that is too low."""
         seconds = sum(counts.get(pool.name, 0.0) * pool.object_bytes for pool in pools) / self._bandwidth_bytes_s
         if seconds >= LASTING_S or seconds < (0 if kind in self.assumed else OVER_S) or not seconds:

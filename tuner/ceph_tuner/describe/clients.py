@@ -40,14 +40,14 @@ def clients(
         return []
     reads, block = load.get("client.read_iops", 0.0) / rate, load.get("client.bytes_s", 0.0) / rate
     total = sum(shares.get(pool.name, 0.0) for pool in pools)
-    moved, now = (sum(getattr(pool, name) for pool in among or pools) for name in ("bytes_s", "operations_s"))
+    bytes_s, now = (sum(getattr(pool, name) for pool in among or pools) for name in ("bytes_s", "operations_s"))
     # the monitors' rates lag behind by seconds: where they tell of other work, the window's own sizes are nearer
-    fitting = min(moved, now, block) > 0 and 1 / ALIKE < moved / now / block < ALIKE
+    is_alike = min(bytes_s, now, block) > 0 and 1 / ALIKE < bytes_s / now / block < ALIKE
     parts = [(pool, shares.get(pool.name, 0.0) / total if total else 0.0) for pool in pools]
     busy = [(pool, share) for pool, share in parts if share >= LEAST_SHARE]
     streams = []
     for pool, share in busy:
-        own = pool.operations_s if fitting else 0.0
+        own = pool.operations_s if is_alike else 0.0
         streams.append(
             ClientStream(
                 pool.name,
@@ -104,9 +104,9 @@ def shares_of(pools: Sequence[PoolSeen]) -> Dict[str, float]:
         {pool.name: pool.stored_bytes for pool in pools},
         {pool.name: float(pool.pgs) for pool in pools},
     ]
-    chosen = next(each for each in weights if sum(each.values()) > 0)
-    total = sum(chosen.values())
-    return {name: weight / total for name, weight in chosen.items()}
+    weights_in_use = next(each for each in weights if sum(each.values()) > 0)
+    total = sum(weights_in_use.values())
+    return {name: weight / total for name, weight in weights_in_use.items()}
 
 
 def told(pools: Sequence[PoolSeen], shares: Mapping[str, float]) -> List[PoolSeen]:
@@ -116,10 +116,10 @@ def told(pools: Sequence[PoolSeen], shares: Mapping[str, float]) -> List[PoolSee
         if pool.quiet and shares.get(pool.name, 0.0) < LEAST_SHARE:
             quiet.setdefault((pool.size, pool.k), []).append(pool)
     many = {pool.name: kind for kind, own in quiet.items() if len(own) > QUIET_POOLS for pool in own}
-    described = [pool for pool in pools if pool.name not in many]
+    entries = [pool for pool in pools if pool.name not in many]
     for size, k in dict.fromkeys(many.values()):
         own = quiet[(size, k)]
         first = max(own, key=lambda pool: pool.stored_bytes)
         sums = {name: sum(getattr(pool, name) for pool in own) for name in ("pgs", "objects", "stored_bytes", "clones")}
-        described.append(replace(first, name=f"{first.name} and {len(own) - 1} quiet ones", **sums))
-    return described
+        entries.append(replace(first, name=f"{first.name} and {len(own) - 1} quiet ones", **sums))
+    return entries

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import AbstractSet, List, Mapping, Optional
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler, observe
 from ceph_tuner.core.errors import InputError, PermissionRefused
 from ceph_tuner.core.knobs.releases import parse_version
@@ -134,8 +134,8 @@ class _Description:
         reads, writes = (sum(getattr(pool, name) for pool in self._seen.pools) for name in ("reads_s", "writes_s"))
         if reads + writes > 0:
             self._notes.append("what clients do is what the monitors reckon of the last seconds: no window is kept")
-            moved = sum(pool.bytes_s for pool in self._seen.pools)
-            return client_load(reads, writes, moved)
+            bytes_s = sum(pool.bytes_s for pool in self._seen.pools)
+            return client_load(reads, writes, bytes_s)
         raise InputError(
             f"cluster {cluster.name}",
             f"no window of the last {RECENT_S / 60:.0f} min, so that nothing is known of its clients",

@@ -10,7 +10,7 @@ from collections import Counter
 from functools import cached_property
 from typing import Dict, List, Mapping, Optional, Sequence
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place, running
 from ceph_tuner.core.changes.config_database import winner
@@ -41,10 +41,10 @@ class OsdsSeen:
         """Ask which there are. Raises InputError where none runs."""
         self._cluster, self._target, self._notes = cluster, target, notes
         self._places = {place.osd: place for place in cluster.config.places()}
-        covered = running(target, self._places.values())
-        self.device_class = Counter(place.device_class for place in covered).most_common(1)[0][0]
-        self.running = [place.osd for place in covered if place.device_class == self.device_class]
-        self._tell_part(covered)
+        places = running(target, self._places.values())
+        self.device_class = Counter(place.device_class for place in places).most_common(1)[0][0]
+        self.running = [place.osd for place in places if place.device_class == self.device_class]
+        self._tell_part(places)
         kinds = kinds_of(cluster.commander, self._places.values())
         self.kind = Counter(kinds[osd] for osd in self.running).most_common(1)[0][0]
         """Of most drives: `hdd` or `ssd`."""
@@ -82,10 +82,10 @@ class OsdsSeen:
             ends = f"{min(capacities):.0f} and {max(capacities):.0f} IOPS"
             self._notes.append(f"capacities lie between {ends}: the median is taken")
         usual = KNOBS[f"osd_mclock_max_capacity_iops_{kind}"].default(self._cluster.release)
-        unmeasured = usual is not None and capacity == float(usual)
+        is_default = usual is not None and capacity == float(usual)
         self._notes.append(
             f"the drive is a guess: {DRIVE_IOPS} times mClock's capacity of {capacity:.0f} IOPS, "
-            + ("which is Ceph's default and was never measured, " if unmeasured else "")
+            + ("which is Ceph's default and was never measured, " if is_default else "")
             + "and the bandwidth that mClock reckons with, which Ceph never measures; `ceph-tuner twin fit` does better"
         )
         threads = int(own.get("osd_op_num_threads_per_shard", 0) or 0)
@@ -109,9 +109,9 @@ class OsdsSeen:
             self._notes.append(f"settings differ between OSDs: those of osd.{self._sample_osds[0]} are taken for all")
         return by_osd[0]
 
-    def _tell_part(self, covered: Sequence[Place]) -> None:
+    def _tell_part(self, places: Sequence[Place]) -> None:
         """What of the target is not told of, and what is told of beside it."""
-        others = {place.device_class for place in covered} - {self.device_class}
+        others = {place.device_class for place in places} - {self.device_class}
         if others:
             names = ", ".join(sorted(name or "none" for name in others))
             self._notes.append(

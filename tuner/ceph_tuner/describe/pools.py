@@ -130,9 +130,9 @@ def _rules(commander: Commander, notes: List[str]) -> Dict[int, PlacementRule]:
         return {}
     rules = {}
     for row in rows:
-        chosen = [step for step in row.get("steps", []) if str(step.get("op", "")).startswith("choose")]
+        choose_steps = [step for step in row.get("steps", []) if str(step.get("op", "")).startswith("choose")]
         # of several, the last is the nearest to the OSDs
-        domain = str(chosen[-1].get("type", "")) if chosen else ""
+        domain = str(choose_steps[-1].get("type", "")) if choose_steps else ""
         device_class = next((name for _, name in takes_of(row)[-1:]), "")
         rules[int(row["rule_id"])] = PlacementRule(device_class, domain)
     return rules
@@ -155,15 +155,15 @@ def _with_rates(commander: Commander, pools: Dict[int, PoolSeen], notes: List[st
         return pools
     with_rates = {}
     for number, pool in pools.items():
-        rates, left = rows.get(number, {}).get("client_io_rate", {}), rows.get(number, {}).get("recovery", {})
+        rates, recovery_rates = rows.get(number, {}).get("client_io_rate", {}), rows.get(number, {}).get("recovery", {})
         with_rates[number] = replace(
             pool,
             # smoothed, and so below 0 at times
             reads_s=max(0.0, float(rates.get("read_op_per_sec", 0))),
             writes_s=max(0.0, float(rates.get("write_op_per_sec", 0))),
             bytes_s=max(0.0, float(rates.get("read_bytes_sec", 0)) + float(rates.get("write_bytes_sec", 0))),
-            degraded=float(left.get("degraded_objects", 0)),
-            misplaced=float(left.get("misplaced_objects", 0)),
+            degraded=float(recovery_rates.get("degraded_objects", 0)),
+            misplaced=float(recovery_rates.get("misplaced_objects", 0)),
         )
     return with_rates
 
@@ -180,22 +180,22 @@ def _with_pgs(commander: Commander, pools: Dict[int, PoolSeen]) -> Dict[int, Poo
         def total(name: str, own: Sequence[Mapping[str, Any]] = by_pool[number]) -> float:
             return float(sum(row["stat_sum"].get(name, 0) for row in own))
 
-        trimming = [row for row in by_pool[number] if row.get("snaptrimq_len") or "snaptrim" in str(row["state"])]
+        trim_rows = [row for row in by_pool[number] if row.get("snaptrimq_len") or "snaptrim" in str(row["state"])]
         with_pgs[number] = replace(
             pool,
             objects=total("num_objects"),
             stored_bytes=total("num_bytes"),
             degraded=total("num_objects_degraded"),
             misplaced=total("num_objects_misplaced"),
-            lacking=_lacking(by_pool[number]),
+            lacking=_degraded_objects(by_pool[number]),
             clones=total("num_object_clones"),
-            clones_to_trim=total("num_object_clones", trimming),
+            clones_to_trim=total("num_object_clones", trim_rows),
             operations=total("num_read") + total("num_write"),
         )
     return with_pgs
 
 
-def _lacking(rows: Sequence[Mapping[str, Any]]) -> Dict[int, float]:
+def _degraded_objects(rows: Sequence[Mapping[str, Any]]) -> Dict[int, float]:
     by_osd: Dict[int, float] = defaultdict(float)
     for row in rows:
         degraded = float(row["stat_sum"].get("num_objects_degraded", 0))

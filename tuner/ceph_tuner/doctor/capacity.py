@@ -25,44 +25,48 @@ _TITLES = {
 
 def capacity(facts: Facts) -> List[Finding]:
     """Capacities that are not believable, rule by rule."""
-    stored: Dict[int, Stored] = {}
-    refused: Dict[int, Stored] = {}
+    capacities: Dict[int, Stored] = {}
+    doubtful: Dict[int, Stored] = {}
     for osd in facts.looked_at:
         iops = osd.number(f"osd_mclock_max_capacity_iops_{osd.kind}")
         if osd.queue == "mclock_scheduler" and iops > 0:
             number, place = osd.place.osd, osd.place
             source = _source(facts, osd)
-            stored[number] = Stored(number, osd.kind, iops, source, place.device_class)
+            capacities[number] = Stored(number, osd.kind, iops, source, place.device_class)
             if number in facts.benches:
-                tried = replace(stored[number], bench=facts.benches[number])
-                (stored if _credible(tried) else refused)[number] = tried
-    all_doubts = doubts(stored.values())
-    vain = [doubt for doubt in doubts(refused.values()) if doubt.rule == "bench" and not _settled(stored[doubt.osd])]
+                with_bench = replace(capacities[number], bench=facts.benches[number])
+                (capacities if _credible(with_bench) else doubtful)[number] = with_bench
+    all_doubts = doubts(capacities.values())
+    vain = [
+        doubt
+        for doubt in doubts(doubtful.values())
+        if doubt.rule == "bench" and not _is_credible_measurement(capacities[doubt.osd])
+    ]
     # what its own bench said tells more than that nobody believed it
-    benched = {doubt.osd for doubt in (*all_doubts, *vain) if doubt.rule == "bench"}
-    all_doubts = [doubt for doubt in all_doubts if doubt.rule != "unmeasured" or doubt.osd not in benched]
+    osds_with_bench = {doubt.osd for doubt in (*all_doubts, *vain) if doubt.rule == "bench"}
+    all_doubts = [doubt for doubt in all_doubts if doubt.rule != "unmeasured" or doubt.osd not in osds_with_bench]
     rules = [
-        _finding(rule, [doubt for doubt in all_doubts if doubt.rule == rule], stored)
+        _finding(rule, [doubt for doubt in all_doubts if doubt.rule == rule], capacities)
         for rule in _TITLES
         if any(doubt.rule == rule for doubt in all_doubts)
     ]
-    return rules + ([_refused(vain, stored)] if vain else [])
+    return rules + ([_bench_finding(vain, capacities)] if vain else [])
 
 
 def bandwidth(facts: Facts) -> List[Finding]:
     """Sequential bandwidths at Ceph's default: nothing ever measures them."""
     if facts.release.units != "fraction":
         return []
-    assumed: Dict[str, List[int]] = {}
+    osds_by_option: Dict[str, List[int]] = {}
     for osd in facts.looked_at:
         name = f"osd_mclock_max_sequential_bandwidth_{osd.kind}"
         if osd.queue == "mclock_scheduler" and osd.number(name) == KNOBS[name].default(facts.release, facts.version):
-            assumed.setdefault(name, []).append(osd.place.osd)
-    if not assumed:
+            osds_by_option.setdefault(name, []).append(osd.place.osd)
+    if not osds_by_option:
         return []
     evidence = [
         f"{named(osds)}: {name} is {_default(facts, name) / 2**20:g} MiB/s, Ceph's default"
-        for name, osds in assumed.items()
+        for name, osds in osds_by_option.items()
     ]
     return [
         Finding(
@@ -75,7 +79,7 @@ def bandwidth(facts: Facts) -> List[Finding]:
             "Measure large writes, and store the bytes per second.",
             commands=tuple(
                 command
-                for name, osds in assumed.items()
+                for name, osds in osds_by_option.items()
                 for command in (
                     f"ceph tell osd.{osds[0]} bench 1073741824 4194304",
                     f"ceph config set osd/class:CLASS {name} BYTES",
@@ -93,9 +97,9 @@ def _source(facts: Facts, osd: OsdFacts) -> str:
     return decider(facts, osd, f"osd_mclock_max_capacity_iops_{osd.kind}")
 
 
-def _finding(rule: str, own: List[Doubt], stored: Dict[int, Stored]) -> Finding:
+def _finding(rule: str, own: List[Doubt], capacities: Dict[int, Stored]) -> Finding:
     osds = [doubt.osd for doubt in own]
-    factors = [factor for factor in (_factor(stored[doubt.osd], doubt.better) for doubt in own) if factor]
+    factors = [factor for factor in (_factor(capacities[doubt.osd], doubt.better) for doubt in own) if factor]
     share = max((1 - 1 / factor for factor in factors), default=None)
     void = rule == "bench" and bool(factors) and max(factors) >= VOID_FACTOR
     if factors:
@@ -103,13 +107,13 @@ def _finding(rule: str, own: List[Doubt], stored: Dict[int, Stored]) -> Finding:
         cost = (
             f"settings mean up to {most:.3g} times what they say: no limit above {1 / most:.2g} holds anything back, "
             "and reservations promise what is not there"
-            if any(stored[doubt.osd].iops > (doubt.better or 0) for doubt in own)
+            if any(capacities[doubt.osd].iops > (doubt.better or 0) for doubt in own)
             else f"limits hold the OSD to as little as {1 / most:.0%} of what it can do"
         )
     else:
         cost = "reservations and limits are off by as much as the capacity is, in either direction"
     first = osds[0]
-    option = f"osd_mclock_max_capacity_iops_{stored[first].kind}"
+    option = f"osd_mclock_max_capacity_iops_{capacities[first].kind}"
     better = next((doubt.better for doubt in own if doubt.osd == first), None)
     return Finding(
         f"capacity-{rule}",
@@ -127,9 +131,9 @@ def _finding(rule: str, own: List[Doubt], stored: Dict[int, Stored]) -> Finding:
     )
 
 
-def _refused(own: List[Doubt], stored: Dict[int, Stored]) -> Finding:
+def _bench_finding(own: List[Doubt], capacities: Dict[int, Stored]) -> Finding:
     """Benches that say nothing of the device, such as one that a hard disk's write cache answered."""
-    options = {stored[doubt.osd].kind: doubt.osd for doubt in reversed(own)}
+    options = {capacities[doubt.osd].kind: doubt.osd for doubt in reversed(own)}
     return Finding(
         "capacity-bench-refused",
         MISLEADING,
@@ -156,7 +160,7 @@ def _credible(entry: Stored) -> bool:
     return low <= bench <= high or (entry.kind == "ssd" and bench < low and not entry.measured)
 
 
-def _settled(entry: Stored) -> bool:
+def _is_credible_measurement(entry: Stored) -> bool:
     """Whether somebody measured what is stored, and it may be true."""
     low, high = BELIEVED[entry.kind]
     return entry.measured and low <= entry.iops <= high

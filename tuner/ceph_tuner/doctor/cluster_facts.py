@@ -64,10 +64,10 @@ def gather(commander: Commander, release: Release, version: str, report: Optiona
 
     Raises TunerError where nobody tells which OSDs there are. Whatever else is refused or not answered is a note.
     """
-    return _Gathering(commander, report or (lambda what, done, total: None)).facts(release, version)
+    return _FactsReader(commander, report or (lambda what, done, total: None)).facts(release, version)
 
 
-class _Gathering:
+class _FactsReader:
     def __init__(self, commander: Commander, report: Report) -> None:
         self._commander, self._report = commander, report
         self._config = CommandConfig(commander)
@@ -78,12 +78,12 @@ class _Gathering:
     def facts(self, release: Release, version: str) -> Facts:
         self._report("the maps", 0, 1)
         places = self._config.places()
-        status: Dict[str, Any] = self._tried("the state of the PGs", lambda: self._mon("status")["pgmap"], {})
-        entries: List[ConfigEntry] = self._tried("the configuration database", self._config.dump, [])
-        osd_map: Dict[str, Any] = self._tried("the OSD map", lambda: self._mon("osd dump"), {})
-        frees: List[Any] = self._tried("use by OSD", lambda: self._mon("osd df")["nodes"], [])
-        rows: List[Any] = self._tried("what the OSDs say of their devices", lambda: self._mon("osd metadata"), [])
-        pod = self._tried("whether OSDs run in pods of Rook", lambda: rook_pod(rows), None)
+        status: Dict[str, Any] = self._or_note("the state of the PGs", lambda: self._mon("status")["pgmap"], {})
+        entries: List[ConfigEntry] = self._or_note("the configuration database", self._config.dump, [])
+        osd_map: Dict[str, Any] = self._or_note("the OSD map", lambda: self._mon("osd dump"), {})
+        frees: List[Any] = self._or_note("use by OSD", lambda: self._mon("osd df")["nodes"], [])
+        rows: List[Any] = self._or_note("what the OSDs say of their devices", lambda: self._mon("osd metadata"), [])
+        pod = self._or_note("whether OSDs run in pods of Rook", lambda: rook_pod(rows), None)
         return Facts(
             release,
             parse_version(version),
@@ -99,39 +99,41 @@ class _Gathering:
             },
             pg_copies={int(node["id"]): int(node.get("pgs", 0)) for node in frees},
             pg_states={str(row["state_name"]): int(row["count"]) for row in status.get("pgs_by_state", [])},
-            health=self._tried("health", self._health, {}),
+            health=self._or_note("health", self._health, {}),
             flags=tuple(str(osd_map.get("flags", "")).split(",")),
-            on_trial=self._tried("the journal", self._on_trial, frozenset()),
-            benches=self._tried("the cluster's log", self._benches, {}),
+            on_trial=self._or_note("the journal", self._on_trial, frozenset()),
+            benches=self._or_note("the cluster's log", self._benches, {}),
             target_pgs=self._option("mgr", "mon_target_pg_per_osd", 100.0),
             most_pgs=self._option("mon", "mon_max_pg_per_osd", 250.0),
-            versions=self._tried("the OSDs' versions", self._versions, {}),
-            balancer=self._tried("the balancer", self._balancer, ""),
+            versions=self._or_note("the OSDs' versions", self._versions, {}),
+            balancer=self._or_note("the balancer", self._balancer, ""),
             deviation=self._option("mgr", _DEVIATION, 5.0),
-            forecasts=self._tried("what the twin said", self._forecasts, ()),
+            forecasts=self._or_note("what the twin said", self._forecasts, ()),
             rook="" if pod is None else pod.namespace,
-            kept={} if pod is None else self._tried("the journal", self._kept, {}),
+            kept={} if pod is None else self._or_note("the journal", self._values_of_changes, {}),
             notes=tuple(self._notes),
         )
 
     def _osds(
         self, places: Sequence[Place], frees: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]]
     ) -> Tuple[OsdFacts, ...]:
-        said = {int(row["id"]): row for row in rows}
-        used = {int(node["id"]): 1024.0 * node.get("kb_used_data", 0) for node in frees}
-        chosen = spread((place.osd for place in places), OSDS_MOST)
-        if len(chosen) < len(places):
-            self._notes.append(f"{len(chosen)} of {len(places)} OSDs were asked, evenly over their ids")
-        before = self._each("queues", chosen, partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
-        counters = self._each("counters", chosen, partial(self._config.each, prefix="perf dump", read=_counters))
-        options = self._each("options", chosen, self._config.effective_on)
-        sources = self._each("sources of options", chosen, self._config.sources_on)
+        metadata = {int(row["id"]): row for row in rows}
+        bytes_by_osd = {int(node["id"]): 1024.0 * node.get("kb_used_data", 0) for node in frees}
+        sample = spread((place.osd for place in places), OSDS_MOST)
+        if len(sample) < len(places):
+            self._notes.append(f"{len(sample)} of {len(places)} OSDs were asked, evenly over their ids")
+        before = self._each("queues", sample, partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
+        counters = self._each("counters", sample, partial(self._config.each, prefix="perf dump", read=_counters))
+        options = self._each("options", sample, self._config.effective_on)
+        sources = self._each("sources of options", sample, self._config.sources_on)
         # the other questions lie between the two looks at a queue
-        after = self._each("queues", chosen, partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
+        after = self._each("queues", sample, partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
         osds = []
         for place in places:
             number = place.osd
-            osd = OsdFacts(place, kind_of(said.get(number, {}), place.device_class), used_bytes=used.get(number, 0.0))
+            osd = OsdFacts(
+                place, kind_of(metadata.get(number, {}), place.device_class), used_bytes=bytes_by_osd.get(number, 0.0)
+            )
             if number in counters and number in options and number in sources:
                 osd = replace(osd, options=options[number], sources=sources[number], **counters[number])
             if number in before and number in after:
@@ -149,7 +151,7 @@ class _Gathering:
         patient = [osd for osd in osds if osd not in self._hung]
         answers: Dict[int, _T] = {}
         late: Dict[int, str] = {}
-        refused: Dict[int, CommandFailed] = {}
+        faults: Dict[int, CommandFailed] = {}
         try:
             for done, (osd, answer) in enumerate(ask(patient)):
                 self._report(f"{what} of the OSDs", done, len(patient))
@@ -157,21 +159,21 @@ class _Gathering:
                     late[osd] = f"{what} of osd.{osd}: not seen ({answer})"
                     self._hung.add(osd)
                 elif isinstance(answer, CommandFailed):
-                    refused[osd] = answer
+                    faults[osd] = answer
                 else:
                     answers[osd] = answer
         except (ClusterTimeout, PermissionRefused) as fault:
             # nobody can be asked any more, or by nobody with this key
-            left = set(patient) - set(answers) - set(late) - set(refused)
-            self._notes.append(f"{what} of {named(left)}: not seen ({fault})")
+            silent = set(patient) - set(answers) - set(late) - set(faults)
+            self._notes.append(f"{what} of {named(silent)}: not seen ({fault})")
         self._notes += [late[osd] for osd in sorted(late)]
-        for words, osds in grouped([(fault.message, osd) for osd, fault in sorted(refused.items())]).items():
-            self._notes.append(f"{what} of {named(osds)}: not seen ({refused[osds[0]] if len(osds) == 1 else words})")
+        for words, osds in grouped([(fault.message, osd) for osd, fault in sorted(faults.items())]).items():
+            self._notes.append(f"{what} of {named(osds)}: not seen ({faults[osds[0]] if len(osds) == 1 else words})")
         return answers
 
     def _pools(self, rows: Sequence[Mapping[str, Any]]) -> Tuple[PoolFacts, ...]:
-        used: List[Any] = self._tried("use by pool", lambda: self._mon("df", detail="detail")["pools"], [])
-        stats: Dict[int, Mapping[str, float]] = {int(row["id"]): row["stats"] for row in used}
+        usage: List[Any] = self._or_note("use by pool", lambda: self._mon("df", detail="detail")["pools"], [])
+        stats: Dict[int, Mapping[str, float]] = {int(row["id"]): row["stats"] for row in usage}
         intervals = deep_scrub_intervals({"pools": rows})
         return tuple(
             PoolFacts(
@@ -197,7 +199,7 @@ class _Gathering:
             self._notes.append(f"{count} PGs are not listed one by one (at most {PGS_MOST})")
             return ()
         self._report("the PGs", 0, 1)
-        answer: Any = self._tried("the PGs", lambda: self._mon("pg ls"), [])
+        answer: Any = self._or_note("the PGs", lambda: self._mon("pg ls"), [])
         rows = answer["pg_stats"] if isinstance(answer, dict) else answer
         return tuple(_pg(row) for row in rows)
 
@@ -223,7 +225,7 @@ class _Gathering:
             self._notes.append(f"settings of {who} are on trial, and not counted among the leftovers")
         return frozenset(restore.key for entry in trials for restore in entry.restores)
 
-    def _kept(self) -> Dict[Tuple[str, str], FrozenSet[Optional[str]]]:
+    def _values_of_changes(self) -> Dict[Tuple[str, str], FrozenSet[Optional[str]]]:
         entries = [
             entry
             for entry in Journal(CommandStore(self._commander)).entries()
@@ -237,7 +239,7 @@ class _Gathering:
         return tuple(kept_pairs(History(store), Journal(store).entries()))
 
     def _option(self, daemon: str, name: str, otherwise: float) -> float:
-        return self._tried(name, lambda: float(self._mon("config get", who=daemon, key=name)), otherwise)
+        return self._or_note(name, lambda: float(self._mon("config get", who=daemon, key=name)), otherwise)
 
     def _versions(self) -> Dict[str, int]:
         return {text.split()[2]: int(count) for text, count in self._mon("versions").get("osd", {}).items()}
@@ -249,7 +251,7 @@ class _Gathering:
     def _mon(self, prefix: str, **arguments: str) -> Any:
         return parsed(self._commander.mon(prefix, arguments), prefix)
 
-    def _tried(self, what: str, ask: Callable[[], _T], otherwise: _T) -> _T:
+    def _or_note(self, what: str, ask: Callable[[], _T], otherwise: _T) -> _T:
         try:
             return ask()
         except (ClusterTimeout, CommandFailed, PermissionRefused, ValueError, KeyError, TypeError) as fault:

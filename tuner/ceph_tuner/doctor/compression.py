@@ -27,35 +27,35 @@ def compression(facts: Facts) -> List[Finding]:
     """OSDs that compress in vain, and pools whose data hardly becomes smaller."""
     # a pool without a mode of its own has the OSDs'
     usual = next((osd.options.get(_MODE, "none") for osd in facts.looked_at), "none")
-    compressing = [pool for pool in facts.pools if (pool.compression or usual) != "none"]
-    if not compressing:
+    pools = [pool for pool in facts.pools if (pool.compression or usual) != "none"]
+    if not pools:
         # what an OSD has counted was for a pool that is gone, or that compresses no more
         return []
-    rejecting: List[str] = []
+    rejections: List[str] = []
     worst = 0.0
     for osd in facts.looked_at:
         total = osd.compressed + osd.rejected
         if total >= LEAST_BLOBS and osd.rejected / total >= VAIN:
             share = osd.rejected / total
-            rejecting.append(f"osd.{osd.place.osd}: {share:.0%} of {total:.0f} blobs were compressed in vain")
+            rejections.append(f"osd.{osd.place.osd}: {share:.0%} of {total:.0f} blobs were compressed in vain")
             worst = max(worst, share)
     # an OSD does not count by pool: of those that it may be, the ones of which little is compressed
-    vain = [pool for pool in compressing if _shrinks_little(pool) or (rejecting and _compressed_little(pool))]
-    saving = [pool for pool in compressing if rejecting and pool not in vain and pool.compressed_from]
+    vain = [pool for pool in pools if _shrinks_little(pool) or (rejections and _compressed_little(pool))]
+    gains = [pool for pool in pools if rejections and pool not in vain and pool.compressed_from]
     evidence = [
-        *some(rejecting),
+        *some(rejections),
         *some(
             f"{pool.name} ({pool.compression or usual}): what is compressed takes "
             f"{pool.compressed_to / pool.compressed_from:.0%} of its size"
             for pool in vain
             if _shrinks_little(pool)
         ),
-        *some(_saved(pool, pool.compression or usual) for pool in saving),
+        *some(_gain_text(pool, pool.compression or usual) for pool in gains),
     ]
-    if not rejecting and not vain:
+    if not rejections and not vain:
         return []
     # the OSDs' own mode is that of every pool without one
-    whole = all(pool in vain for pool in compressing if not pool.compression)
+    whole = all(pool in vain for pool in pools if not pool.compression)
     commands = {
         f"ceph osd pool set {pool.name} compression_mode passive"
         if pool.compression or not whole
@@ -64,8 +64,8 @@ def compression(facts: Facts) -> List[Finding]:
         if (pool.compression or usual) != "passive"
     }
     cure = "Compress on clients' hints only, or not at all, where the data does not compress."
-    if saving:
-        cure += f" What {', '.join(pool.name for pool in saving)} saves would be lost without compression."
+    if gains:
+        cure += f" What {', '.join(pool.name for pool in gains)} saves would be lost without compression."
     return [
         Finding(
             "compression",
@@ -73,7 +73,7 @@ def compression(facts: Facts) -> List[Finding]:
             "Compression works in vain",
             tuple(evidence),
             f"up to {MOST_LOST:.0%} of small writes, and CPU time, "
-            + ("for blobs that did not shrink" if saving else "for next to no space"),
+            + ("for blobs that did not shrink" if gains else "for next to no space"),
             cure,
             share=MOST_LOST * (worst or 1.0),
             commands=tuple(commands),
@@ -90,7 +90,7 @@ def _compressed_little(pool: PoolFacts) -> bool:
     return pool.raw_bytes > 0 and pool.compressed_from < LITTLE * pool.raw_bytes
 
 
-def _saved(pool: PoolFacts, mode: str) -> str:
-    saved = pool.compressed_from - pool.compressed_to
+def _gain_text(pool: PoolFacts, mode: str) -> str:
+    gain = pool.compressed_from - pool.compressed_to
     part = pool.compressed_from / pool.raw_bytes if pool.raw_bytes else 1.0
-    return f"{pool.name} ({mode}) saves {size(saved)}: {min(1.0, part):.0%} of it is compressed"
+    return f"{pool.name} ({mode}) saves {size(gain)}: {min(1.0, part):.0%} of it is compressed"

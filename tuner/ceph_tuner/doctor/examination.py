@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List
 
-from ceph_tuner.doctor import capacity, health, host, masking, operator, placement, settings, shards, twin_drift
+from ceph_tuner.doctor import capacity, health, host, masks, operator, placement, settings, shards, twin_drift
 from ceph_tuner.doctor import compression as compressing
 from ceph_tuner.doctor import encryption as encrypting
 from ceph_tuner.doctor import queue as queueing
@@ -17,7 +17,7 @@ CHECKS: Dict[str, Callable[[Facts], List[Finding]]] = {
     "other queue": queueing.other_queue,
     "capacity": capacity.capacity,
     "bandwidth": capacity.bandwidth,
-    "capacity masks": masking.capacity_masks,
+    "capacity masks": masks.capacity_masks,
     "throttle": queueing.throttle,
     "ignored knobs": settings.ignored,
     "leftovers": settings.leftovers,

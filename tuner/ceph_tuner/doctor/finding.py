@@ -60,7 +60,7 @@ class Finding:
 def by_cost(findings: Iterable[Finding]) -> List[Finding]:
     """Order findings: by severity, then by share; what cannot be reckoned comes last of its kind."""
     ranks = list(SEVERITIES)
-    return sorted(findings, key=lambda found: (ranks.index(found.severity), -(found.share or 0.0), found.check))
+    return sorted(findings, key=lambda finding: (ranks.index(finding.severity), -(finding.share or 0.0), finding.check))
 
 
 def restarts(osds: Iterable[int]) -> Tuple[str, ...]:
@@ -78,8 +78,8 @@ def named(osds: Iterable[int], most: int = 5) -> str:
 
 def some(lines: Iterable[str], most: int = 6) -> Tuple[str, ...]:
     """The first lines, and how many there are besides."""
-    kept = list(lines)
-    return (*kept[:most], *([f"and {len(kept) - most} more"] if len(kept) > most else []))
+    texts = list(lines)
+    return (*texts[:most], *([f"and {len(texts) - most} more"] if len(texts) > most else []))
 
 
 def size(nbytes: float) -> str:

@@ -83,8 +83,12 @@ def versions(facts: Facts) -> List[Finding]:
     counts = sorted(facts.versions.items(), key=lambda entry: parse_version(entry[0]))
     newest, total = counts[-1][0], sum(facts.versions.values())
     older = [version for version, _ in counts[:-1]]
-    changed = sorted({name for version in older for name in _differing(version, newest)})
-    words = f"knobs work on some of them only: {', '.join(some(changed))}" if changed else "the same knobs work on all"
+    knob_names = sorted({name for version in older for name in _knobs_of_one(version, newest)})
+    words = (
+        f"knobs work on some of them only: {', '.join(some(knob_names))}"
+        if knob_names
+        else "the same knobs work on all"
+    )
     return [
         Finding(
             "mixed-versions",
@@ -99,7 +103,7 @@ def versions(facts: Facts) -> List[Finding]:
     ]
 
 
-def _differing(one: str, other: str) -> List[str]:
+def _knobs_of_one(one: str, other: str) -> List[str]:
     """Knobs that work, or count in other units, on one of two versions only."""
     try:
         ours, theirs = ((release_of(version), parse_version(version)) for version in (one, other))

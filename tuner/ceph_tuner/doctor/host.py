@@ -20,8 +20,8 @@ THREAD_CACHE = 134_217_728
 
 def idle_states(host: HostFacts) -> List[Finding]:
     """Idle states that CPUs are slow to leave, and that nobody forbids."""
-    bound = float("inf") if host.wake_within_us is None else host.wake_within_us
-    deep = {name: latency for name, latency in host.idle_states.items() if DEEP_US < latency <= bound}
+    bound_us = float("inf") if host.wake_within_us is None else host.wake_within_us
+    deep = {name: latency for name, latency in host.idle_states.items() if DEEP_US < latency <= bound_us}
     if not deep:
         return []
     return [
@@ -40,15 +40,15 @@ def idle_states(host: HostFacts) -> List[Finding]:
 
 def iommu(host: HostFacts) -> List[Finding]:
     """An IOMMU that translates each transfer of a device."""
-    translating = {kind: count for kind, count in host.iommu_groups.items() if kind.startswith("DMA")}
-    if not translating:
+    groups = {kind: count for kind, count in host.iommu_groups.items() if kind.startswith("DMA")}
+    if not groups:
         return []
     return [
         Finding(
             "iommu",
             COSTLY,
             "The IOMMU translates each transfer of a device",
-            some(f"{count} groups of devices are of type {kind}" for kind, count in translating.items()),
+            some(f"{count} groups of devices are of type {kind}" for kind, count in groups.items()),
             "large on hosts with many NVMe drives (published: the time went into its spin lock); not measured here",
             "Pass transfers through: `iommu=pt` on the kernel's command line, then restart the host.",
         )

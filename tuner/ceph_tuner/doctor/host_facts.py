@@ -31,7 +31,7 @@ def read_host(root: Path = Path("/")) -> HostFacts:
     return HostFacts(
         cpus=len(cpus),
         idle_states=_idle_states(cpus),
-        wake_within_us=_held(root / "dev/cpu_dma_latency"),
+        wake_within_us=_latency_bound(root / "dev/cpu_dma_latency"),
         governors=dict(Counter(name for cpu in cpus if (name := _governor(cpu / "cpufreq")))),
         iommu_groups=dict(
             Counter(_text(kind) for kind in sorted((root / "sys/kernel/iommu_groups").glob("*/type")) if _text(kind))
@@ -59,7 +59,7 @@ def _governor(policy: Path) -> str:
     return "/".join(name for name in names if name)
 
 
-def _held(path: Path) -> Optional[float]:
+def _latency_bound(path: Path) -> Optional[float]:
     try:
         raw = path.read_bytes()[:4]
     except OSError:

@@ -38,21 +38,21 @@ class PoolSpread:
 
 def placement(facts: Facts) -> List[Finding]:
     """Pools that carry load on few or unevenly spread PGs."""
-    carried = shares(facts)
+    load_shares = shares(facts)
     fullest, worst = busiest_of_all(facts)
-    evidence, commands, moved, planned, cramped = [], [], 0.0, [], []
+    evidence, commands, bytes_to_move, pools_to_split, full_pools = [], [], 0.0, [], []
     pg_nums = {pool.number: pool.pg_num for pool in facts.pools}
     for pool in facts.pools:
         distribution = spread_of([pg for pg in facts.pgs if pg.pool == pool.number], facts.weights)
-        if distribution is None or max(carried[pool.number]) < MATTERS or pool.raw_bytes < LEAST_BYTES:
+        if distribution is None or max(load_shares[pool.number]) < MATTERS or pool.raw_bytes < LEAST_BYTES:
             continue
-        share = max(carried[pool.number])
+        share = max(load_shares[pool.number])
         few = ideal_pgs(pool, facts.target_pgs, distribution.osds, share) >= FEWER * pool.pg_num
         # where the other pools carry the load, a pool's own unevenness costs next to nothing
         uneven = min(distribution.excess, worst) >= UNEVEN
         if not uneven and not few:
             continue
-        nbytes, operations = carried[pool.number]
+        nbytes, operations = load_shares[pool.number]
         words = f"{pool.name} ({nbytes:.0%} of the data and {operations:.0%} of the operations on its OSDs): "
         words += f"{pool.pg_num} PGs x {pool.size} on {distribution.osds} OSDs, {distribution.mean:.3g} each"
         if uneven:
@@ -66,7 +66,7 @@ def placement(facts: Facts) -> List[Finding]:
             if pg_num < ideal:
                 words += f". {ideal} would be more than the monitors take (mon_max_pg_per_osd is {facts.most_pgs:g})"
         if few and pg_num <= pool.pg_num:
-            cramped.append(pool.name)
+            full_pools.append(pool.name)
         elif few:
             after = distribution.excess * math.sqrt(pool.pg_num / pg_num)
             moves = moved_bytes(pool, pg_num, distribution.osds)
@@ -75,8 +75,8 @@ def placement(facts: Facts) -> List[Finding]:
             # without it the autoscaler would take a larger pg_num back
             commands += [f"ceph osd pool set {pool.name} pg_num_min {pg_num}"] if pool.autoscaled else []
             commands.append(f"ceph osd pool set {pool.name} pg_num {pg_num}")
-            moved += moves
-            planned.append(pool.name)
+            bytes_to_move += moves
+            pools_to_split.append(pool.name)
             pg_nums[pool.number] = pg_num
         evidence.append(words)
     if worst >= UNEVEN and len(facts.pools) > 1:
@@ -88,12 +88,14 @@ def placement(facts: Facts) -> List[Finding]:
         worst = max((excess for _, excess in together), default=0.0)
     if not evidence:
         return []
-    lost = 1 - 1 / (1 + worst)
-    moving = f"in hours when {size(moved)} may move" if moved else "which moves next to nothing here"
-    cure = f"More PGs for {', '.join(planned)}, {moving}. " if planned else ""
-    if cramped:
-        cure += f"The OSDs have no room for more PGs of {', '.join(cramped)}: first fewer of pools that carry little. "
-    even, how = _balanced(facts) if worst >= UNEVEN else ("", ())
+    loss = 1 - 1 / (1 + worst)
+    when = f"in hours when {size(bytes_to_move)} may move" if bytes_to_move else "which moves next to nothing here"
+    cure = f"More PGs for {', '.join(pools_to_split)}, {when}. " if pools_to_split else ""
+    if full_pools:
+        cure += (
+            f"The OSDs have no room for more PGs of {', '.join(full_pools)}: first fewer of pools that carry little. "
+        )
+    even, how = _balancer_advice(facts) if worst >= UNEVEN else ("", ())
     return [
         Finding(
             "placement",
@@ -102,16 +104,16 @@ def placement(facts: Facts) -> List[Finding]:
             if worst >= UNEVEN
             else "Few PGs of a pool that carries load",
             some(evidence),
-            (f"about {lost:.0%} of the throughput, as the busiest OSD decides it; " if worst >= UNEVEN else "")
+            (f"about {loss:.0%} of the throughput, as the busiest OSD decides it; " if worst >= UNEVEN else "")
             + "operations on one PG take turns (published: reads gained up to 820 PG copies an OSD)",
             f"{cure}{even}".strip(),
-            share=lost,
+            share=loss,
             commands=(*commands, *how),
         )
     ]
 
 
-def _balanced(facts: Facts) -> Tuple[str, Tuple[str, ...]]:
+def _balancer_advice(facts: Facts) -> Tuple[str, Tuple[str, ...]]:
     """What evens PGs out, and by which commands."""
     if facts.balancer in ("", "off"):
         off = " is off, and" if facts.balancer else ""

@@ -20,50 +20,50 @@ _THROTTLE = "bluestore_throttle_bytes"
 
 def other_queue(facts: Facts) -> List[Finding]:
     """OSDs that run another queue than mClock, or will after their next restart."""
-    looked = facts.looked_at
+    osds_seen = facts.looked_at
     # where other OSDs count items of mClock queues, one that does not was started under another queue
-    counted = any(osd.mclock_queues for osd in looked)
-    running = [
+    has_counts = any(osd.mclock_queues for osd in osds_seen)
+    now = [
         (
             f"osd_op_queue is {osd.queue}"
             if osd.queue != "mclock_scheduler"
             else "no mClock queue runs: osd_op_queue was another at its start",
             osd.place.osd,
         )
-        for osd in looked
-        if osd.queue != "mclock_scheduler" or (counted and not osd.mclock_queues)
+        for osd in osds_seen
+        if osd.queue != "mclock_scheduler" or (has_counts and not osd.mclock_queues)
     ]
     findings = []
-    if running:
-        osds = [osd for _, osd in running]
+    if now:
+        osds = [osd for _, osd in now]
         findings.append(
             Finding(
                 "other-queue",
                 POINTLESS,
                 "OSDs do not run mClock: profiles, reservations and limits do nothing there",
-                some(f"{named(group)}: {words}" for words, group in grouped(running).items()),
-                f"{len(osds)} of {len(looked)} OSDs ignore every setting",
+                some(f"{named(group)}: {words}" for words, group in grouped(now).items()),
+                f"{len(osds)} of {len(osds_seen)} OSDs ignore every setting",
                 f"Remove the option, then restart these OSDs one by one: {RESTARTING}.",
-                share=len(osds) / len(looked),
+                share=len(osds) / len(osds_seen),
                 commands=(*_removals(facts), *restarts(osds)),
             )
         )
-    waiting = [
+    at_restart = [
         (osd.options["osd_op_queue"], osd.place.osd)
-        for osd in looked
+        for osd in osds_seen
         if osd.mclock_queues and osd.options.get("osd_op_queue", "mclock_scheduler") != "mclock_scheduler"
     ]
-    if waiting:
-        osds = [osd for _, osd in waiting]
+    if at_restart:
+        osds = [osd for _, osd in at_restart]
         findings.append(
             Finding(
                 "other-queue-at-restart",
                 MISLEADING,
                 "OSDs run mClock now, and will run another queue after their next restart",
-                some(f"{named(group)}: osd_op_queue is {queue}" for queue, group in grouped(waiting).items()),
-                f"{len(osds)} of {len(looked)} OSDs drop every setting when they restart",
+                some(f"{named(group)}: osd_op_queue is {queue}" for queue, group in grouped(at_restart).items()),
+                f"{len(osds)} of {len(osds_seen)} OSDs drop every setting when they restart",
                 "Remove the option before an OSD restarts.",
-                share=len(osds) / len(looked),
+                share=len(osds) / len(osds_seen),
                 commands=_removals(facts),
             )
         )
@@ -118,8 +118,8 @@ def _starts(facts: Facts, osds: List[OsdFacts]) -> Dict[str, int]:
     kinds: Dict[str, Dict[str, int]] = {}
     for osd in osds:
         device_class = osd.place.device_class
-        masked = f"osd/class:{device_class}" if device_class else f"osd.{osd.place.osd}"
-        slowest = kinds.setdefault("osd" if alone else masked, {})
+        section = f"osd/class:{device_class}" if device_class else f"osd.{osd.place.osd}"
+        slowest = kinds.setdefault("osd" if alone else section, {})
         slowest[osd.kind] = min(good_throttle(osd), slowest.get(osd.kind, good_throttle(osd)))
     return {who: max(slowest.values()) for who, slowest in kinds.items()}
 

@@ -35,7 +35,7 @@ def flagged(facts: Facts) -> List[Finding]:
     if everywhere or pools:
         evidence = [f"flags of the OSD map: {', '.join(everywhere)}"] if everywhere else []
         evidence += [f"flag of pool {name}: {flag}" for name, flag in pools]
-        stored = sum(pool.raw_bytes for pool in facts.pools)
+        total_bytes = sum(pool.raw_bytes for pool in facts.pools)
         unseen = sum(pool.raw_bytes for pool in facts.pools if (pool.name, "nodeep-scrub") in pools)
         findings.append(
             Finding(
@@ -45,24 +45,24 @@ def flagged(facts: Facts) -> List[Finding]:
                 some(evidence),
                 "scrub does not run there at all; damage to copies stays unseen meanwhile",
                 "Remove the flags when the reason for them is gone.",
-                share=1.0 if "nodeep-scrub" in everywhere else unseen / stored if unseen else None,
+                share=1.0 if "nodeep-scrub" in everywhere else unseen / total_bytes if unseen else None,
                 commands=(
                     *(f"ceph osd unset {flag}" for flag in everywhere),
                     *(f"ceph osd pool set {name} {flag} 0" for name, flag in pools),
                 ),
             )
         )
-    stopped = [flag for flag in _WORK_FLAGS if flag in facts.flags]
-    if stopped:
+    flags = [flag for flag in _WORK_FLAGS if flag in facts.flags]
+    if flags:
         findings.append(
             Finding(
                 "work-flags",
                 MISLEADING,
                 "Recovery, backfill or snaptrim is switched off: no objective about it can be met",
-                (f"flags of the OSD map: {', '.join(stopped)}",),
+                (f"flags of the OSD map: {', '.join(flags)}",),
                 "what is to do piles up, and all of it begins at once when the flags go",
                 "Remove the flags when the reason for them is gone, and tune after the rush.",
-                commands=tuple(f"ceph osd unset {flag}" for flag in stopped),
+                commands=tuple(f"ceph osd unset {flag}" for flag in flags),
             )
         )
     return findings
@@ -70,25 +70,25 @@ def flagged(facts: Facts) -> List[Finding]:
 
 def interval(facts: Facts) -> List[Finding]:
     """OSDs that cannot read what they store within the deep-scrub interval."""
-    by_pace, allowed = [], []
+    by_pace, by_limit = [], []
     for osd in facts.looked_at:
         own = [pg for pg in facts.pgs if osd.place.osd in pg.acting]
-        stored = _by_pool((pg.pool, pg.nbytes) for pg in own)
-        took, available = _seconds_seen(own, osd), available_s(facts, osd, stored)
+        bytes_by_pool = _by_pool((pg.pool, pg.nbytes) for pg in own)
+        took, available = _seconds_seen(own, osd), available_s(facts, osd, bytes_by_pool)
         if took is not None and took > available:
             words = f"osd.{osd.place.osd}: its PGs took {duration(took)} by their last deep scrubs"
             by_pace.append((f"{words}, {duration(available)} are there", osd.place.osd, 1 - available / took))
-        rate, counted = rate_allowed(osd), counted_bytes(facts, osd)
-        total, available = sum(counted.values()), available_s(facts, osd, counted)
+        rate, cost_by_pool = rate_allowed(osd), counted_bytes(facts, osd)
+        total, available = sum(cost_by_pool.values()), available_s(facts, osd, cost_by_pool)
         if rate and total / rate > available:
-            words = f"osd.{osd.place.osd}: a deep scrub of its {_stored(own, osd)} counts {size(total)}; at the "
+            words = f"osd.{osd.place.osd}: a deep scrub of its {_amount(own, osd)} counts {size(total)}; at the "
             words += f"{size(rate)}/s that best effort may have that takes {duration(total / rate)}, "
             words += f"{duration(available)} are there"
-            allowed.append((words, osd.place.osd, 1 - available * rate / total))
+            by_limit.append((words, osd.place.osd, 1 - available * rate / total))
     late = facts.health.get("PG_NOT_DEEP_SCRUBBED", ())[:1]
     settings = _interval_settings(facts)
     return [
-        *_finding("deep-scrub-allowed", "The rate that best effort may have", allowed, late, settings),
+        *_finding("deep-scrub-allowed", "The rate that best effort may have", by_limit, late, settings),
         *_finding("deep-scrub-seen", "Deep scrub at the pace of the last ones", by_pace, late, settings),
     ]
 
@@ -159,7 +159,7 @@ def _by_pool(parts: Iterable[Tuple[int, float]]) -> Dict[int, float]:
     return sums
 
 
-def _stored(own: Sequence[PgFacts], osd: OsdFacts) -> str:
+def _amount(own: Sequence[PgFacts], osd: OsdFacts) -> str:
     return f"{sum(pg.objects for pg in own):.0f} objects" if own else size(osd.used_bytes)
 
 
@@ -178,11 +178,11 @@ def _seconds_seen(own: Sequence[PgFacts], osd: OsdFacts) -> Optional[float]:
     As many go on at once as did then, or as may now, whichever is more: scrubs that were requested all together ran
     slowly side by side, and those that ran alone need not.
     """
-    timed = [pg for pg in own if pg.deep_scrub_s is not None]
-    nbytes = sum(pg.nbytes for pg in timed)
+    with_duration = [pg for pg in own if pg.deep_scrub_s is not None]
+    nbytes = sum(pg.nbytes for pg in with_duration)
     if not nbytes:
         return None
-    runs = [(pg.deep_scrubbed_at - (pg.deep_scrub_s or 0.0), pg.deep_scrubbed_at) for pg in timed]
+    runs = [(pg.deep_scrubbed_at - (pg.deep_scrub_s or 0.0), pg.deep_scrubbed_at) for pg in with_duration]
     seconds = sum(end - start for start, end in runs)
     at_once = max(osd.number("osd_max_scrubs", 1.0), seconds / covered_s(runs))
     return seconds / at_once * sum(pg.nbytes for pg in own) / nbytes

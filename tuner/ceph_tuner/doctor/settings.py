@@ -30,21 +30,21 @@ def ignored(facts: Facts) -> List[Finding]:
     elsewhere = _under_another_queue(facts)
     evidence: Dict[str, Knob] = {}
     commands = []
-    honoured = False
+    is_used_elsewhere = False
     for entry in facts.entries:
         knob = KNOBS.get(entry.name)
         # most entries of a large cluster are capacities, each at its OSD
         if knob is None or not _doubtful(facts, knob):
             continue
-        reached = set(covered(entry.who, [osd.place for osd in mclock]))
-        reach = [osd for osd in mclock if osd.place.osd in reached]
+        osd_ids = set(covered(entry.who, [osd.place for osd in mclock]))
+        reach = [osd for osd in mclock if osd.place.osd in osd_ids]
         why = _in_vain(facts, knob, reach) if reach else None
         if why:
             others = covered(entry.who, elsewhere)
             beside = f"; {named(others)}, under another queue, may go by it" if others else ""
             evidence[f"{entry.who} {entry.name} {entry.value}: {why}{beside}"] = knob
             if others:
-                honoured = True
+                is_used_elsewhere = True
             else:
                 commands.append(f"ceph config rm {entry.who} {entry.name}")
     own = [
@@ -59,7 +59,7 @@ def ignored(facts: Facts) -> List[Finding]:
     if not evidence:
         return []
     instead = dict.fromkeys(name for knob in evidence.values() for name in _instead(facts, knob))
-    cure = "Remove them" + (", but not what an OSD under another queue goes by." if honoured else ".")
+    cure = "Remove them" + (", but not what an OSD under another queue goes by." if is_used_elsewhere else ".")
     return [
         Finding(
             "ignored-knobs",
@@ -77,7 +77,7 @@ def leftovers(facts: Facts) -> List[Finding]:
     """Entries at hosts, racks or single OSDs that outrank what is set for the OSDs above them."""
     evidence, commands = [], []
     osds: Set[int] = set()
-    scheduling: Set[int] = set()
+    osds_of_scheduling: Set[int] = set()
     for entry in facts.entries:
         target = section_of(entry.who)
         knob = KNOBS.get(entry.name)
@@ -87,12 +87,12 @@ def leftovers(facts: Facts) -> List[Finding]:
             # what is meant for a device class stays
             continue
         reach = covered(entry.who, facts.places)
-        reached = set(reach)
+        osd_ids = set(reach)
         others = [other for other in facts.entries if other.name == entry.name and other is not entry]
         below = {
             decides.value: decides.who
             for place in facts.places
-            if place.osd in reached and (decides := winner(others, entry.name, place)) and decides.who != entry.who
+            if place.osd in osd_ids and (decides := winner(others, entry.name, place)) and decides.who != entry.who
         }
         if any(same_value(value, entry.value) for value in below):
             continue
@@ -100,7 +100,7 @@ def leftovers(facts: Facts) -> List[Finding]:
         where = named(reach) if reach else "no running OSD now"
         evidence.append(f"{entry.who} {entry.name} {entry.value}{over}: {where}")
         osds.update(reach)
-        scheduling.update(reach if entry.name in _SCHEDULING else ())
+        osds_of_scheduling.update(reach if entry.name in _SCHEDULING else ())
         commands.append(f"ceph config rm {entry.who} {entry.name}")
     if not evidence:
         return []
@@ -109,7 +109,7 @@ def leftovers(facts: Facts) -> List[Finding]:
     return [
         Finding(
             "leftovers",
-            POINTLESS if total and len(scheduling) == total else MISLEADING,
+            POINTLESS if total and len(osds_of_scheduling) == total else MISLEADING,
             "Entries at hosts or single OSDs outrank what is set for all OSDs",
             some(evidence),
             f"a profile written to `osd` does not reach {len(osds)} of {total} OSDs in full",
@@ -124,55 +124,55 @@ def leftovers(facts: Facts) -> List[Finding]:
 def asleep(facts: Facts) -> List[Finding]:
     """Some of the nine values set where a built-in profile is in force, or not all nine under custom."""
     findings = []
-    idle, missing = [], []
+    idle, incomplete = [], []
     # most entries of a large cluster are capacities, each at its OSD
     entries = [entry for entry in facts.entries if entry.name in _SCHEDULING]
-    settled = [entry for entry in entries if (entry.who, entry.name) not in facts.on_trial]
+    permanent = [entry for entry in entries if (entry.who, entry.name) not in facts.on_trial]
     for osd in facts.osds:
         profile = _profile(facts.release, entries, osd)
         present = [name for name in MCLOCK_NINE if _set(entries, osd, name)]
-        asleep_here = [name for name in present if _set(settled, osd, name)]
+        asleep_here = [name for name in present if _set(permanent, osd, name)]
         if profile != "custom" and asleep_here:
             idle.append((f"{len(asleep_here)} of the nine values are set under {profile}", osd.place.osd))
         if profile == "custom" and len(MCLOCK_NINE) - len(present) > 0:
-            missing.append((_absent([name for name in MCLOCK_NINE if name not in present]), osd.place.osd))
+            incomplete.append((_absent([name for name in MCLOCK_NINE if name not in present]), osd.place.osd))
     if idle:
-        vain, needed = _of_no_use(facts, entries, settled, {osd for _, osd in idle})
+        vain, in_use = _of_no_use(facts, entries, permanent, {osd for _, osd in idle})
         findings.append(
             Finding(
                 "nine-under-built-in",
                 MISLEADING,
                 "mClock values are set while a built-in profile is in force",
-                (*some(f"{named(osds)}: {words}" for words, osds in grouped(idle).items()), *some(needed)),
+                (*some(f"{named(osds)}: {words}" for words, osds in grouped(idle).items()), *some(in_use)),
                 "an OSD that started with them, or whose profile was written since, goes by them, another by its "
                 "profile, and both say the former; ceph-tuner changes no profile there, as it could not take that back",
                 "Remove them, then set the profile to custom and back: until then an OSD goes on as it did. "
-                "Or set it to custom with all nine." + (" What OSDs under custom go by stays." if needed else ""),
+                "Or set it to custom with all nine." + (" What OSDs under custom go by stays." if in_use else ""),
                 share=len(idle) / len(facts.osds),
                 commands=tuple(f"ceph config rm {entry.who} {entry.name}" for entry in vain),
             )
         )
-    if missing:
+    if incomplete:
         findings.append(
             Finding(
                 "nine-incomplete",
                 MISLEADING,
                 "The profile is custom and some of the nine values are not set",
-                some(f"{named(osds)}: {words}" for words, osds in grouped(missing).items()),
+                some(f"{named(osds)}: {words}" for words, osds in grouped(incomplete).items()),
                 "an OSD goes on with the last profile's values until it restarts; then what is not set is 0, 1 and 0",
                 "Set all nine (`ceph-tuner apply PROFILE --cluster NAME`), or go back to a built-in profile.",
-                share=len(missing) / len(facts.osds),
+                share=len(incomplete) / len(facts.osds),
             )
         )
     return findings
 
 
 def _of_no_use(
-    facts: Facts, entries: List[ConfigEntry], settled: List[ConfigEntry], idle: Set[int]
+    facts: Facts, entries: List[ConfigEntry], permanent: List[ConfigEntry], idle: Set[int]
 ) -> Tuple[List[ConfigEntry], List[str]]:
     """Entries of the nine that reach idle OSDs: those that no OSD goes by, and, in words, those that one does.
 
-    An OSD that is down goes by them again when it starts; one on a trial by the `settled` ones when that is over.
+    An OSD that is down goes by them again when it starts; one on a trial by the `permanent` ones when that is over.
     """
     osds = {osd.place.osd: osd for osd in facts.osds}
     custom = [
@@ -180,20 +180,20 @@ def _of_no_use(
         for place in facts.places
         if _profile(facts.release, entries, osds.get(place.osd, OsdFacts(place))) == "custom"
     ]
-    vain, needed = [], []
-    for entry in settled:
+    vain, in_use = [], []
+    for entry in permanent:
         if entry.name not in MCLOCK_NINE or not idle.intersection(covered(entry.who, facts.places)):
             continue
         going_by = [
             place.osd
             for place in custom
-            if any(winner(listed, entry.name, place) is entry for listed in (entries, settled))
+            if any(winner(own, entry.name, place) is entry for own in (entries, permanent))
         ]
         if going_by:
-            needed.append((entry.who, f"also set for {named(going_by)}, under custom"))
+            in_use.append((entry.who, f"also set for {named(going_by)}, under custom"))
         else:
             vain.append(entry)
-    counts = Counter(needed)
+    counts = Counter(in_use)
     return vain, [
         f"{who}: {count} of the nine {words}, and not to be removed" for (who, words), count in counts.items()
     ]
@@ -240,12 +240,12 @@ def _in_vain(facts: Facts, knob: Knob, osds: List[OsdFacts]) -> Optional[str]:
     effect = knob.effective(facts.release, facts.version)
     if not effect.works:
         return effect.because
-    needed = dict(effect.needs)
+    needs = dict(effect.needs)
     for osd in osds:
-        given = settings_in_force(osd.options, tuple(needed))
-        if not unmet_needs(knob, facts.release, given):
+        values = settings_in_force(osd.options, tuple(needs))
+        if not unmet_needs(knob, facts.release, values):
             return None
-    return effect.because if needed else None
+    return effect.because if needs else None
 
 
 def _under_another_queue(facts: Facts) -> List[Place]:

@@ -37,9 +37,13 @@ def differing(served: Iterable[ServedClass], number: Callable[[str], float]) -> 
     for item in served:
         prefix = f"osd_mclock_scheduler_{item.service_class}"
         for part, there in (("res", item.by_reservation), ("lim", item.by_limit)):
-            shown = number(f"{prefix}_{part}")
+            option_value = number(f"{prefix}_{part}")
             word = "reservation" if part == "res" else "limit"
-            if (shown > 0) != there:
-                how = f"without the {word} of {shown:g}" if shown > 0 else f"with a {word}, where the OSD shows none"
+            if (option_value > 0) != there:
+                how = (
+                    f"without the {word} of {option_value:g}"
+                    if option_value > 0
+                    else f"with a {word}, where the OSD shows none"
+                )
                 texts.append(f"shard {item.shard} serves {item.service_class.replace('_', ' ')} {how}")
     return list(dict.fromkeys(texts))

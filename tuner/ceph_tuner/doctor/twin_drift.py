@@ -21,7 +21,7 @@ NEWEST = 40
 """Pairs of a metric that count, the newest: what was wrong long ago may be mended."""
 
 
-class Drift(NamedTuple):
+class Undercoverage(NamedTuple):
     """A metric whose intervals hold too seldom."""
 
     coverage: Coverage
@@ -29,7 +29,7 @@ class Drift(NamedTuple):
     """With which so few, or fewer, would be held if the promise were true."""
 
 
-def drifted(pairs: Sequence[ForecastPair]) -> List[Drift]:
+def undercoverage(pairs: Sequence[ForecastPair]) -> List[Undercoverage]:
     """Metrics whose intervals held less often than promised, beyond chance: a one-sided exact binomial test of each.
 
     Of the newest model's pairs alone, as a twin that was fitted again is another one; with Bonferroni's correction.
@@ -43,20 +43,20 @@ def drifted(pairs: Sequence[ForecastPair]) -> List[Drift]:
         for pair in [pair for pair in own if pair.metric == metric][-NEWEST:]
     ]
     groups = coverage(newest)
-    found = [
-        Drift(group, float(binomtest(group.inside, group.pairs, group.level, alternative="less").pvalue))
+    candidates = [
+        Undercoverage(group, float(binomtest(group.inside, group.pairs, group.level, alternative="less").pvalue))
         for group in groups
     ]
-    return [drift for drift in found if drift.chance < (1.0 - SURE) / len(groups)]
+    return [drift for drift in candidates if drift.chance < (1.0 - SURE) / len(groups)]
 
 
 def twin_drift(facts: Facts) -> List[Finding]:
     """A twin whose kept predictions were wrong more often than their intervals allow."""
     of_twins = [pair for pair in facts.forecasts if pair.model != SEARCH_MODEL]
-    found = drifted(of_twins) if of_twins else []
-    if not found:
+    entries = undercoverage(of_twins) if of_twins else []
+    if not entries:
         return []
-    worst = max(found, key=lambda drift: drift.coverage.level - drift.coverage.inside / drift.coverage.pairs)
+    worst = max(entries, key=lambda drift: drift.coverage.level - drift.coverage.inside / drift.coverage.pairs)
     short = worst.coverage.level - worst.coverage.inside / worst.coverage.pairs
     return [
         Finding(
@@ -66,7 +66,7 @@ def twin_drift(facts: Facts) -> List[Finding]:
             some(
                 f"{drift.coverage.metric}: {drift.coverage.inside} of {drift.coverage.pairs} measurements inside the "
                 f"interval that promises {drift.coverage.level:.0%} (by chance: {drift.chance:.1g})"
-                for drift in found
+                for drift in entries
             ),
             "recommendations, predictions and what `tune` believes beforehand rest on it",
             "Describe the cluster as it is now, fit the twin to its own windows, and give the fit as `calibration:`.",

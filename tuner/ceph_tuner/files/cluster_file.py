@@ -62,10 +62,10 @@ def faults(path: Union[str, Path]) -> List[InputError]:
 
 def _from(document: yaml_document.YamlDocument, path: Path) -> DescribedCluster:
     reader = _ClusterReader(document)
-    described = reader.read(path)
-    if described is None:
+    description = reader.read(path)
+    if description is None:
         raise reader.faults[0]
-    return described
+    return description
 
 
 def _settings(section: Mapping[str, object], release: Release, place: Callable[..., str]) -> Settings:
@@ -98,7 +98,7 @@ class _ClusterReader:
         data = self._values.data
         if not self._values.readable:
             return None
-        model, settings, stored_bytes = self._model(), self._settings(), self._stored()
+        model, settings, stored_bytes = self._model(), self._settings(), self._stored_bytes()
         if model is None or self._values.has_faults:
             return None
         return DescribedCluster(
@@ -143,7 +143,7 @@ class _ClusterReader:
             return name, error
         return None
 
-    def _stored(self) -> Dict[str, float]:
+    def _stored_bytes(self) -> Dict[str, float]:
         """Bytes that clients stored in each pool, where the file says."""
         return {
             pool["name"]: self._values.amount(pool, keys, "stored", "size", 0.0)
@@ -157,7 +157,7 @@ class _ClusterReader:
         if self._values.data.get("pools") == []:
             self._values.fault(("pools",), InputError(self._values.place("pools"), "no pool", "at least one"))
         default = SIMULATED if osds > SIMULATE_ALL else osds
-        simulated = min(osds, self._values.number(self._values.data, (), "simulate_osds", default))
+        osds_simulated = min(osds, self._values.number(self._values.data, (), "simulate_osds", default))
         hosts = self._values.number(self._values.data, (), "hosts", 0)
         if hosts > osds:
             self._values.bounds.unlikely.append(f"{self._values.place('hosts')}: {hosts} hosts for {osds} OSDs")
@@ -170,7 +170,7 @@ class _ClusterReader:
                 self._work_pool(entry, keys, names),
                 *self._objects(entry, keys),
                 kind == "recovery",
-                self._onto(entry, keys, osds, simulated),
+                self._onto(entry, keys, osds, osds_simulated),
             )
             for kind in ("recovery", "backfill")
             for keys, entry in self._values.entries("background", kind)
@@ -207,7 +207,7 @@ class _ClusterReader:
                 version=self._version,
                 network_s=network_s,
                 hosts=hosts,
-                simulated_osds=0 if simulated == osds else simulated,
+                simulated_osds=0 if osds_simulated == osds else osds_simulated,
             ),
         )
 
@@ -296,7 +296,7 @@ class _ClusterReader:
             ),
         )
 
-    def _onto(self, entry: Mapping[str, Any], keys: Keys, osds: int, simulated: int) -> Optional[int]:
+    def _onto(self, entry: Mapping[str, Any], keys: Keys, osds: int, osds_simulated: int) -> Optional[int]:
         if "onto" not in entry:
             return None
         if not 0 <= entry["onto"] < osds:
@@ -305,7 +305,7 @@ class _ClusterReader:
             )
             self._values.fault((*keys, "onto"), error)
         # all are alike: one of those that are simulated stands for it
-        return int(entry["onto"]) % simulated
+        return int(entry["onto"]) % osds_simulated
 
     def _work_pool(self, data: Mapping[str, Any], keys: Keys, pools: List[str]) -> str:
         if data["pool"] not in pools:

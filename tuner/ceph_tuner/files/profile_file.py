@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import schema, yaml_document
-from ceph_tuner.files.writing import write_text
+from ceph_tuner.files.atomic_write import write_text
 
 
 def read(path: Union[str, Path]) -> Profile:

@@ -83,17 +83,17 @@ def _fault(document: YamlDocument, error: Any) -> SchemaFault:
 
 def _words(error: Any) -> Tuple[str, str]:
     """Say in our words what was found and what was expected."""
-    shown = _NAMES.get(type(error.instance)) or repr(error.instance)[:60]
+    content = _NAMES.get(type(error.instance)) or repr(error.instance)[:60]
     rule: Any = error.validator_value
     if error.validator == "type":
         kinds = rule if isinstance(rule, list) else [rule]
-        return shown, " or ".join(_TYPES[kind] for kind in kinds)
+        return content, " or ".join(_TYPES[kind] for kind in kinds)
     if error.validator == "required":
-        missing = [key for key in rule if key not in error.instance]
-        return f"no key {missing[0]!r}", f"{missing[0]}, as every one has it"
+        absent = [key for key in rule if key not in error.instance]
+        return f"no key {absent[0]!r}", f"{absent[0]}, as every one has it"
     if error.validator == "enum":
         return repr(error.instance), f"one of {', '.join(str(value) for value in rule)}"
-    return shown, f"{error.validator} {rule}"
+    return content, f"{error.validator} {rule}"
 
 
 def _mapping(properties: Dict[str, Any], required: List[str]) -> Dict[str, Any]:

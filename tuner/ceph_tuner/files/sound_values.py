@@ -50,17 +50,17 @@ class SoundValues:
 
     def entries(self, *where: str) -> List[Tuple[Keys, Mapping[str, Any]]]:
         """Give the sound entries of a list, each with its keys."""
-        listed: Any = self.data
+        part: Any = self.data
         for key in where:
-            listed = listed.get(key, {}) if isinstance(listed, dict) else {}
-        if not isinstance(listed, list):
+            part = part.get(key, {}) if isinstance(part, dict) else {}
+        if not isinstance(part, list):
             return []
         try:
-            self.bounds.check_count(listed, self.place(*where))
+            self.bounds.check_count(part, self.place(*where))
         except InputError as error:
             self.fault(where, error)
             return []
-        every = [((*where, index), entry) for index, entry in enumerate(listed)]
+        every = [((*where, index), entry) for index, entry in enumerate(part)]
         return [(keys, entry) for keys, entry in every if self.is_sound(keys)]
 
     def number(self, data: Mapping[str, Any], keys: Keys, name: str, default: int) -> int:

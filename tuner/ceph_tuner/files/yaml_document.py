@@ -53,8 +53,8 @@ class YamlDocument:
 
     def place(self, *keys: object) -> str:
         """`file.yaml:12 settings.osd_max_scrubs`; the file and its first line where there are no keys."""
-        dotted = ".".join(str(key) for key in keys)
-        return f"{self.name}:{self.line(*keys)} {dotted}".rstrip()
+        path = ".".join(str(key) for key in keys)
+        return f"{self.name}:{self.line(*keys)} {path}".rstrip()
 
 
 def load(path: Union[str, Path]) -> YamlDocument:
@@ -64,11 +64,11 @@ def load(path: Union[str, Path]) -> YamlDocument:
 
 def parse(text: str, name: str) -> YamlDocument:
     """Read a text that came from the named file."""
-    composing: Any = YAML(typ="safe", pure=True)
-    composing.Parser = _wary(name)
+    reader: Any = YAML(typ="safe", pure=True)
+    reader.Parser = _wary(name)
     try:
-        root = composing.compose(text)
-        data = None if root is None else composing.constructor.construct_document(root)
+        root = reader.compose(text)
+        data = None if root is None else reader.constructor.construct_document(root)
     except DuplicateKeyError as error:
         raise InputError(_at(name, error), f"a key twice{_key_alone(error)}", "each key once") from None
     except MarkedYAMLError as error:

@@ -71,12 +71,12 @@ class Advice:
 
 def advise(task: SearchTask, tell: Tell) -> Advice:
     """Search, in this process alone. Raises InputError for objectives that the twin has nothing to say about."""
-    listener = _Told(task.question, tell)
+    listener = _Listener(task.question, tell)
     answer = recommend(task.question, task.effort, listener, 1, task.elsewhere, explain=task.explain)
     return Advice(document(answer, task.name), answer.profile(task.name))
 
 
-class _Told:
+class _Listener:
     """`recommend.SearchListener` that tells it to whoever has asked for the search."""
 
     def __init__(self, question: Question, tell: Tell) -> None:

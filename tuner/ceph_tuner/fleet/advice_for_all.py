@@ -42,7 +42,7 @@ def advise_all(
 ) -> Iterator[Union[Event, Known, NotKept]]:
     """What happens, until each cluster has its answer (`Ended`, `Known`) or is given up. Raises as `spread` does."""
     order = ordered(tasks)
-    running: Dict[str, SearchTask] = {}
+    tasks_under_way: Dict[str, SearchTask] = {}
 
     def begin(name: str, before: Optional[Advice]) -> List[Known]:
         """Start a search after its leader's; those that need none, and who followed them."""
@@ -51,7 +51,7 @@ def advise_all(
             leader = order.leader[name]
             looked_at = task.looked_at | {leader} if leader and tasks[leader].seen else task.looked_at
             task = replace(task, elsewhere=(before.profile, *task.elsewhere), looked_at=looked_at)
-        running[name] = task
+        tasks_under_way[name] = task
         advice = answers.known(task)
         if advice is None:
             spread.start(name, advise, task)
@@ -64,7 +64,7 @@ def advise_all(
     for event in spread.events():
         if isinstance(event, Ended):
             try:
-                answers.keep(running[event.key], event.result)
+                answers.keep(tasks_under_way[event.key], event.result)
             except TunerError as error:
                 # a full disk costs no search
                 yield NotKept(event.key, str(error))

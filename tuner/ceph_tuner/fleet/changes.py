@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, List, Optional, Sequence, Tuple
 
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.lock_holder import holder_of, under_way
-from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.journal import APPLIED, Entry, Journal
 from ceph_tuner.core.changes.shard_rereading import Key
@@ -39,31 +39,31 @@ def changes_of(
     if any(item.number for item in read.set_aside):
         return None, None
     journal = read.entries
-    unfinished = [entry for entry in journal if entry.unfinished]
-    claim = holder_of(cluster) if unfinished else None
+    half_done = [entry for entry in journal if entry.unfinished]
+    claim = holder_of(cluster) if half_done else None
     notes += [
         f"change {entry.number} is under way ({entry.state}), by {claim.words}"
         if claim is not None and under_way(entry, claim)
         else f"change {entry.number} was left half done ({entry.state})"
-        for entry in unfinished
+        for entry in half_done
     ]
     notes += [
         f"change {entry.number} is on trial ({entry.who}): if that is gone, the next tuner there takes it back"
         for entry in journal
         if entry.trial and entry.state == APPLIED
     ]
-    standing = [entry for entry in journal if entry.state == APPLIED]
+    in_force = [entry for entry in journal if entry.state == APPLIED]
     last = max(journal, key=lambda entry: (entry.changed, entry.number), default=None)
     if last is None:
         return (), None
     change = NewestChange(last.number, last.changed, last.state, last.target, last.who, last.why, last.trial)
-    return tuple(drifted(entries, standing)), change
+    return tuple(drifted(entries, in_force)), change
 
 
-def drifted(entries: Sequence[ConfigEntry], standing: Sequence[Entry]) -> List[str]:
+def drifted(entries: Sequence[ConfigEntry], in_force: Sequence[Entry]) -> List[str]:
     """Keys that are not as the changes in force left them."""
     ours: Dict[Key, Optional[str]] = {}
-    for entry in standing:
+    for entry in in_force:
         # an entry in force restores what it left changed
         keys = {restore.key for restore in entry.restores}
         ours.update({step.key: step.new for step in entry.steps if step.key in keys})

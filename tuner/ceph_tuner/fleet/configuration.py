@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import List, Mapping, Sequence, Tuple
 
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.dashboard import Dashboard
-from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.autopilot.capacity import DEFAULTS, Stored
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
@@ -25,11 +25,11 @@ def entries_of(cluster: Cluster) -> Tuple[List[ConfigEntry], bool]:
     return cluster.config.dump(), False
 
 
-def profile_words(entries: Sequence[ConfigEntry], running: Sequence[Place], release: Release) -> str:
+def profile_words(entries: Sequence[ConfigEntry], places: Sequence[Place], release: Release) -> str:
     """The profile by the configuration database, with how many OSDs have which where they differ."""
     database = Database(entries)
     counts: Counter[str] = Counter()
-    for place in running:
+    for place in places:
         kind = database.value(QUEUE, place) or release.default_queue
         counts[kind if kind != MCLOCK else database.value(PROFILE, place) or release.default_profile] += 1
     if len(counts) == 1:
@@ -38,14 +38,14 @@ def profile_words(entries: Sequence[ConfigEntry], running: Sequence[Place], rele
 
 
 def stored_capacities(
-    entries: Sequence[ConfigEntry], running: Sequence[Place], kinds: Mapping[int, str]
+    entries: Sequence[ConfigEntry], places: Sequence[Place], kinds: Mapping[int, str]
 ) -> List[Stored]:
     """Capacity of each OSD by the configuration database; what a ceph.conf of its own says is not seen.
 
     `kinds`: of the OSDs' drives (`in_force.kinds_of`).
     """
     database, capacities = Database(entries), []
-    for place in running:
+    for place in places:
         kind = kinds[place.osd]
         entry = database.winner(f"osd_mclock_max_capacity_iops_{kind}", place)
         iops = DEFAULTS[kind] if entry is None else _iops(entry)

@@ -9,7 +9,7 @@ from ceph_tuner.cluster.prefix_command import PrefixCommand
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.fleet.secret import Secret
 from ceph_tuner.fleet.trust import Trust
-from ceph_tuner.rook.managed import RookChoice
+from ceph_tuner.rook.management import RookChoice
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Mapping, Optional, Tuple
 
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.dashboard import Dashboard
-from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.stored_slo import stored_slo

@@ -12,8 +12,8 @@ from ceph_tuner.core.changes.config_database import Database
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.fleet.configuration import entries_of
+from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Member
-from ceph_tuner.fleet.opening import open_member
 
 _LEFT_OUT = ("capacity", "sleeps")
 NAMES = tuple(name for name, entry in KNOBS.items() if entry.scope == "osd" and entry.work not in _LEFT_OUT)
@@ -43,18 +43,18 @@ def read_settings(member: Member, timeout: float = 30.0) -> KnobValues:
     """Read what a member's OSDs have. Raises TunerError."""
     with closing(open_member(member, timeout)) as cluster:
         entries, masks_hidden = entries_of(cluster)
-        running = [place for place in cluster.config.places() if place.up]
-        return KnobValues(values_by_knob(entries, running, cluster.release, cluster.version), not masks_hidden)
+        up_places = [place for place in cluster.config.places() if place.up]
+        return KnobValues(values_by_knob(entries, up_places, cluster.release, cluster.version), not masks_hidden)
 
 
 def values_by_knob(
-    entries: Sequence[ConfigEntry], running: Sequence[Place], release: Release, version: str
+    entries: Sequence[ConfigEntry], places: Sequence[Place], release: Release, version: str
 ) -> Dict[str, str]:
     """Value of each knob on all running OSDs. A built-in profile decides the nine, whatever stands there."""
     database = Database(entries)
     rows: Dict[str, str] = {}
     for name in NAMES:
-        values = {_value(name, database, place, release, version) for place in running}
+        values = {_value(name, database, place, release, version) for place in places}
         if values:
             rows[name] = values.pop() if len(values) == 1 else MIXED
     return rows
@@ -68,8 +68,8 @@ def differences(clusters: Mapping[str, KnobValues]) -> List[Difference]:
         for cluster, settings in clusters.items():
             groups.setdefault(settings.values.get(name, NOWHERE), []).append(cluster)
         if len(groups) > 1:
-            ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
-            rows.append(Difference(name, tuple((value, tuple(names)) for value, names in ordered)))
+            pairs = sorted(groups.items(), key=lambda group: -len(group[1]))
+            rows.append(Difference(name, tuple((value, tuple(names)) for value, names in pairs)))
     return rows
 
 
@@ -79,8 +79,8 @@ def _value(name: str, database: Database, place: Place, release: Release, versio
         return profile
     if name in MCLOCK_NINE and profile in release.profiles:
         return KNOBS[name].format(release.profiles[profile][name])
-    written = database.value(name, place)
+    text = database.value(name, place)
     default = KNOBS[name].default(release, parse_version(version))
-    if written is None:
+    if text is None:
         return NOWHERE if default is None else KNOBS[name].format(default)
-    return KNOBS[name].format(KNOBS[name].read(written, name))
+    return KNOBS[name].format(KNOBS[name].read(text, name))

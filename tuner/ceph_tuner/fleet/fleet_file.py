@@ -43,7 +43,7 @@ from ceph_tuner.files import schema, yaml_document
 from ceph_tuner.fleet.contract import Access, ByCeph, ByDashboard, ByLab, ByPrefix, Fleet, Member, PrometheusServer
 from ceph_tuner.fleet.secret import ORIGINS, Secret
 from ceph_tuner.fleet.trust import Signer, Trust
-from ceph_tuner.rook.managed import NONE, RookChoice
+from ceph_tuner.rook.management import NONE, RookChoice
 
 SCHEMA_VERSION = 1
 
@@ -51,8 +51,8 @@ _TEXT = {"type": "string"}
 _ENTITY = re.compile(r"client\.[A-Za-z0-9_.:-]+\Z")
 
 
-def _mapping(properties: Dict[str, Any], *required: str) -> Dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+def _mapping(properties: Dict[str, Any], *required_keys: str) -> Dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required_keys), "additionalProperties": False}
 
 
 FLEET: Dict[str, Any] = {
@@ -125,7 +125,7 @@ def _from(document: yaml_document.YamlDocument, directory: Path) -> Fleet:
     # their names are the operator's, so they are no part of a schema whose every fault names known keys
     each = {**FLEET, "properties": {**FLEET["properties"], "clusters": _mapping(dict.fromkeys(clusters, _MEMBER))}}
     schema.check(document, each)
-    members = tuple(_Reader(document, directory, name).member() for name in clusters)
+    members = tuple(_MemberReader(document, directory, name).member() for name in clusters)
     return Fleet(members, document.name, _trust(document, directory) if "trust" in document.data else None)
 
 
@@ -165,9 +165,9 @@ def _refuse_written_passwords(document: yaml_document.YamlDocument) -> None:
                 raise InputError(
                     document.place("clusters", name, way), "a value that is not shown", "a mapping of keys to values"
                 )
-            kept = access.get(key, {}) if isinstance(access, dict) else {}
+            origin = access.get(key, {}) if isinstance(access, dict) else {}
             # {PASSWORD} is a mapping as well
-            if not isinstance(kept, dict) or not set(kept) <= set(ORIGINS):
+            if not isinstance(origin, dict) or not set(origin) <= set(ORIGINS):
                 raise InputError(
                     document.place("clusters", name, way, key),
                     f"a {key} in the file",
@@ -175,7 +175,7 @@ def _refuse_written_passwords(document: yaml_document.YamlDocument) -> None:
                 )
 
 
-class _Reader:
+class _MemberReader:
     """Reads one cluster; every fault is told with its place."""
 
     def __init__(self, document: yaml_document.YamlDocument, directory: Path, name: str) -> None:
@@ -233,10 +233,10 @@ class _Reader:
     def _dashboard(self) -> ByDashboard:
         data = self._data["dashboard"]
         ca, verify = self._trust("dashboard")
-        given = [data["url"]] if isinstance(data["url"], str) else data["url"]
-        if not given:
+        addresses = [data["url"]] if isinstance(data["url"], str) else data["url"]
+        if not addresses:
             raise InputError(self._place("dashboard", "url"), "no address", "at least one")
-        urls = tuple(self._url("dashboard", text, verify) for text in given)
+        urls = tuple(self._url("dashboard", text, verify) for text in addresses)
         return ByDashboard(urls, data["username"], self._secret("dashboard", "password"), ca, verify)
 
     def _prometheus(self) -> PrometheusServer:
@@ -299,8 +299,8 @@ class _Reader:
         ((origin, name),) = data[key].items()
         if not name:
             raise InputError(self._place(*keys, origin), "nothing", "a name")
-        kept = self._path(name) if origin == "file" else name
-        return Secret(origin, kept, data.get("username", ""), self._place(*keys))
+        location = self._path(name) if origin == "file" else name
+        return Secret(origin, location, data.get("username", ""), self._place(*keys))
 
     def _path(self, text: str) -> str:
         """Paths are meant from the file's own directory on."""

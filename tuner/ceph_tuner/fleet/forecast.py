@@ -21,7 +21,7 @@ from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRe
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.core.profiles.translation import from_release_units
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction, Question, SearchEffort
-from ceph_tuner.recommend.paired import mean_and_reach
+from ceph_tuner.recommend.paired_effect import mean_and_reach
 from ceph_tuner.recommend.question import question_of
 from ceph_tuner.recommend.runs import Means, means_of, run_length_s
 from ceph_tuner.recommend.search import profiles_of
@@ -143,9 +143,9 @@ def foresee(
                 raise RetryLater(f"the twin of {event.key}: {event.reason}", _WITHOUT)
             elif isinstance(event, Ended):
                 forecasts[event.key] = _forecast_or_raise(event.result)
-    except WorkersGone as gone:
+    except WorkersGone as failure:
         # nothing is kept of what was done
-        raise RetryLater(str(gone), _WITHOUT) from gone
+        raise RetryLater(str(failure), _WITHOUT) from failure
     return [forecasts[name] for name in tasks]
 
 
@@ -232,7 +232,7 @@ def _forecast_of_runs(
     scale, off = _scale(target, before, [objective.metric for objective in slo.objectives])
     label = question.profile_in_force or IN_FORCE
     one, other = (
-        Prediction(name, own, tuple(_scaled(run, scale) for run in runs), errors=question.errors)
+        Prediction(name, own, tuple(_scale_run(run, scale) for run in runs), errors=question.errors)
         for name, own, runs in zip((label, "profile"), _both(target, question), (before, after))
     )
     # what was measured then says nothing of a twin that is not brought to what is measured
@@ -279,8 +279,10 @@ def refusal(
             margins = [(one[place].margin, other[place].margin) for one, other in seeds]
             falls = [one - other for one, other in margins if one is not None and other is not None]
             if _beyond_chance(falls) or _beyond_chance(rises):
-                bound = f" ({_words(new, new.bound)})" if new.objective.bound.relative else ""
-                return f"{new.objective.text}{bound}, kept now ({written(old)}) and missed with it ({written(new)})"
+                bound_text = f" ({_words(new, new.bound)})" if new.objective.bound.relative else ""
+                return (
+                    f"{new.objective.text}{bound_text}, kept now ({written(old)}) and missed with it ({written(new)})"
+                )
     if _beyond_chance(rises, LEAST_GAIN[not all_met(then, hard_only=True)]):
         old, new = max(zip(now, then), key=lambda pair: loss([pair[1]]) - loss([pair[0]]))
         return (
@@ -311,12 +313,12 @@ def _scale(
     scale, notes = {}, []
     for name in dict.fromkeys(metrics):
         values = [run.get(name, 0.0) for run in before]
-        measured, mean = target.described.seen.get(name, 0.0), sum(values) / len(values)
-        if not (0 < measured < NEVER_S and 0 < mean < NEVER_S):
+        measurement, mean = target.described.seen.get(name, 0.0), sum(values) / len(values)
+        if not (0 < measurement < NEVER_S and 0 < mean < NEVER_S):
             continue
-        scale[name] = measured / mean
+        scale[name] = measurement / mean
         off = max(scale[name], 1 / scale[name])
-        contrast = f"{name} of {amount(name, mean)[0]} where {amount(name, measured)[0]} was measured"
+        contrast = f"{name} of {amount(name, mean)[0]} where {amount(name, measurement)[0]} was measured"
         # rates of background work are low in windows of which it fills only a part
         if off > ELSEWHERE and _kind(name) == "client":
             raise InputError(
@@ -327,7 +329,7 @@ def _scale(
     return scale, notes
 
 
-def _scaled(run: Means, scale: Mapping[str, float]) -> Means:
+def _scale_run(run: Means, scale: Mapping[str, float]) -> Means:
     return {name: value * scale.get(name, 1.0) for name, value in run.items()}
 
 
@@ -345,11 +347,13 @@ def _words(verdict: Verdict, value: Optional[float]) -> str:
     if value is None or bound is None or value == bound:
         return amount(metric, value)[0]
     scale, unit = scale_of(metric, value)
-    digits = next(count for count in range(3, 18) if _rounded(value / scale, count) != _rounded(bound / scale, count))
-    return f"{_rounded(value / scale, digits):.15g} {unit}".rstrip()
+    digits = next(
+        count for count in range(3, 18) if _significant(value / scale, count) != _significant(bound / scale, count)
+    )
+    return f"{_significant(value / scale, digits):.15g} {unit}".rstrip()
 
 
-def _rounded(value: float, digits: int) -> float:
+def _significant(value: float, digits: int) -> float:
     return float(f"{value:.{digits}g}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, Mapping, Optional, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.target import running
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo

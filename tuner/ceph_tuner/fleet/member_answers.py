@@ -39,12 +39,12 @@ def ask_all(
     A thread cannot be stopped: one that is late goes on by itself, its place is free for the next, and what it brings
     is thrown away. It does not keep the program from ending.
     """
-    waiting: Deque[Member] = deque(members)
+    members_to_ask: Deque[Member] = deque(members)
     since: Dict[str, Tuple[Member, float]] = {}
     answers: queue.SimpleQueue[MemberAnswer[T]] = queue.SimpleQueue()
-    while waiting or since:
-        while waiting and len(since) < max(1, at_once):
-            member = waiting.popleft()
+    while members_to_ask or since:
+        while members_to_ask and len(since) < max(1, at_once):
+            member = members_to_ask.popleft()
             since[member.name] = member, time.monotonic()
             threading.Thread(
                 target=lambda member=member: answers.put(_answer(member, ask)), daemon=True, name=f"ask {member.name}"

@@ -60,8 +60,8 @@ class Course:
 
     def quantile(self, fraction: float) -> float:
         """The smallest value that so many of all are not above."""
-        ordered = sorted(self.values)
-        return ordered[max(0, math.ceil(fraction * len(ordered)) - 1)]
+        values = sorted(self.values)
+        return values[max(0, math.ceil(fraction * len(values)) - 1)]
 
     def busiest_hour(self) -> float:
         """When the full hour of the highest mean began; of hours that are seen in part only if there are no others."""
@@ -193,7 +193,7 @@ class _SeriesReader:
     def __init__(self, server: Prometheus, selector: Mapping[str, str], span: Span) -> None:
         self._server, self._span = server, span
         self._warnings: Dict[str, None] = {}
-        self._chosen = matchers(selector)
+        self._selector = matchers(selector)
 
     def past(self, metrics: Sequence[str]) -> PastMetrics:
         sources = self._sources()
@@ -209,9 +209,9 @@ class _SeriesReader:
                 most = max(len(course.points) for course in candidates)
                 courses[metric] = next(course for course in candidates if 2 * len(course.points) >= most)
             else:
-                lacking = " or ".join(SOURCES[way.source] for way in ways)
-                scraped = any(way.source in sources for way in ways)
-                unknown[metric] = "not seen in that time" if scraped else f"only {lacking} would tell"
+                sources_text = " or ".join(SOURCES[way.source] for way in ways)
+                has_source = any(way.source in sources for way in ways)
+                unknown[metric] = "not seen in that time" if has_source else f"only {sources_text} would tell"
         return PastMetrics(self._server.name, self._span, courses, unknown, tuple(self._warnings))
 
     def _sources(self) -> Dict[str, Dict[str, str]]:
@@ -224,12 +224,12 @@ class _SeriesReader:
             if points:
                 points_by_source[source] = points
         place = f"cluster {self._server.name}"
-        chosen = f"{{{self._chosen.rstrip(',')}}}"
+        selector = f"{{{self._selector.rstrip(',')}}}"
         if not points_by_source:
             between = f"between {utc_minute(self._span.start / 1000)} and {utc_minute(self._span.end / 1000)}"
             raise ClusterNotFound(
                 place,
-                f"nothing of it at {self._server.url} {between} under {chosen}",
+                f"nothing of it at {self._server.url} {between} under {selector}",
                 "a time when it was scraped, and a `selector` with the labels that its targets have",
             )
         for source, points in points_by_source.items():
@@ -238,7 +238,7 @@ class _SeriesReader:
             if number > 1 and (source != COUNTERS or len(points_by_source) == 1):
                 raise InputError(
                     place,
-                    f"{number:g} clusters, or one scraped {number:g} times, under {chosen} ({SOURCES[source]})",
+                    f"{number:g} clusters, or one scraped {number:g} times, under {selector} ({SOURCES[source]})",
                     "a `selector` in fleet.yaml that leaves one of them",
                 )
         return {source: self._times(source, points[-1][0]) for source, points in points_by_source.items()}
@@ -250,10 +250,10 @@ class _SeriesReader:
         """
         if COUNTERS not in sources:
             return frozenset()
-        remaining = self._points(REMAINING, sources[COUNTERS])
+        counts = self._points(REMAINING, sources[COUNTERS])
         up = dict(self._points(UP, {})) if POOLS in sources else {}
-        most = max((number for _, number in remaining), default=0.0)
-        return frozenset(at for at, number in remaining if number < _ALL_BUT_FEW * up.get(at, most))
+        most = max((number for _, number in counts), default=0.0)
+        return frozenset(at for at, number in counts if number < _ALL_BUT_FEW * up.get(at, most))
 
     def _times(self, source: str, at_s: float) -> Dict[str, str]:
         """How long values and rates are of, by how often its samples show it to be scraped."""
@@ -288,4 +288,4 @@ class _SeriesReader:
         return list(answer.series[0].points) if answer.series else []
 
     def _expression(self, text: str, times: Mapping[str, str]) -> str:
-        return Template(text).substitute(times, sel=self._chosen)
+        return Template(text).substitute(times, sel=self._selector)

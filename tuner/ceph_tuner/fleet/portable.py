@@ -62,10 +62,10 @@ def sealed(profile: Profile, origin: Plain, key: Optional[Ed25519PrivateKey] = N
     return document
 
 
-def unsealed(document: Plain, place: Place = dotted, trusted: Optional[Ed25519PublicKey] = None) -> Portable:
+def unsealed(document: Plain, place: Place = dotted, signer_key: Optional[Ed25519PublicKey] = None) -> Portable:
     """Read a document whose structure is sound; checks bounds, digest and signature. Raises InputError.
 
-    With `trusted`, only what this key signed is taken.
+    With `signer_key`, only what this key signed is taken.
     """
     if document["schema"] != SCHEMA_VERSION or isinstance(document["schema"], bool):
         raise InputError(place("schema"), repr(document["schema"]), f"{SCHEMA_VERSION}")
@@ -79,9 +79,9 @@ def unsealed(document: Plain, place: Place = dotted, trusted: Optional[Ed25519Pu
             place("digest"), "a digest of something else: the file was changed", "the file as it was exported"
         )
     signed_by = _signer(document.get("signature"), canonical, place)
-    if trusted is not None and signed_by != public_text(trusted):
+    if signer_key is not None and signed_by != public_text(signer_key):
         signature = f"a signature by {signed_by}" if signed_by else "no signature"
-        raise InputError(place("signature"), signature, f"one by {public_text(trusted)}")
+        raise InputError(place("signature"), signature, f"one by {public_text(signer_key)}")
     return Portable(profile, dict(document["origin"]), document["digest"], signed_by)
 
 

@@ -8,15 +8,15 @@ from typing import Any, Dict, Optional, Union
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from ceph_tuner.files import schema, yaml_document
+from ceph_tuner.files.atomic_write import write_text
 from ceph_tuner.files.profile_file import plain_to_text
-from ceph_tuner.files.writing import write_text
 from ceph_tuner.fleet.portable import Plain, Portable, unsealed
 
 _TEXT = {"type": "string"}
 
 
-def _mapping(properties: Dict[str, Any], *required: str) -> Dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+def _mapping(properties: Dict[str, Any], *required_keys: str) -> Dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(required_keys), "additionalProperties": False}
 
 
 PORTABLE: Dict[str, Any] = {
@@ -38,21 +38,21 @@ PORTABLE: Dict[str, Any] = {
 }
 
 
-def read(path: Union[str, Path], trusted: Optional[Ed25519PublicKey] = None) -> Portable:
+def read(path: Union[str, Path], signer_key: Optional[Ed25519PublicKey] = None) -> Portable:
     """Read and check one. Raises InputError with the file, the line and the key."""
-    return _from(yaml_document.load(path), trusted)
+    return _from(yaml_document.load(path), signer_key)
 
 
-def from_text(text: str, name: str, trusted: Optional[Ed25519PublicKey] = None) -> Portable:
+def from_text(text: str, name: str, signer_key: Optional[Ed25519PublicKey] = None) -> Portable:
     """Read one from the text of the named file."""
-    return _from(yaml_document.parse(text, name), trusted)
+    return _from(yaml_document.parse(text, name), signer_key)
 
 
-def _from(document: yaml_document.YamlDocument, trusted: Optional[Ed25519PublicKey]) -> Portable:
+def _from(document: yaml_document.YamlDocument, signer_key: Optional[Ed25519PublicKey]) -> Portable:
     schema.check(document, PORTABLE)
-    return unsealed(document.data, document.place, trusted)
+    return unsealed(document.data, document.place, signer_key)
 
 
-def write(path: Union[str, Path], sealed: Plain, force: bool = False) -> None:
+def write(path: Union[str, Path], document: Plain, force: bool = False) -> None:
     """Write one, whole or not at all. Raises InputError where the file exists and `force` is not given."""
-    write_text(path, plain_to_text(sealed), force)
+    write_text(path, plain_to_text(document), force)

@@ -10,9 +10,9 @@ from typing import Optional, Tuple
 from ceph_tuner.cluster.dashboard import Dashboard
 from ceph_tuner.core.goals.stored_slo import stored_slo
 from ceph_tuner.files import cluster_file, slo_file
+from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.descriptions import described, wanted
-from ceph_tuner.fleet.opening import open_member
 from ceph_tuner.recommend import Question
 from ceph_tuner.recommend.question import question_of
 

@@ -89,11 +89,11 @@ def roll_out(
     `alarm` is told what is not as it was before (else `report`). Ctrl-C takes back what is not kept, and stops.
     """
     voice = _Voice(report, alarm or report)
-    finished: List[str] = []
+    done_names: List[str] = []
     before: List[str] = []
     for index, wave in enumerate(waves):
         on_trial: List[Site] = []
-        left = [site.name for later in waves[index + 1 :] for site in later]
+        later_sites = [site.name for later in waves[index + 1 :] for site in later]
         breach, interrupted = "", False
         try:
             for site in wave:
@@ -107,12 +107,12 @@ def roll_out(
                 # whatever strikes while it is brought may have left it there
                 on_trial.append(site)
                 voice.recovered(site, site.bring())
-            breach = breach or _watched(on_trial, clock, watch_s, every_s, blind)
+            breach = breach or _breach_on_trial(on_trial, clock, watch_s, every_s, blind)
             if not breach:
                 while on_trial:
                     on_trial[0].keep()
-                    finished.append(on_trial.pop(0).name)
-                    report(f"{finished[-1]}: kept")
+                    done_names.append(on_trial.pop(0).name)
+                    report(f"{done_names[-1]}: kept")
                 continue
         except TunerError as error:
             breach = str(error)
@@ -121,25 +121,25 @@ def roll_out(
         except BaseException:
             _take_back(on_trial, clock, voice)
             raise
-        struck, back, stuck = _take_back(on_trial, clock, voice)
-        touched = {*back, *stuck, *finished, *before}
+        second_interrupt, back, stuck = _take_back(on_trial, clock, voice)
+        names_with_outcome = {*back, *stuck, *done_names, *before}
         return RolloutOutcome(
-            tuple(finished),
+            tuple(done_names),
             tuple(before),
             tuple(site.name for site in on_trial if site.name in back),
             tuple(f"{name}: {reason}" for name, reason in stuck.items()),
-            (*(site.name for site in wave if site.name not in touched), *left),
+            (*(site.name for site in wave if site.name not in names_with_outcome), *later_sites),
             breach,
             tuple(voice.remarks),
-            interrupted or struck,
+            interrupted or second_interrupt,
         )
-    return RolloutOutcome(tuple(finished), tuple(before), remarks=tuple(voice.remarks))
+    return RolloutOutcome(tuple(done_names), tuple(before), remarks=tuple(voice.remarks))
 
 
-def breach_of(standing: Standing, blind: bool = False, watched: bool = False) -> str:
+def breach_of(standing: Standing, blind: bool = False, on_trial: bool = False) -> str:
     """Say why a cluster must not be touched, or what was brought there must go; nothing where all is well.
 
-    `watched`: with the settings on trial, where work that comes to its end is no fault of theirs.
+    `on_trial`: with the settings on trial, where work that comes to its end is no fault of theirs.
     """
     if standing.up < standing.osds:
         # before what is missed: clients wait while placement groups go without it, whatever the settings
@@ -154,7 +154,7 @@ def breach_of(standing: Standing, blind: bool = False, watched: bool = False) ->
     objectives = standing.objectives
     if objectives is None or not (objectives.count or objectives.idle):
         return "no objective is set that it could be watched by"
-    if not objectives.count and not watched:
+    if not objectives.count and not on_trial:
         return f"nothing is to be watched now, as there is no such work ({objectives.idle[0]})"
     if objectives.unseen:
         return f"an objective is not seen ({objectives.unseen[0]})"
@@ -166,21 +166,21 @@ def _breach(site: Site, blind: bool) -> str:
     return f"{site.name}: {reason}" if reason else ""
 
 
-def _watched(on_trial: Sequence[Site], clock: Clock, watch_s: float, every_s: float, blind: bool) -> str:
+def _breach_on_trial(on_trial: Sequence[Site], clock: Clock, watch_s: float, every_s: float, blind: bool) -> str:
     began, end = clock.now(), clock.monotonic() + watch_s
     # in less time the plugin may not finish a window, and what was seen before has to do
     anew = watch_s >= 2 * MINUTE
     since = began if anew else 0.0
     while on_trial:
-        left = end - clock.monotonic()
-        if left > 0:
-            clock.sleep(min(every_s, left))
+        remaining_s = end - clock.monotonic()
+        if remaining_s > 0:
+            clock.sleep(min(every_s, remaining_s))
         for site in on_trial:
             # what the trial does may be seen later, but at the end it must have been
-            reason = breach_of(site.look(since), blind or (anew and left > 0), watched=True)
+            reason = breach_of(site.look(since), blind or (anew and remaining_s > 0), on_trial=True)
             if reason:
                 return f"{site.name}: {reason}"
-        if left <= 0:
+        if remaining_s <= 0:
             break
     return ""
 
@@ -221,20 +221,20 @@ def _take_back(on_trial: Sequence[Site], clock: Clock, voice: _Voice) -> Tuple[b
     stuck: Dict[str, str] = {}
     with suppress(KeyboardInterrupt):
         with uninterrupted():
-            left = list(reversed(on_trial))
+            sites = list(reversed(on_trial))
             try:
                 for again in range(TRIES):
-                    if again and left:
+                    if again and sites:
                         clock.sleep(AGAIN_S)
-                    left = [site for site in left if not _taken_back(site, back, stuck, voice)]
+                    sites = [site for site in sites if not _try_back(site, back, stuck, voice)]
             finally:
-                for site in left:
+                for site in sites:
                     voice.stuck(site, stuck[site.name])
         return False, back, stuck
     return True, back, stuck
 
 
-def _taken_back(site: Site, back: List[str], stuck: Dict[str, str], voice: _Voice) -> bool:
+def _try_back(site: Site, back: List[str], stuck: Dict[str, str], voice: _Voice) -> bool:
     try:
         undone = site.take_back()
     except Exception as error:

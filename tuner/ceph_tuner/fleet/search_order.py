@@ -62,8 +62,8 @@ def ordered(tasks: Mapping[str, SearchTask]) -> Order:
 class _DescribedMember:
     """What a description says of a cluster."""
 
-    def __init__(self, question: Question, name: str, seen: bool) -> None:
-        self.name, self.seen = name, seen
+    def __init__(self, question: Question, name: str, is_live: bool) -> None:
+        self.name, self.seen = name, is_live
         self._question = question
         self._load = described_load(question.model.clients)
         self.profile = described_profile(question, name, self._load)

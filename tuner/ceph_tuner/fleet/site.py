@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 from functools import cached_property
 from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.applier import Applier, Undone
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry
 from ceph_tuner.core.errors import Locked, TunerError
@@ -22,24 +22,24 @@ class MemberSite:
     def __init__(
         self,
         member: Member,
-        opening: Callable[[], Cluster],
+        connect: Callable[[], Cluster],
         label: str,
         target: str,
         settings_for: Callable[[Cluster], Settings],
-        kept: Callable[[Cluster], None] = lambda cluster: None,
+        before_keep: Callable[[Cluster], None] = lambda cluster: None,
         forecast: Callable[[Cluster], Mapping[str, Any]] = lambda cluster: {},
     ) -> None:
-        """`opening` connects, on first use; `settings_for` gives the settings there, or raises why not.
+        """`connect` connects, on first use; `settings_for` gives the settings there, or raises why not.
 
-        `kept` is told just before they become permanent; `forecast` is what the cluster's twin says of them.
+        `before_keep` is told just before they become permanent; `forecast` is what the cluster's twin says of them.
         """
-        self.name, self._opening = member.name, opening
-        self._member, self._label, self._target, self._wanted = member, label, target, settings_for
-        self._kept, self._forecast = kept, forecast
+        self.name, self._connect = member.name, connect
+        self._member, self._label, self._target, self._settings_for = member, label, target, settings_for
+        self._before_keep, self._forecast = before_keep, forecast
         self._held = ExitStack()
         self._applier: Optional[Applier] = None
         self._entry: Optional[Entry] = None
-        self._begun = False
+        self._may_be_written = False
         """Whether it was about to be written."""
 
     @cached_property
@@ -49,7 +49,7 @@ class MemberSite:
 
     @cached_property
     def _cluster(self) -> Cluster:
-        return self._opening()
+        return self._connect()
 
     def close(self) -> None:
         """End the connection, if there is one."""
@@ -58,7 +58,7 @@ class MemberSite:
 
     def done(self) -> bool:
         """Whether its journal has this rollout's change for these OSDs, in force and kept."""
-        return any(entry.target == self._target for entry in self._standing())
+        return any(entry.target == self._target for entry in self._in_force())
 
     def look(self, since: float = 0.0) -> Standing:
         """How it stands, by windows that began after `since` (seconds since the epoch)."""
@@ -69,9 +69,9 @@ class MemberSite:
         try:
             self._applier = self._cluster.applier(self._held.enter_context(self._cluster.lock()))
             undone = self._applier.recover()
-            plan = self._applier.plan(self._target, self._wanted(self._cluster))
+            plan = self._applier.plan(self._target, self._settings_for(self._cluster))
             forecast = self._forecast(self._cluster)
-            self._begun = True
+            self._may_be_written = True
             self._entry = self._applier.apply(plan, self._label, trial=True, forecast=forecast)
             return undone
         except BaseException:
@@ -81,13 +81,13 @@ class MemberSite:
     def keep(self) -> None:
         """Make them permanent and let the lock go."""
         if self._applier is not None and self._entry is not None:
-            self._kept(self._cluster)
+            self._before_keep(self._cluster)
             self._applier.keep(self._entry)
         self._release()
 
     def take_back(self) -> Optional[Sequence[Undone]]:
         """Take them back and let the lock go. None where nothing was ever about to be written."""
-        if not self._begun:
+        if not self._may_be_written:
             self._release()
             return None
         try:
@@ -109,7 +109,7 @@ class MemberSite:
             # first: a trial taken back later would bring back what it found, which is what was kept
             yield from applier.recover()
             # anew: before the lock was ours, another run may have kept some of it, taken it back, or joined it
-            for entry in reversed(self._standing()):
+            for entry in reversed(self._in_force()):
                 yield applier.undo_entry(entry)
 
     def _release(self) -> None:
@@ -120,5 +120,5 @@ class MemberSite:
     def _own(self) -> List[Entry]:
         return [entry for entry in self._cluster.applier().history() if entry.why == self._label]
 
-    def _standing(self) -> List[Entry]:
+    def _in_force(self) -> List[Entry]:
         return [entry for entry in self._own() if entry.state == APPLIED and not entry.trial]

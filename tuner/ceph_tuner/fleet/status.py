@@ -6,8 +6,8 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.dashboard import NotByRest
-from ceph_tuner.cluster.opening import Cluster
 from ceph_tuner.core.autopilot.capacity import findings, summary
 from ceph_tuner.core.ceph.commands import osd_versions, parsed, shaped
 from ceph_tuner.core.ceph.ports import ConfigEntry
@@ -21,8 +21,8 @@ from ceph_tuner.core.profiles.in_force import kinds_of
 from ceph_tuner.files import slo_file
 from ceph_tuner.fleet.changes import NewestChange, changes_of
 from ceph_tuner.fleet.configuration import entries_of, profile_words, stored_capacities
+from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Member
-from ceph_tuner.fleet.opening import open_member
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Standing:
     @property
     def missing_hard(self) -> bool:
         """Whether a hard objective is known to be missed."""
-        warned = any(warning.startswith("TUNER_SLO_MISSED") for warning in self.warnings)
-        return warned or (self.objectives is not None and bool(self.objectives.missed_hard))
+        has_warning = any(warning.startswith("TUNER_SLO_MISSED") for warning in self.warnings)
+        return has_warning or (self.objectives is not None and bool(self.objectives.missed_hard))
 
 
 @dataclass(frozen=True)
@@ -109,14 +109,14 @@ def status_of(cluster: Cluster, slo: Optional[Slo] = None) -> Status:
     """Look at a cluster through its ports, `slo` as for `standing_of`. Raises TunerError."""
     entries, masks_hidden = entries_of(cluster)
     places = cluster.config.places()
-    running = [place for place in places if place.up]
-    wrong = findings(stored_capacities(entries, running, kinds_of(cluster.commander, running)))
+    up_places = [place for place in places if place.up]
+    wrong = findings(stored_capacities(entries, up_places, kinds_of(cluster.commander, up_places)))
     return Status(
         **vars(_standing(cluster, entries, places, slo, 0.0)),
         release=cluster.release.name,
         version=cluster.version,
         versions=tuple(sorted(set(osd_versions(cluster.commander)))),
-        profile=profile_words(entries, running, cluster.release),
+        profile=profile_words(entries, up_places, cluster.release),
         profile_certain=not masks_hidden or not any(entry.name == PROFILE for entry in entries),
         capacities_wrong=len({finding.osd for finding in wrong}),
         capacity=tuple(summary(wrong)),

@@ -65,8 +65,8 @@ class Trust:
                 f"one of {', '.join(sorted(signer.clusters))}",
             )
         if signer.until is not None and now >= signer.until:
-            ended = datetime.fromtimestamp(signer.until, timezone.utc).strftime("%Y-%m-%d")
-            raise InputError(file, f"the key {signer.name}, which held until {ended}", f"a newer one ({self.place})")
+            end_date = datetime.fromtimestamp(signer.until, timezone.utc).strftime("%Y-%m-%d")
+            raise InputError(file, f"the key {signer.name}, which held until {end_date}", f"a newer one ({self.place})")
 
     @staticmethod
     def _is_by(signer: Signer, portable: Portable) -> bool:

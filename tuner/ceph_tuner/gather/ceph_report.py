@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.core.bounded import ANSWER, MISREAD, read_json
 from ceph_tuner.core.errors import Malformed
-from ceph_tuner.gather.state import Answer, State
+from ceph_tuner.gather.state import Answer, ClusterState
 
 EXPECTED = "what `ceph report` printed"
 _STAMP = "%Y-%m-%dT%H:%M:%S.%f%z"
@@ -21,7 +21,7 @@ _WEIGHT_1 = 65536.0
 """A CRUSH weight of 1."""
 
 
-def state_of(content: bytes, place: str) -> State:
+def state_of(content: bytes, place: str) -> ClusterState:
     """The state of a report. Raises Malformed where it is none."""
     report = read_json(content, place, ANSWER)
     if not isinstance(report, dict) or not {"osdmap", "crushmap", "health"} <= set(report):
@@ -32,7 +32,7 @@ def state_of(content: bytes, place: str) -> State:
         raise Malformed(place, f"another shape ({fault!r})"[:160], EXPECTED) from None
 
 
-def _state(report: Mapping[str, Any], place: str) -> State:
+def _state(report: Mapping[str, Any], place: str) -> ClusterState:
     at = datetime.strptime(str(report["timestamp"]), _STAMP).timestamp()
     osd_map, crush = report["osdmap"], report["crushmap"]
     nodes = _tree(crush, osd_map["osds"])
@@ -61,13 +61,13 @@ def _state(report: Mapping[str, Any], place: str) -> State:
     }
     answers = [Answer(("", key[0], key[1:]), 0, at, json.dumps(document)) for key, document in documents.items()]
     version = min(_versions(report)["osd"] or _versions(report)["mon"]).split()[2]
-    running = sum(bool(osd["up"]) for osd in osd_map["osds"])
-    return State("report", version, at, tuple(answers), EXPECTED, running, (), (), place, "report")
+    up_count = sum(bool(osd["up"]) for osd in osd_map["osds"])
+    return ClusterState("report", version, at, tuple(answers), EXPECTED, up_count, (), (), place, "report")
 
 
 def _versions(report: Mapping[str, Any]) -> Dict[str, Dict[str, int]]:
-    said = Counter(str(row["ceph_version"]) for row in report.get("osd_metadata", []) if row.get("ceph_version"))
-    return {"osd": dict(said), "mon": {f"ceph version {report['version']} ({report.get('commit', '')})": 1}}
+    counts = Counter(str(row["ceph_version"]) for row in report.get("osd_metadata", []) if row.get("ceph_version"))
+    return {"osd": dict(counts), "mon": {f"ceph version {report['version']} ({report.get('commit', '')})": 1}}
 
 
 def _tree(crush: Mapping[str, Any], osds: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
@@ -107,7 +107,7 @@ def _tree(crush: Mapping[str, Any], osds: Sequence[Mapping[str, Any]]) -> List[D
 def _use(report: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
     """The rows of `osd df`."""
     pgs = {int(row["osd"]): int(row["num_acting_pg"]) for row in report.get("num_pg_by_osd", [])}
-    used = {int(row["osd"]): int(row.get("kb_used_data", 0)) for row in report.get("osd_stats", [])}
+    kib_by_osd = {int(row["osd"]): int(row.get("kb_used_data", 0)) for row in report.get("osd_stats", [])}
     weight = {int(osd["osd"]): float(osd["weight"]) for osd in report["osdmap"]["osds"]}
     return [
         {
@@ -116,7 +116,7 @@ def _use(report: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> List[
             "reweight": weight.get(node["id"], 0.0),
             "status": node["status"],
             "pgs": pgs.get(node["id"], 0),
-            "kb_used_data": used.get(node["id"], 0),
+            "kb_used_data": kib_by_osd.get(node["id"], 0),
         }
         for node in nodes
         if node["type"] == "osd"
@@ -127,18 +127,18 @@ def _pools(report: Mapping[str, Any]) -> List[Dict[str, Any]]:
     """The rows of `df detail`."""
     rows = []
     for row in report.get("pool_stats", []):
-        total, stored = row["stat_sum"], row.get("store_stats", {})
+        total, store_stats = row["stat_sum"], row.get("store_stats", {})
         rows.append(
             {
                 "id": int(row["poolid"]),
                 "stats": {
                     "objects": int(total["num_objects"]),
                     "stored": int(total["num_bytes"]),
-                    "stored_raw": int(stored.get("data_stored", total["num_bytes"])),
+                    "stored_raw": int(store_stats.get("data_stored", total["num_bytes"])),
                     "rd": int(total.get("num_read", 0)),
                     "wr": int(total.get("num_write", 0)),
-                    "compress_under_bytes": int(stored.get("data_compressed_original", 0)),
-                    "compress_bytes_used": int(stored.get("data_compressed_allocated", 0)),
+                    "compress_under_bytes": int(store_stats.get("data_compressed_original", 0)),
+                    "compress_bytes_used": int(store_stats.get("data_compressed_allocated", 0)),
                 },
             }
         )

@@ -191,18 +191,18 @@ def allowed(command: str, argument: str = "") -> bool:
 def kept(text: str, keep: Keep) -> str:
     """What of an answer goes into the file. An answer that is no JSON of the known shape is left out."""
     try:
-        found = keep(read_json(text, "an answer", ANSWER))
+        content = keep(read_json(text, "an answer", ANSWER))
     except MISREAD:
         return json.dumps(LEFT_OUT)
-    return without_secrets(json.dumps(found, ensure_ascii=False, separators=(",", ":")))
+    return without_secrets(json.dumps(content, ensure_ascii=False, separators=(",", ":")))
 
 
 def without_secrets(text: str) -> str:
     """Take out whatever looks like a secret; JSON stays JSON."""
     plain = text.lower()
     # answers have megabytes, and nearly all of them no such word
-    named = any(word in plain for word in _WORDS)
+    has_word = any(word in plain for word in _WORDS)
     for pattern, instead in _SECRETS:
-        if named or not pattern.pattern.startswith("(?i)"):
+        if has_word or not pattern.pattern.startswith("(?i)"):
             text = pattern.sub(instead, text)
     return text

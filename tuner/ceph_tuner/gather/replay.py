@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.bounded import ANSWER, MISREAD, open_file, read_file
 from ceph_tuner.core.ceph.commands import STORE_PREFIX, parsed
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.releases import release_of
 from ceph_tuner.gather import ceph_report, state_file
-from ceph_tuner.gather.recording import raise_fault
-from ceph_tuner.gather.state import FIRST_SAMPLE, Answer, Key, State, key_of, shown, store_key
+from ceph_tuner.gather.recorder import raise_fault
+from ceph_tuner.gather.state import FIRST_SAMPLE, Answer, ClusterState, Key, key_of, shown, store_key
 
 _NO_MORE_S = 1e9
 
@@ -37,7 +37,7 @@ class NotGathered(CommandFailed):
 class Replay:
     """`ports.Commander` and `ports.Clock` of a state."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ClusterState) -> None:
         self.state = state
         self._answers = state.by_key()
         self._looks = sorted({answer.look for answer in state.answers} - set(range(FIRST_SAMPLE)))
@@ -79,7 +79,7 @@ class Replay:
     def _text(self, key: Key) -> str:
         answer = self._answer(key)
         if answer is None:
-            raise self._missing(key)
+            raise self._not_in_file(key)
         self._at = answer.at
         if answer.fault is not None:
             raise_fault(answer.shown, answer.fault)
@@ -92,10 +92,10 @@ class Replay:
             return None
         now = self._look
         look = min({answer.look for answer in own}, key=lambda each: (each != now, each != 0, abs(each - now)))
-        fitting: List[Answer] = [answer for answer in own if answer.look == look]
+        of_look: List[Answer] = [answer for answer in own if answer.look == look]
         turn = self._given.get((look, key), 0)
         self._given[look, key] = turn + 1
-        return fitting[min(turn, len(fitting) - 1)]
+        return of_look[min(turn, len(of_look) - 1)]
 
     def _from_store(self, prefix: str, arguments: Mapping[str, str]) -> str:
         """Out of the one dump of the store that is there."""
@@ -103,14 +103,14 @@ class Replay:
             whole = ("", "config-key dump", (STORE_PREFIX,))
             with_keys = parsed(self._text(whole), "config-key dump")
             self._store = {str(key): str(value) for key, value in dict(with_keys).items()}
-        wanted = store_key(arguments)
+        own_key = store_key(arguments)
         if prefix == "config-key dump":
-            return json.dumps({key: value for key, value in self._store.items() if wanted and key.startswith(wanted)})
-        if wanted not in self._store:
-            raise CommandFailed(f"config-key get {wanted}", -errno.ENOENT, "no such key")
-        return self._store[wanted]
+            return json.dumps({key: value for key, value in self._store.items() if own_key and key.startswith(own_key)})
+        if own_key not in self._store:
+            raise CommandFailed(f"config-key get {own_key}", -errno.ENOENT, "no such key")
+        return self._store[own_key]
 
-    def _missing(self, key: Key) -> NotGathered:
+    def _not_in_file(self, key: Key) -> NotGathered:
         state = self.state
         if state.kind == "report":
             return NotGathered(key, "`ceph report` does not say it", "gather the state: `ceph-tuner gather`")
@@ -122,10 +122,12 @@ class Replay:
 
 def open_state(path: Union[str, Path]) -> Cluster:
     """A cluster out of a file of `ceph-tuner gather`, or out of what `ceph report` printed. Raises InputError."""
-    expected = f"{state_file.EXPECTED}, or what `ceph report` printed"
-    with open_file(path, expected) as stream:
-        packed = stream.read(len(state_file.MAGIC)) == state_file.MAGIC
-    state = state_file.read(path) if packed else ceph_report.state_of(read_file(path, expected, ANSWER), str(path))
+    formats = f"{state_file.EXPECTED}, or what `ceph report` printed"
+    with open_file(path, formats) as stream:
+        is_state_file = stream.read(len(state_file.MAGIC)) == state_file.MAGIC
+    state = (
+        state_file.read(path) if is_state_file else ceph_report.state_of(read_file(path, formats, ANSWER), str(path))
+    )
     replay = Replay(state)
     with reading(path):
         return Cluster.of(state.cluster, replay, release_of(state.version), state.version, clock=replay)
@@ -139,8 +141,8 @@ def reading(path: Union[str, Path]) -> Iterator[None]:
     except InputError:
         raise
     except MISREAD as fault:
-        found = f"an answer that no cluster gives ({type(fault).__name__}: {fault})"
-        raise InputError(str(path), found[:200], state_file.EXPECTED) from fault
+        nonsense = f"an answer that no cluster gives ({type(fault).__name__}: {fault})"
+        raise InputError(str(path), nonsense[:200], state_file.EXPECTED) from fault
 
 
 def state_of(cluster: Cluster) -> Any:

@@ -49,7 +49,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class State:
+class ClusterState:
     """A cluster as it was when it was gathered."""
 
     cluster: str
@@ -72,10 +72,10 @@ class State:
 
     def by_key(self) -> Dict[Key, List[Answer]]:
         """Answers to each command, in the order in which they came."""
-        found: Dict[Key, List[Answer]] = {}
+        answers_by_key: Dict[Key, List[Answer]] = {}
         for answer in self.answers:
-            found.setdefault(answer.key, []).append(answer)
-        return found
+            answers_by_key.setdefault(answer.key, []).append(answer)
+        return answers_by_key
 
 
 @dataclass
@@ -89,16 +89,16 @@ class Content:
     daemons: Set[str] = field(default_factory=set)
 
 
-def contents(state: State) -> Dict[str, Content]:
+def contents(state: ClusterState) -> Dict[str, Content]:
     """Command -> what is in the file of it."""
-    found: Dict[str, Content] = {}
+    content_by_command: Dict[str, Content] = {}
     for answer in state.answers:
-        content = found.setdefault(shown((answer.key[0] and "osd.N", answer.command, ())), Content())
+        content = content_by_command.setdefault(shown((answer.key[0] and "osd.N", answer.command, ())), Content())
         content.answers += 1
         content.without += answer.fault is not None
         content.nbytes += len(answer.text.encode())
         content.daemons.add(answer.key[0])
-    return dict(sorted(found.items()))
+    return dict(sorted(content_by_command.items()))
 
 
 def key_of(daemon: str, prefix: str, arguments: Mapping[str, str]) -> Key:

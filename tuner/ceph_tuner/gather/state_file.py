@@ -22,9 +22,9 @@ import zstandard
 from ceph_tuner import __version__
 from ceph_tuner.core.bounded import DOCUMENT, MISREAD, read_file, read_json
 from ceph_tuner.core.errors import InputError, Malformed
-from ceph_tuner.files.writing import write_bytes
-from ceph_tuner.gather.recording import UNPACKED_MOST
-from ceph_tuner.gather.state import FAILED, LATE, REFUSED, Answer, Fault, State
+from ceph_tuner.files.atomic_write import write_bytes
+from ceph_tuner.gather.recorder import UNPACKED_MOST
+from ceph_tuner.gather.state import FAILED, LATE, REFUSED, Answer, ClusterState, Fault
 
 SCHEMA = 1
 PACKED_MOST = 64 << 20
@@ -44,7 +44,7 @@ MODE = 0o600
 EXPECTED = "a file of `ceph-tuner gather`"
 
 
-def write(path: Union[str, Path], state: State, force: bool = False) -> int:
+def write(path: Union[str, Path], state: ClusterState, force: bool = False) -> int:
     """Write a state, whole or not at all, for its owner alone. Gives its size in bytes. Raises InputError."""
     content = packed(state)
     if len(content) > PACKED_MOST:
@@ -53,7 +53,7 @@ def write(path: Union[str, Path], state: State, force: bool = False) -> int:
     return len(content)
 
 
-def packed(state: State) -> bytes:
+def packed(state: ClusterState) -> bytes:
     """The content of the file."""
     names = [f"{_FOLDER}{number:04d}-{_slug(answer)}.json" for number, answer in enumerate(state.answers, 1)]
     tar = io.BytesIO()
@@ -65,12 +65,12 @@ def packed(state: State) -> bytes:
     return zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(tar.getbuffer())
 
 
-def read(path: Union[str, Path]) -> State:
+def read(path: Union[str, Path]) -> ClusterState:
     """Read a state. Raises InputError, which names the file and what is wrong with it."""
     return unpacked(read_file(path, EXPECTED, PACKED_MOST), str(path))
 
 
-def unpacked(content: bytes, place: str) -> State:
+def unpacked(content: bytes, place: str) -> ClusterState:
     """The state of a file's content. Raises Malformed, InputError."""
     try:
         texts = dict(_members(content, place))
@@ -92,11 +92,11 @@ def unpacked(content: bytes, place: str) -> State:
 
 def _members(content: bytes, place: str) -> Iterator[Tuple[str, bytes]]:
     """Name and content of each member, in order."""
-    unpacking = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
-    with unpacking.stream_reader(content, read_across_frames=False) as stream:
-        bounded = _Bounded(stream, place)
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
+    with decompressor.stream_reader(content, read_across_frames=False) as stream:
+        bounded_stream = _Bounded(stream, place)
         names: Set[str] = set()
-        with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|") as archive:
+        with tarfile.open(fileobj=cast("IO[bytes]", bounded_stream), mode="r|") as archive:
             for member in archive:
                 if len(names) >= MEMBERS_MOST:
                     raise Malformed(place, f"more than {MEMBERS_MOST} members", EXPECTED)
@@ -125,7 +125,7 @@ class _Bounded:
         return part
 
 
-def _manifest(state: State, names: List[str]) -> Dict[str, Any]:
+def _manifest(state: ClusterState, names: List[str]) -> Dict[str, Any]:
     return {
         "schema": SCHEMA,
         "made_by": f"ceph-tuner {__version__}",
@@ -150,17 +150,19 @@ def _manifest(state: State, names: List[str]) -> Dict[str, Any]:
     }
 
 
-def _state(manifest: Mapping[str, Any], texts: Mapping[str, bytes], place: str) -> State:
+def _state(manifest: Mapping[str, Any], texts: Mapping[str, bytes], place: str) -> ClusterState:
     if manifest["schema"] != SCHEMA:
         raise InputError(f"{place} schema", repr(manifest["schema"])[:40], f"{SCHEMA}: gather it by this version")
     rows = manifest["answers"]
-    named = [f"{_FOLDER}{row['file']}" for row in rows if row["file"] is not None]
-    missing = sorted(set(named) - set(texts))
-    if missing or len(set(named)) != len(named):
-        raise Malformed(place, f"no {missing[0][:80]}" if missing else "a member named twice", "a whole archive")
-    if len(texts) != len(named):
-        raise Malformed(place, f"{len(texts) - len(named)} members that its manifest does not name", EXPECTED)
-    return State(
+    file_names = [f"{_FOLDER}{row['file']}" for row in rows if row["file"] is not None]
+    absent_names = sorted(set(file_names) - set(texts))
+    if absent_names or len(set(file_names)) != len(file_names):
+        raise Malformed(
+            place, f"no {absent_names[0][:80]}" if absent_names else "a member named twice", "a whole archive"
+        )
+    if len(texts) != len(file_names):
+        raise Malformed(place, f"{len(texts) - len(file_names)} members that its manifest does not name", EXPECTED)
+    return ClusterState(
         cluster=_text(manifest["cluster"]),
         version=_text(manifest["version"]),
         at=float(manifest["at"]),

@@ -110,7 +110,7 @@ class MapView:
         return next((pool for pool in self.pools.values() if pool.name == name), None)
 
 
-class Arrival(Protocol):
+class ArrivalCheck(Protocol):
     """When a write has had its whole effect."""
 
     def arrived(self, view: MapView) -> bool:
@@ -140,7 +140,7 @@ class MapWrite:
     command: Command
     undo: Command
     moved_bytes: float
-    arrival: Arrival
+    arrival: ArrivalCheck
     follows: bool = False
     """Whether the write before it must not stay without it."""
 
@@ -163,9 +163,9 @@ class MovePlan(Protocol):
         """The next step; none where nothing can be moved now."""
 
 
-def total_bytes(left: Mapping[str, float]) -> float:
+def total_bytes(bytes_by_key: Mapping[str, float]) -> float:
     """All that is left."""
-    return sum(left.values())
+    return sum(bytes_by_key.values())
 
 
 def names_of(items: Sequence[str], most: int = 8) -> str:

@@ -20,25 +20,25 @@ class UpIs:
 
     def arrived(self, view: MapView) -> bool:
         """Whether all of it is there; a PG that is gone (merged) has nothing to move."""
-        found = next((pg for pg in view.pgs if pg.pgid == self.pgid), None)
-        return found is None or (found.settled and set(found.up) == self.wanted)
+        pg_now = next((pg for pg in view.pgs if pg.pgid == self.pgid), None)
+        return pg_now is None or (pg_now.settled and set(pg_now.up) == self.wanted)
 
     def refused(self, view: MapView) -> bool:
         """Whether the monitors dropped the entry; pairs that change nothing are dropped as well, and are not missed."""
-        found = next((pg for pg in view.pgs if pg.pgid == self.pgid), None)
-        there = found is not None and set(found.up) == self.wanted
+        pg_now = next((pg for pg in view.pgs if pg.pgid == self.pgid), None)
+        there = pg_now is not None and set(pg_now.up) == self.wanted
         return not there and set(view.upmaps.get(self.pgid, ())) != set(self.pairs)
 
 
-def upmap_write(view: MapView, pg: MovePg, after: Pairs, wanted: FrozenSet[int]) -> MapWrite:
+def upmap_write(view: MapView, pg: MovePg, after: Pairs, up: FrozenSet[int]) -> MapWrite:
     """The write that changes a PG's entry."""
     before = view.upmaps.get(pg.pgid, ())
     return MapWrite(
         pg.pgid,
         upmap_command(pg.pgid, after),
         upmap_command(pg.pgid, before),
-        pg.copy_bytes * len(wanted - set(pg.up)),
-        UpIs(pg.pgid, wanted, after),
+        pg.copy_bytes * len(up - set(pg.up)),
+        UpIs(pg.pgid, up, after),
     )
 
 
@@ -76,24 +76,24 @@ class DrainPlan:
         self, view: MapView, at_once: int, passed_over: FrozenSet[str] = frozenset()
     ) -> Tuple[List[MapWrite], List[str]]:
         """The next PGs' writes, and the PGs that no OSD may have."""
-        planned: Dict[int, float] = {}
+        bytes_to_come: Dict[int, float] = {}
         more: Counter[int] = Counter()
         writes: List[MapWrite] = []
         nowhere: List[str] = []
         osds = dict(view.osds)
         for pg in sorted(view.pgs, key=lambda each: (each.copy_bytes, each.pgid)):
-            leaving = sorted(self.osds & set(pg.up))
-            if not leaving or pg.pgid in passed_over or not pg.settled:
+            sources = sorted(self.osds & set(pg.up))
+            if not sources or pg.pgid in passed_over or not pg.settled:
                 continue
             if len(writes) >= at_once:
                 break
-            target = best_target(replace(view, osds=osds), pg, leaving[0], self.osds, planned)
+            target = best_target(replace(view, osds=osds), pg, sources[0], self.osds, bytes_to_come)
             if target is None:
                 nowhere.append(pg.pgid)
                 continue
-            planned[target] = planned.get(target, 0.0) + pg.copy_bytes
+            bytes_to_come[target] = bytes_to_come.get(target, 0.0) + pg.copy_bytes
             more[target] += 1
             osds[target] = replace(view.osds[target], pgs=view.osds[target].pgs + more[target])
-            after = redirected(view.upmaps.get(pg.pgid, ()), leaving[0], target)
-            writes.append(upmap_write(view, pg, after, frozenset({*pg.up} - {leaving[0]} | {target})))
+            after = redirected(view.upmaps.get(pg.pgid, ()), sources[0], target)
+            writes.append(upmap_write(view, pg, after, frozenset({*pg.up} - {sources[0]} | {target})))
         return writes, nowhere

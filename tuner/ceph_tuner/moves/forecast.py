@@ -33,24 +33,24 @@ class MoveForecast:
 
     steps: Tuple[Tuple[float, float], ...] = ()
 
-    def after(self, moved: float, seconds: float) -> MoveForecast:
+    def after(self, moved_bytes: float, seconds: float) -> MoveForecast:
         """One more step."""
-        return replace(self, steps=(*self.steps, (max(moved, 1.0), max(seconds, 0.1)))[-LAST_STEPS:])
+        return replace(self, steps=(*self.steps, (max(moved_bytes, 1.0), max(seconds, 0.1)))[-LAST_STEPS:])
 
-    def finish(self, now: float, since: float, left: float, hours: Hours) -> Optional[FinishTime]:
+    def finish(self, now: float, since: float, bytes_to_do: float, hours: Hours) -> Optional[FinishTime]:
         """When so much is moved that was left at `since`, the step under way included; None before a step has ended."""
-        if left <= 0:
+        if bytes_to_do <= 0:
             return FinishTime(now, now, now)
         if not self.steps:
             return None
-        each = [seconds / moved for moved, seconds in self.steps]
+        each = [seconds / step_bytes for step_bytes, seconds in self.steps]
         # large steps tell more of the mean
-        mean = sum(seconds for _, seconds in self.steps) / sum(moved for moved, _ in self.steps)
+        mean = sum(seconds for _, seconds in self.steps) / sum(step_bytes for step_bytes, _ in self.steps)
         count = len(each)
         spread = statistics.stdev(each) if count > 1 else mean
         wide = float(stdtrit(max(count - 1, 1), SURE)) * spread / math.sqrt(count)
         paces = (mean, max(0.0, mean - wide), mean + wide)
-        ends = [_end(since, left * pace, hours) for pace in paces]
+        ends = [_end(since, bytes_to_do * pace, hours) for pace in paces]
         return FinishTime(*(None if end is None else max(now, end) for end in ends))
 
 

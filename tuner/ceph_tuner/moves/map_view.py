@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.errors import InputError, RetryLater
 from ceph_tuner.core.measure.pg_documents import UNHEARD, data_chunks
@@ -15,12 +15,12 @@ from ceph_tuner.moves import CrushRule, MapView, MoveOsd, MovePg, MovePool, Pair
 def read_map(cluster: Cluster) -> MapView:
     """The whole, in four commands. Raises TunerError."""
     osd_map, crush = _ask(cluster, "osd dump"), _ask(cluster, "osd crush dump")
-    usage, listed = _ask(cluster, "osd df"), _ask(cluster, "pg ls")
-    if isinstance(listed, dict) and not listed.get("pg_ready", True):
+    usage, pg_rows = _ask(cluster, "osd df"), _ask(cluster, "pg ls")
+    if isinstance(pg_rows, dict) and not pg_rows.get("pg_ready", True):
         raise RetryLater(UNHEARD)
     with shaped("osd dump"):
         pools = {int(pool["pool"]): _pool(pool) for pool in osd_map["pools"]}
-        rows = listed["pg_stats"] if isinstance(listed, dict) else listed
+        rows = pg_rows["pg_stats"] if isinstance(pg_rows, dict) else pg_rows
         chunks = data_chunks(osd_map)
         return MapView(
             cluster.clock.now(),
@@ -41,10 +41,10 @@ def osds_named(view: MapView, name: str) -> Tuple[int, ...]:
     number = name[4:] if name.startswith("osd.") else name
     if number.isascii() and number.isdigit() and int(number) in view.osds:
         return (int(number),)
-    found = tuple(sorted(osd.number for osd in view.osds.values() if osd.places.get("host") == name))
-    if not found:
+    osd_ids = tuple(sorted(osd.number for osd in view.osds.values() if osd.places.get("host") == name))
+    if not osd_ids:
         raise InputError("OSD", repr(name), "osd.N or a host of the CRUSH map, as `ceph osd tree` shows them")
-    return found
+    return osd_ids
 
 
 def mapped(cluster: Cluster, pgid: str) -> Tuple[int, ...]:
@@ -106,10 +106,10 @@ def _rule(rule: Mapping[str, Any]) -> CrushRule:
 def _osds(osd_map: Mapping[str, Any], crush: Mapping[str, Any], usage: Mapping[str, Any]) -> Dict[int, MoveOsd]:
     alive = {int(row["osd"]): bool(row["up"] and row["in"]) for row in osd_map["osds"]}
     above = _places(crush)
-    found = {}
+    osds = {}
     for node in usage["nodes"]:
         osd = int(node["id"])
-        found[osd] = MoveOsd(
+        osds[osd] = MoveOsd(
             osd,
             alive.get(osd, False),
             float(node["crush_weight"]),
@@ -119,7 +119,7 @@ def _osds(osd_map: Mapping[str, Any], crush: Mapping[str, Any], usage: Mapping[s
             float(node["kb_used"]) * 1024,
             int(node.get("pgs", 0)),
         )
-    return found
+    return osds
 
 
 def _places(crush: Mapping[str, Any]) -> Dict[int, Dict[str, str]]:
@@ -131,10 +131,10 @@ def _places(crush: Mapping[str, Any]) -> Dict[int, Dict[str, str]]:
     places: Dict[int, Dict[str, str]] = {}
     for leaf in [item for item in parent if item >= 0]:
         node: Optional[int] = parent.get(leaf)
-        seen: Set[int] = set()
+        visits: Set[int] = set()
         # a tree that leads back to where it began has no end
-        while node is not None and node not in seen:
+        while node is not None and node not in visits:
             places.setdefault(leaf, {})[str(buckets[node]["type_name"])] = str(buckets[node]["name"])
-            seen.add(node)
+            visits.add(node)
             node = parent.get(node)
     return places

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.errors import CommandFailed, TunerError
@@ -190,7 +190,7 @@ class Mover:
                 return ""
             if isinstance(self._plan, ReweightPlan) and self._record.weighed:
                 self._plan = replace(self._plan, held=self._store.held(self._record))
-            if not self._left():
+            if not self._bytes_to_do():
                 if self._passed_over:
                     return STUCK
                 if not waits_for:
@@ -215,8 +215,8 @@ class Mover:
     def _half_weighed(self) -> bool:
         """Whether weights were written and not all PGs held: it was killed, or a monitor did not answer."""
         weights = self._plan.weights_first or self._plan.weights_last
-        written = any(self._weighs(osd, weight) for osd, weight in weights.items())
-        return written and not self._record.weighed and weights_begun(self._store, self._record, weights)
+        any_in_force = any(self._weighs(osd, weight) for osd, weight in weights.items())
+        return any_in_force and not self._record.weighed and weights_begun(self._store, self._record, weights)
 
     def _last(self) -> str:
         weights = self._plan.weights_last
@@ -267,8 +267,8 @@ class Mover:
             self._forecast = self._forecast.after(self._step_bytes, self._before_step_s + now - self._step_began)
         self._step_bytes, self._arrived = 0.0, 0
         self._stepped, self._ended = self._clock.now(), now
-        judged = self._kept or not self._watch.has_objectives
-        if judged and not self._missed_in_step and self._pace.at_once < self._task.at_most:
+        may_speed_up = self._kept or not self._watch.has_objectives
+        if may_speed_up and not self._missed_in_step and self._pace.at_once < self._task.at_most:
             faster = self._pace.faster()
             self._pace_is(replace(faster, at_once=min(faster.at_once, self._task.at_most)))
         self._missed_in_step = False
@@ -287,20 +287,20 @@ class Mover:
         if (hours.spans or hours.dated) and not hours.covers(now):
             begins = hours.begins(now)
             return f"--hours, at {utc_minute(begins)}" if begins is not None else "--hours"
-        stopping = [flag for flag in STOPPING if flag in self._view.flags]
-        if stopping:
-            return f"{', '.join(stopping)} to be unset: nothing moves until then, nor what is on its way"
-        changing = [
+        flags = [flag for flag in STOPPING if flag in self._view.flags]
+        if flags:
+            return f"{', '.join(flags)} to be unset: nothing moves until then, nor what is on its way"
+        pools = [
             pool.name
             for pool in self._view.pools.values()
             if pool.name not in self._task.autoscaled_pools
             and (pool.pg_num, pool.pgp_num) != (pool.pg_num_target, pool.pgp_num_target)
         ]
-        if changing:
-            return f"pg_num of {', '.join(changing)}, which Ceph is changing"
-        degraded = [pg.pgid for pg in self._view.pgs if pg.degraded and pg.pgid not in self._begun]
-        if degraded:
-            return f"recovery of {len(degraded)} degraded PGs, which goes first"
+        if pools:
+            return f"pg_num of {', '.join(pools)}, which Ceph is changing"
+        pgids = [pg.pgid for pg in self._view.pgs if pg.degraded and pg.pgid not in self._begun]
+        if pgids:
+            return f"recovery of {len(pgids)} degraded PGs, which goes first"
         if self._task.balancer_fights and balancer_on(self._cluster):
             return f"the balancer to be off: {self._task.balancer_fights}"
         on = set(autoscaled(self._view, self._view.pools.values())) & self._task.autoscaled_pools
@@ -328,7 +328,7 @@ class Mover:
         """Write the next step. Gives why nothing could be."""
         writes = self._plan.writes(self._view, self._pace.at_once, frozenset(self._passed_over))
         if not writes:
-            return f"PGs that can be moved now: {names_of(list(self._left()))} cannot"
+            return f"PGs that can be moved now: {names_of(list(self._bytes_to_do()))} cannot"
         self._step_began, now = self._clock.monotonic(), self._clock.now()
         # closed hours are counted where the forecast comes to them, and not as part of a step
         closed_s = max(0.0, now - self._stepped - open_s(self._stepped, now, self._task.hours))
@@ -373,34 +373,34 @@ class Mover:
         """Whether waiting would change nothing: all PGs are where they are to be."""
         return all(pg.settled for pg in self._view.pgs)
 
-    def _left(self) -> Dict[str, float]:
+    def _bytes_to_do(self) -> Dict[str, float]:
         return self._plan.left(self._view, frozenset(self._passed_over))
 
     def _tell(self, waits_for: str) -> None:
-        left = self._left()
+        to_do = self._bytes_to_do()
         now = self._clock.now()
         since = self._stepped if self._begun else now + max(0.0, self._rests_until - self._clock.monotonic())
         self._listen(
             MoveProgress(
                 now,
-                len(left),
-                total_bytes(left),
+                len(to_do),
+                total_bytes(to_do),
                 self._moved,
                 self._moved_bytes,
                 len(self._begun),
                 self._pace.at_once,
-                self._forecast.finish(now, since, total_bytes(left), self._task.hours),
+                self._forecast.finish(now, since, total_bytes(to_do), self._task.hours),
                 waits_for,
                 self._watch.means,
             )
         )
 
     def _outcome(self, began: float, reason: str) -> MoveOutcome:
-        left = list(self._left()) if reason != DONE else []
+        to_do = list(self._bytes_to_do()) if reason != DONE else []
         remarks = [*self._remarks, *(f"{key} was not taken: {why}" for key, why in self._passed_over.items())]
         if self._begun:
             remarks.append(f"what is on its way goes on to its end: {names_of(list(self._begun))}")
-        held = len(self._store.held(self._record)) if not isinstance(self._plan, ReweightPlan) else len(left)
+        held_pgs = len(self._store.held(self._record)) if not isinstance(self._plan, ReweightPlan) else len(to_do)
         return MoveOutcome(
             began,
             self._clock.now(),
@@ -410,7 +410,7 @@ class Mover:
             self._steps,
             self._watch.windows,
             self._watch.windows_missed,
-            (*left, *self._passed_over),
-            held,
+            (*to_do, *self._passed_over),
+            held_pgs,
             tuple(remarks),
         )

@@ -87,11 +87,11 @@ class PgsPlan:
     def _write(self, view: MapView, pool: MovePool, option: str, number: int) -> MapWrite:
         now = pool.pg_num if option == "pg_num" else pool.pgp_num
         places = abs(number - now) if option == "pgp_num" else 0
-        left = self.left(view, frozenset())
-        moved = places * (sum(left.values()) / len(left)) if left else 0.0
+        bytes_by_pg = self.left(view, frozenset())
+        bytes_to_move = places * (sum(bytes_by_pg.values()) / len(bytes_by_pg)) if bytes_by_pg else 0.0
         undo = _set(pool, option, now)
         return MapWrite(
-            f"{pool.name} {option}", _set(pool, option, number), undo, moved, PoolIs(self.pool, option, number)
+            f"{pool.name} {option}", _set(pool, option, number), undo, bytes_to_move, PoolIs(self.pool, option, number)
         )
 
 

@@ -16,26 +16,26 @@ MARGIN = 0.02
 """Below the backfillfull ratio, as a share of the OSD."""
 
 
-def legal(rule: CrushRule, others: Sequence[MoveOsd], leaving: MoveOsd, target: MoveOsd) -> bool:
+def legal(rule: CrushRule, others: Sequence[MoveOsd], source: MoveOsd, target: MoveOsd) -> bool:
     """Whether a PG's copy may go from an OSD to another, `others` having the rest of the PG."""
-    if target.number == leaving.number or any(target.number == other.number for other in others):
+    if target.number == source.number or any(target.number == other.number for other in others):
         return False
-    if not _taken(rule, leaving, target):
+    if not _same_takes(rule, source, target):
         return False
     *outer, last = rule.levels or ("osd",)
-    if any(leaving.places.get(level) != target.places.get(level) for level in outer):
+    if any(source.places.get(level) != target.places.get(level) for level in outer):
         return False
     domain = target.places.get(last)
     return domain is not None and all(domain != other.places.get(last) for other in others)
 
 
-def _taken(rule: CrushRule, leaving: MoveOsd, target: MoveOsd) -> bool:
+def _same_takes(rule: CrushRule, source: MoveOsd, target: MoveOsd) -> bool:
     targets = _takes_of(rule, target)
     if len(rule.takes) == 1:
         # the copy that leaves may be where an older rule has put it
         return any(targets)
     # which take a copy is from, the PG does not tell: an OSD that all takes see as they see its own is safe
-    alike = target.device_class == leaving.device_class and targets == _takes_of(rule, leaving)
+    alike = target.device_class == source.device_class and targets == _takes_of(rule, source)
     return rule.alike and alike and any(targets)
 
 
@@ -45,48 +45,48 @@ def _takes_of(rule: CrushRule, osd: MoveOsd) -> List[bool]:
 
 
 def best_target(
-    view: MapView, pg: MovePg, leaving: int, shunned: AbstractSet[int], planned: Mapping[int, float]
+    view: MapView, pg: MovePg, source_osd: int, excluded_osds: AbstractSet[int], bytes_to_come: Mapping[int, float]
 ) -> Optional[int]:
     """The emptiest OSD that a PG's copy may go to from one that it leaves; None where no OSD may have it.
 
-    `shunned`: OSDs that are to have nothing; `planned`: bytes that are on their way to OSDs.
+    `excluded_osds`: OSDs that are to have nothing; `bytes_to_come`: bytes that are on their way to OSDs.
     """
     rule = view.rules.get(view.pools[pg.pool].rule)
-    source = view.osds.get(leaving)
+    source = view.osds.get(source_osd)
     if rule is None or source is None or pg.pgid in view.whole_upmaps:
         return None
-    others = [view.osds[osd] for osd in {*pg.up, *pg.acting} - {leaving, NONE} if osd in view.osds]
-    fitting: List[Tuple[float, float, int]] = []
+    others = [view.osds[osd] for osd in {*pg.up, *pg.acting} - {source_osd, NONE} if osd in view.osds]
+    candidates: List[Tuple[float, float, int]] = []
     for osd in view.osds.values():
-        if not osd.alive or osd.weight <= 0 or osd.number in shunned or osd.size_bytes <= 0:
+        if not osd.alive or osd.weight <= 0 or osd.number in excluded_osds or osd.size_bytes <= 0:
             continue
-        used = osd.used_bytes + planned.get(osd.number, 0.0) + pg.copy_bytes
-        if used > (view.backfillfull_ratio - MARGIN) * osd.size_bytes:
+        bytes_after = osd.used_bytes + bytes_to_come.get(osd.number, 0.0) + pg.copy_bytes
+        if bytes_after > (view.backfillfull_ratio - MARGIN) * osd.size_bytes:
             continue
         if legal(rule, others, source, osd):
-            fitting.append((round(used / osd.size_bytes, 2), osd.pgs / osd.weight, osd.number))
-    return min(fitting)[2] if fitting else None
+            candidates.append((round(bytes_after / osd.size_bytes, 2), osd.pgs / osd.weight, osd.number))
+    return min(candidates)[2] if candidates else None
 
 
-def redirected(pairs: Pairs, leaving: int, target: int) -> Pairs:
+def redirected(pairs: Pairs, source: int, target: int) -> Pairs:
     """A PG's pairs, with what is on one OSD sent to another. Ceph applies no pair to the outcome of another."""
-    changed = tuple((first, target if last == leaving else last) for first, last in pairs)
-    if changed == pairs:
-        changed = (*pairs, (leaving, target))
-    return tuple(pair for pair in changed if pair[0] != pair[1])
+    pairs_after = tuple((first, target if last == source else last) for first, last in pairs)
+    if pairs_after == pairs:
+        pairs_after = (*pairs, (source, target))
+    return tuple(pair for pair in pairs_after if pair[0] != pair[1])
 
 
-def held(pairs: Pairs, now: Sequence[int], wanted: Sequence[int], erasure: bool) -> Optional[Pairs]:
-    """Pairs that bring a PG's OSDs from `now` (with `pairs` applied) to those `wanted`; None where none do.
+def held(pairs: Pairs, now: Sequence[int], goal: Sequence[int], erasure: bool) -> Optional[Pairs]:
+    """Pairs that bring a PG's OSDs from `now` (with `pairs` applied) to those `goal`; None where none do.
 
     The order of a replicated PG's OSDs does not count; that of an erasure-coded one does.
     """
     if erasure:
-        changes = [(new, old) for new, old in zip(now, wanted) if new != old]
-        if len(now) != len(wanted) or {new for new, _ in changes} & {old for _, old in changes}:
+        changes = [(new, old) for new, old in zip(now, goal) if new != old]
+        if len(now) != len(goal) or {new for new, _ in changes} & {old for _, old in changes}:
             return None
     else:
-        changes = list(zip((osd for osd in now if osd not in wanted), (osd for osd in wanted if osd not in now)))
+        changes = list(zip((osd for osd in now if osd not in goal), (osd for osd in goal if osd not in now)))
     if NONE in {osd for change in changes for osd in change}:
         return None
     for new, old in changes:

@@ -54,8 +54,8 @@ class MoveStore:
 
     def records(self) -> List[MoveRecord]:
         """All that can be read, the oldest first."""
-        found = [_record(key, text) for key, text in contents(self._store, RECORDS).items()]
-        return sorted((record for record in found if record is not None), key=lambda each: (each.began, each.name))
+        entries = [_record(key, text) for key, text in contents(self._store, RECORDS).items()]
+        return sorted((record for record in entries if record is not None), key=lambda each: (each.began, each.name))
 
     def record(self, name: str) -> Optional[MoveRecord]:
         """The one of that name."""
@@ -80,8 +80,8 @@ class MoveStore:
 
     def undos(self, record: MoveRecord) -> List[Command]:
         """All of them; the write-order is not kept, as each is about another thing."""
-        found = [_command(key, text) for key, text in contents(self._store, f"{UNDOS}{_key(record.name)}/").items()]
-        return [command for command in found if command is not None]
+        commands = [_command(key, text) for key, text in contents(self._store, f"{UNDOS}{_key(record.name)}/").items()]
+        return [command for command in commands if command is not None]
 
     def remember_held(self, record: MoveRecord, pgid: str, before: Pairs) -> None:
         """Store that a PG is about to be held, and the pairs that letting go leaves."""
@@ -90,8 +90,8 @@ class MoveStore:
     def held(self, record: MoveRecord) -> Dict[str, Pairs]:
         """PGs that the move holds -> their pairs without it."""
         prefix = f"{HELD}{_key(record.name)}/"
-        found = {key[len(prefix) :]: _pairs(key, text) for key, text in contents(self._store, prefix).items()}
-        return {pgid: pairs for pgid, pairs in found.items() if pairs is not None}
+        pairs_by_pg = {key[len(prefix) :]: _pairs(key, text) for key, text in contents(self._store, prefix).items()}
+        return {pgid: pairs for pgid, pairs in pairs_by_pg.items() if pairs is not None}
 
     def remove(self, record: MoveRecord) -> None:
         """Forget a move."""
@@ -113,17 +113,17 @@ def _key(name: str) -> str:
 def _record(place: str, text: str) -> Optional[MoveRecord]:
     """None for what is no record: somebody else's key must not stop every move."""
     try:
-        stored = read_json(text, place)
-        name, pools = stored["name"], stored["autoscale"]
-        switches = stored["balancer"], stored["weighed"]
-        texts = [name, stored["state"], *pools]
+        document = read_json(text, place)
+        name, pools = document["name"], document["autoscale"]
+        switches = document["balancer"], document["weighed"]
+        texts = [name, document["state"], *pools]
         if not isinstance(pools, list) or not all(isinstance(text, str) for text in texts):
             return None
         if {type(switch) for switch in switches} != {bool} or _key(name) != place.rpartition("/")[2]:
             # a word is not whether something was paused, and another name's inverses are not its own
             return None
-        began, touched = float(stored["began"]), float(stored["touched"])
-        return MoveRecord(name, began, touched, stored["state"], switches[0], tuple(pools), switches[1])
+        began, last_touch = float(document["began"]), float(document["touched"])
+        return MoveRecord(name, began, last_touch, document["state"], switches[0], tuple(pools), switches[1])
     except MISREAD:
         return None
 
@@ -131,16 +131,16 @@ def _record(place: str, text: str) -> Optional[MoveRecord]:
 def _command(place: str, text: str) -> Optional[Command]:
     try:
         prefix, arguments = read_json(text, place)
-        known: Mapping[str, str] = {str(name): str(value) for name, value in arguments.items()}
-        return str(prefix), known
+        texts: Mapping[str, str] = {str(name): str(value) for name, value in arguments.items()}
+        return str(prefix), texts
     except MISREAD:
         return None
 
 
 def _pairs(place: str, text: str) -> Optional[Pairs]:
     try:
-        stored = read_json(text, place)
-        pairs = tuple((int(first), int(last)) for first, last in stored)
+        document = read_json(text, place)
+        pairs = tuple((int(first), int(last)) for first, last in document)
     except MISREAD:
         return None
     return pairs if len(pairs) <= _MOST_PAIRS else None

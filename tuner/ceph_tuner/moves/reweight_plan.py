@@ -22,8 +22,8 @@ class Released:
 
     def arrived(self, view: MapView) -> bool:
         """Whether its entry is as before, and all of it is where it is to be."""
-        found = next((pg for pg in view.pgs if pg.pgid == self.pgid), None)
-        return found is None or (found.settled and not self.refused(view))
+        pg_now = next((pg for pg in view.pgs if pg.pgid == self.pgid), None)
+        return pg_now is None or (pg_now.settled and not self.refused(view))
 
     def refused(self, view: MapView) -> bool:
         """Whether another entry is there; one of which the monitors dropped pairs is not."""
@@ -49,11 +49,11 @@ class ReweightPlan:
 
     def left(self, view: MapView, passed_over: FrozenSet[str]) -> Dict[str, float]:
         """PGs that are held, or on their way."""
-        return {pg.pgid: pg.copy_bytes * self._places(view, pg) for pg in self._held(view, passed_over)}
+        return {pg.pgid: pg.copy_bytes * self._places(view, pg) for pg in self._pgs(view, passed_over)}
 
     def writes(self, view: MapView, at_once: int, passed_over: FrozenSet[str]) -> List[MapWrite]:
         """The next PGs are let go of, the smallest first."""
-        ready = sorted(self._held(view, passed_over), key=lambda pg: (pg.copy_bytes, pg.pgid))
+        ready = sorted(self._pgs(view, passed_over), key=lambda pg: (pg.copy_bytes, pg.pgid))
         return [
             MapWrite(
                 pg.pgid,
@@ -66,7 +66,7 @@ class ReweightPlan:
             if pg.settled
         ]
 
-    def _held(self, view: MapView, passed_over: FrozenSet[str]) -> List[MovePg]:
+    def _pgs(self, view: MapView, passed_over: FrozenSet[str]) -> List[MovePg]:
         return [
             pg
             for pg in view.pgs

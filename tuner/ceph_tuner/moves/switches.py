@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Iterable, List, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.moves import MapView, MovePool
@@ -59,18 +59,18 @@ def pause(cluster: Cluster, store: MoveStore, record: MoveRecord, balancer: bool
 
 def give_back(cluster: Cluster, store: MoveStore, record: MoveRecord) -> Tuple[MoveRecord, List[str]]:
     """Switch on again what the move has paused, and nothing else. Gives the record without it, and what was done."""
-    said = []
+    lines = []
     if record.balancer:
         cluster.commander.tell("mgr", "balancer on", {})
-        said.append("the balancer is on again")
+        lines.append("the balancer is on again")
     rows = parsed(cluster.commander.mon("osd dump", {}), "osd dump")["pools"]
     modes = {str(row["pool_name"]): row.get("pg_autoscale_mode", "off") for row in rows}
     for pool in dict.fromkeys(record.autoscale):
         # another mode is somebody else's
         if modes.get(pool) == "off":
             _autoscale(cluster, pool, "on")
-            said.append(f"pool {pool} has pg_autoscale_mode on again")
-    return store.save(record.changed(balancer=False, autoscale=()), cluster.clock.now()), said
+            lines.append(f"pool {pool} has pg_autoscale_mode on again")
+    return store.save(record.changed(balancer=False, autoscale=()), cluster.clock.now()), lines
 
 
 def _autoscale(cluster: Cluster, pool: str, mode: str) -> None:

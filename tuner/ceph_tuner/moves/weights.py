@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.errors import CommandFailed
 from ceph_tuner.moves import Command, MapView
@@ -25,7 +25,7 @@ def write_weights(
     cluster: Cluster, lock: Lock, store: MoveStore, record: MoveRecord, before: MapView, weights: Mapping[int, float]
 ) -> List[str]:
     """Write them, and hold the PGs. Gives the PGs that could not be held and move at once."""
-    begun = weights_begun(store, record, weights)
+    has_begun = weights_begun(store, record, weights)
     for osd in weights:
         store.remember_undo(record, f"osd.{osd}", weight_command(osd, before.osds[osd].weight))
     for osd, weight in weights.items():
@@ -33,7 +33,7 @@ def write_weights(
             lock.check()
             prefix, arguments = weight_command(osd, weight)
             cluster.commander.mon(prefix, arguments)
-    return hold(cluster, lock, store, record, before, begun)
+    return hold(cluster, lock, store, record, before, has_begun)
 
 
 def weights_begun(store: MoveStore, record: MoveRecord, weights: Mapping[int, float]) -> bool:
@@ -42,43 +42,43 @@ def weights_begun(store: MoveStore, record: MoveRecord, weights: Mapping[int, fl
 
 
 def hold(
-    cluster: Cluster, lock: Lock, store: MoveStore, record: MoveRecord, before: MapView, begun: bool = False
+    cluster: Cluster, lock: Lock, store: MoveStore, record: MoveRecord, before: MapView, has_begun: bool = False
 ) -> List[str]:
     """Hold every PG where it was; `before` says where. Gives those that no entry holds.
 
-    `begun`: the weights may have been written before that look, so what is on its way is there because of them and is
-    sent back. Otherwise it moves for another reason, and goes on.
+    `has_begun`: the weights may have been written before that look, so what is on its way is there because of them and
+    is sent back. Otherwise it moves for another reason, and goes on.
     """
-    wanted = {pg.pgid: pg.acting if begun and not pg.settled else pg.up for pg in before.pgs}
-    moved: Dict[str, tuple[int, ...]] = {}
+    osds_before = {pg.pgid: pg.acting if has_begun and not pg.settled else pg.up for pg in before.pgs}
+    osds_now: Dict[str, tuple[int, ...]] = {}
     for pg in before.pgs:
         up = mapped(cluster, pg.pgid)
-        if up != wanted[pg.pgid] and (before.pools[pg.pool].erasure or set(up) != set(wanted[pg.pgid])):
-            moved[pg.pgid] = up
-    if not moved:
+        if up != osds_before[pg.pgid] and (before.pools[pg.pool].erasure or set(up) != set(osds_before[pg.pgid])):
+            osds_now[pg.pgid] = up
+    if not osds_now:
         return []
-    now, known = read_map(cluster), store.held(record)
+    now, pairs_by_pg = read_map(cluster), store.held(record)
     loose = []
     for pg in before.pgs:
-        if pg.pgid not in moved:
+        if pg.pgid not in osds_now:
             continue
         pairs = now.upmaps.get(pg.pgid, ())
-        holding = held(pairs, moved[pg.pgid], wanted[pg.pgid], before.pools[pg.pool].erasure)
-        if holding is None or pg.pgid in now.whole_upmaps:
+        pairs_to_hold = held(pairs, osds_now[pg.pgid], osds_before[pg.pgid], before.pools[pg.pool].erasure)
+        if pairs_to_hold is None or pg.pgid in now.whole_upmaps:
             loose.append(pg.pgid)
             continue
-        if set(pairs) <= set(known.get(pg.pgid, pairs)):
+        if set(pairs) <= set(pairs_by_pg.get(pg.pgid, pairs)):
             # otherwise it is held already, and what was there before that is stored
             store.remember_held(record, pg.pgid, pairs)
         store.remember_undo(record, pg.pgid, upmap_command(pg.pgid, before.upmaps.get(pg.pgid, ())))
         lock.check()
-        prefix, arguments = upmap_command(pg.pgid, holding)
-        if not _taken(cluster, prefix, arguments):
+        prefix, arguments = upmap_command(pg.pgid, pairs_to_hold)
+        if not _accepts(cluster, prefix, arguments):
             loose.append(pg.pgid)
     return loose
 
 
-def _taken(cluster: Cluster, prefix: str, arguments: Mapping[str, str]) -> bool:
+def _accepts(cluster: Cluster, prefix: str, arguments: Mapping[str, str]) -> bool:
     try:
         cluster.commander.mon(prefix, arguments)
     except CommandFailed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Callable, Dict, List, Mapping, Optional
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import CommandFailed, InputError, Locked, PermissionRefused, RetryLater
 from ceph_tuner.core.goals.guard import Guard, Sight
 from ceph_tuner.core.goals.judge import Judge
@@ -48,7 +48,7 @@ class ClientWatch:
         self._name, self._clock, self._slo, self._baseline = cluster.name, cluster.clock, slo, baseline
         self._window_s, self._look_s, self._excuse = window_s, look_s, excuse
         scopes = slo.scopes if slo is not None else ()
-        self._judged = judged_windows(cluster, osds, scopes, window_s) if about_clients(slo) else None
+        self._window_source = judged_windows(cluster, osds, scopes, window_s) if about_clients(slo) else None
         self._lookout = ClusterLookout(cluster.commander, cluster.clock)
         self._guard: Optional[Guard] = None
         self._held: Dict[Objective, float] = {}
@@ -69,7 +69,7 @@ class ClientWatch:
     @property
     def has_objectives(self) -> bool:
         """Whether there is an objective about clients."""
-        return self._judged is not None
+        return self._window_source is not None
 
     @property
     def keeps_all(self) -> bool:
@@ -88,9 +88,9 @@ class ClientWatch:
         self._guard = Guard(Judge(self._slo or NO_OBJECTIVE, self._usual), self._excuse(sight))
 
     def _measure_first(self, tell: Callable[[str], None]) -> None:
-        if self._judged is None or self._slo is None:
+        if self._window_source is None or self._slo is None:
             return
-        self._judged.look()
+        self._window_source.look()
         start, began = self._clock.now(), self._clock.monotonic()
         window = None
         while window is None:
@@ -98,26 +98,26 @@ class ClientWatch:
                 raise RetryLater(f"{self._name} gave no window for {SILENT_S:g} s", "see whether `ceph -s` answers")
             tell("a first window, before anything is begun")
             self._clock.sleep(min(LOOK_S, self._window_s / 3))
-            self._judged.look()
-            window = self._judged.window(start)
+            self._window_source.look()
+            window = self._window_source.window(start)
         self._usual = {**window.means, **self._baseline}
         self._held = held_bounds(self._slo, self._usual)
-        hidden = unseen(about_clients(self._slo), window.means)
-        if hidden:
-            said = f"{metrics_of(hidden)}, which the first window does not show"
-            raise InputError("--keep", said, "a metric of clients that is seen (`ceph-tuner watch --once`)")
-        unbounded = [each for each in about_clients(self._slo) if each not in self._held]
-        if unbounded:
-            said = f"{metrics_of(unbounded)} relative to a baseline in which no client was seen"
-            raise InputError("--keep", said, "a bound in units, such as client.p95_ms<=20")
+        absent = unseen(about_clients(self._slo), window.means)
+        if absent:
+            words = f"{metrics_of(absent)}, which the first window does not show"
+            raise InputError("--keep", words, "a metric of clients that is seen (`ceph-tuner watch --once`)")
+        without_bound = [each for each in about_clients(self._slo) if each not in self._held]
+        if without_bound:
+            words = f"{metrics_of(without_bound)} relative to a baseline in which no client was seen"
+            raise InputError("--keep", words, "a bound in units, such as client.p95_ms<=20")
         self._take(window)
 
     def judge(self, since: float) -> Optional[Window]:
         """Hold the newest window of what came after a moment against the objectives; None while there is none."""
-        if self._judged is None:
+        if self._window_source is None:
             return None
-        self._judged.look()
-        window = self._judged.window(since)
+        self._window_source.look()
+        window = self._window_source.window(since)
         if window is not None:
             self._take(window)
         return window
@@ -136,10 +136,10 @@ class ClientWatch:
 
     def _blind(self) -> bool:
         """Whether no window came for so long that the last one says nothing of the present."""
-        if self._judged is None:
+        if self._window_source is None:
             return False
         age_s = self._clock.monotonic() - self._judged_monotonic
-        return age_s > BLIND_WINDOWS * max(self._judged.seconds, self._look_s)
+        return age_s > BLIND_WINDOWS * max(self._window_source.seconds, self._look_s)
 
     def _take(self, window: Window) -> None:
         means = window.means
@@ -159,9 +159,9 @@ class ClientWatch:
         self.windows_missed += bool(self.missed)
 
     def _words(self, objective: Objective) -> str:
-        seen = self.means.get(objective.metric)
-        said = "not seen while clients wait" if seen is None else f"at {seen:.4g}"
-        return f"{objective.metric} {said}, to be {objective.comparison} {self._held[objective]:.4g}"
+        value = self.means.get(objective.metric)
+        words = "not seen while clients wait" if value is None else f"at {value:.4g}"
+        return f"{objective.metric} {words}, to be {objective.comparison} {self._held[objective]:.4g}"
 
 
 class Silence:
@@ -176,8 +176,8 @@ class Silence:
 
     def bear(self, failure: Exception, now: float) -> None:
         """Raise the failure where it is none that passes by itself, or where ten minutes went by."""
-        passing = isinstance(failure, (RetryLater, CommandFailed))
-        if not passing or isinstance(failure, (Locked, PermissionRefused)):
+        is_transient = isinstance(failure, (RetryLater, CommandFailed))
+        if not is_transient or isinstance(failure, (Locked, PermissionRefused)):
             raise failure
         self._since = now if self._since is None else self._since
         if now - self._since >= SILENT_S:

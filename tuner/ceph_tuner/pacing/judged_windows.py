@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Deque, Optional, Protocol, Sequence
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.measure.history import MINUTE, History

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge, beyond
@@ -31,19 +31,19 @@ def held_bounds(slo: Optional[Slo], baseline: Mapping[str, float]) -> Dict[Objec
 
 
 def missed(
-    held: Mapping[Objective, float], means: Mapping[str, float], usual: Optional[Mapping[str, float]] = None
+    bounds: Mapping[Objective, float], means: Mapping[str, float], usual: Optional[Mapping[str, float]] = None
 ) -> List[Objective]:
     """The objectives that a window is beyond; where clients wait and none is served, all about them."""
-    return beyond(held, means, clients_wait(means, usual or {}))
+    return beyond(bounds, means, clients_wait(means, usual or {}))
 
 
-def unseen(held: Iterable[Objective], means: Mapping[str, float]) -> List[Objective]:
+def unseen(objectives: Iterable[Objective], means: Mapping[str, float]) -> List[Objective]:
     """The objectives of which a window does not say whether they were kept: without a client, they were."""
 
     def idle(objective: Objective) -> bool:
         return 0 in (means.get("client.iops"), means.get(scoped("client.iops", objective.scope)))
 
-    return [objective for objective in held if objective.metric not in means and not idle(objective)]
+    return [objective for objective in objectives if objective.metric not in means and not idle(objective)]
 
 
 def metrics_of(objectives: Sequence[Objective]) -> str:
@@ -59,8 +59,8 @@ def check_scopes(cluster: Cluster, scopes: Sequence[Scope], place: str) -> None:
     crush = parsed(cluster.commander.mon("osd crush dump", {}), "osd crush dump")
     with shaped("osd crush dump"):
         layout = layout_of(crush_map(crush), osd_map["pools"])
-    missing = layout.missing(scopes)
-    if missing:
+    absent_scopes = layout.missing(scopes)
+    if absent_scopes:
         some = ", ".join(sorted(layout.pools)[:8]) + (", …" if len(layout.pools) > 8 else "")
         there = f"a device class ({', '.join(layout.classes)}) or a pool ({some}) of the cluster"
-        raise InputError(place, f"that {missing[0]}", there)
+        raise InputError(place, f"that {absent_scopes[0]}", there)

@@ -132,10 +132,10 @@ class Prediction:
         from scipy.special import stdtrit  # who only asks for `Effort` or a question does not wait for scipy
 
         positive = min(values) > 0
-        scaled = [math.log(value) for value in values] if positive else values
-        mean = sum(scaled) / len(scaled)
+        samples = [math.log(value) for value in values] if positive else values
+        mean = sum(samples) / len(samples)
         reach = (
-            float(stdtrit(len(scaled) - 1, (1 + COVERAGE) / 2)) * _deviation(scaled) * math.sqrt(1 + 1 / len(scaled))
+            float(stdtrit(len(samples) - 1, (1 + COVERAGE) / 2)) * _deviation(samples) * math.sqrt(1 + 1 / len(samples))
         )
         if positive and metric in self.errors:
             scale, freedom = self.errors[metric]
@@ -157,11 +157,11 @@ class SearchListener(Protocol):
 def changed(settings: Settings, question: Question) -> Settings:
     """Of settings, what differs from what is in force (a named profile as such), in the order to write them."""
     before, release = question.before, question.model.release
-    named = settings.get(PROFILE, "custom")
-    nine = named == "custom" and any(settings.get(name) != before[name] for name in MCLOCK_NINE if name in settings)
+    profile = settings.get(PROFILE, "custom")
+    nine = profile == "custom" and any(settings.get(name) != before[name] for name in MCLOCK_NINE if name in settings)
     changes: Settings = {PROFILE: "custom"} if nine else {}
-    if named not in ("custom", question.profile_in_force):
-        changes[PROFILE] = named
+    if profile not in ("custom", question.profile_in_force):
+        changes[PROFILE] = profile
     for name in KNOBS:
         if name in MCLOCK_NINE and nine:
             changes[name] = settings[name]

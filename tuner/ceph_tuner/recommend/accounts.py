@@ -69,28 +69,30 @@ def accounts(judge: Judge, model: ClusterModel, settings: Settings, metrics: Map
 
 
 def _of_turn(judge: Judge, model: ClusterModel, settings: Settings, metrics: Mapping[str, float]) -> List[Account]:
-    needed = demand(judge, model, settings, metrics)
+    needs = demand(judge, model, settings, metrics)
     # without hard bounds all work counts as it was seen to go
     unbound = Judge(None)
-    got = demand(unbound, model, settings, metrics)
+    throughput = demand(unbound, model, settings, metrics)
     streams = model.clients
     rates = [stream.rate for stream in streams if stream.rate is not None]
-    offered = demand(unbound, model, settings, {**metrics, "client.iops": sum(rates)})
+    offered_load = demand(unbound, model, settings, {**metrics, "client.iops": sum(rates)})
     demands: Dict[str, Optional[float]] = dict.fromkeys(CLASSES, 0.0)
     for kind in _kinds(model):
         number = class_of(kind, model)
         if number < len(CLASSES):
-            bounded = kind == "client" and len(rates) == len(streams)
-            demands[CLASSES[number]] = offered[CLASSES[number]] if bounded else None
+            is_bounded = kind == "client" and len(rates) == len(streams)
+            demands[CLASSES[number]] = offered_load[CLASSES[number]] if is_bounded else None
     parts = shares(settings)
     owed = entitlements(parts, {name: math.inf if wish is None else wish for name, wish in demands.items()})
     entries = []
     for name in CLASSES:
-        reserved, _, limit = parts[name]
+        reservation, _, limit = parts[name]
         ceiling = limit if limit > 0 else None
         own = float(owed[name][0])
-        held = _held_by(got[name], demands[name], ceiling, own)
-        entries.append(Account(name, reserved, ceiling, demands[name], own, got[name], needed[name], held))
+        constraint = _constraint(throughput[name], demands[name], ceiling, own)
+        entries.append(
+            Account(name, reservation, ceiling, demands[name], own, throughput[name], needs[name], constraint)
+        )
     return entries
 
 
@@ -106,11 +108,11 @@ def _kinds(model: ClusterModel) -> List[str]:
     return [kind for kind, has in kinds.items() if has]
 
 
-def _held_by(got: float, demanded: Optional[float], limit: Optional[float], owed: float) -> str:
-    if demanded == 0 and got == 0:
+def _constraint(throughput: float, demand_share: Optional[float], limit: Optional[float], owed: float) -> str:
+    if demand_share == 0 and throughput == 0:
         return NOTHING
-    if demanded is not None and got >= _NEAR * demanded:
+    if demand_share is not None and throughput >= _NEAR * demand_share:
         return LOAD
-    if limit is not None and got >= _NEAR * limit:
+    if limit is not None and throughput >= _NEAR * limit:
         return LIMIT
-    return SHARE if got >= _NEAR * owed else BELOW
+    return SHARE if throughput >= _NEAR * owed else BELOW

@@ -34,22 +34,22 @@ class Instructions:
     notes: Tuple[str, ...]
 
 
-def answer(searched: SearchedSettings) -> Instructions:
+def answer(search_result: SearchedSettings) -> Instructions:
     """Decide the writes, as `ceph-tuner apply` would on a cluster with nothing but what the description says is set."""
-    model, question = searched.question.model, searched.question
+    model, question = search_result.question.model, search_result.question
     release, hardware = model.release, model.osd.hardware
-    if not searched.choice.better:
+    if not search_result.choice.better:
         return Instructions({}, (), (), told(model))
-    settings = changed(searched.winner.settings, question)
+    settings = changed(search_result.winner.settings, question)
     own = to_release_units(settings, release, hardware)
-    checked = check_settings(own, release)
+    settings_text = check_settings(own, release)
     before = to_release_units(dict(question.in_force), release, hardware)
     current = [ConfigEntry(TARGET, name, text) for name, text in format_settings(before, release).items()]
     places = [Place(0, model.osd.device_class)]
-    plan = plan_change(current, TARGET, checked, release, places)
-    whole = {**_nine(searched.winner.settings, release), **searched.winner.settings}
+    plan = plan_change(current, TARGET, settings_text, release, places)
+    whole = {**_nine(search_result.winner.settings, release), **search_result.winner.settings}
     return Instructions(
-        checked,
+        settings_text,
         tuple(plan.commands),
         way_back(current, plan, places, release),
         (*told(model), *notes_on(whole, release), *plan.warnings),
@@ -70,53 +70,53 @@ def way_back(
     return tuple(step.command for step in plan_restore(entries, plan.standing(), places, release).steps)
 
 
-def profile(searched: SearchedSettings, name: str) -> Profile:
+def profile(search_result: SearchedSettings, name: str) -> Profile:
     """Make a profile of the winner, with what was simulated as its evidence."""
-    model, release = searched.question.model, searched.question.model.release
-    winner = searched.winner
-    named = str(winner.settings.get(PROFILE, ""))
+    model, release = search_result.question.model, search_result.question.model.release
+    winner = search_result.winner
+    profile_name = str(winner.settings.get(PROFILE, ""))
     settings = {**_nine(winner.settings, release), **winner.settings}
-    writes = set(changed(winner.settings, searched.question))
-    built_in = named in release.profiles and writes <= {PROFILE}
+    writes = set(changed(winner.settings, search_result.question))
+    built_in = profile_name in release.profiles and writes <= {PROFILE}
     if not writes & {PROFILE, *MCLOCK_NINE}:
         # the profile in force stays: its nine values are not to be written as custom ones
         settings = {name: value for name, value in settings.items() if name not in MCLOCK_NINE}
     return Profile.make(
-        named if built_in else f"recommended-{searched.question.slo.name}"[:64].rstrip("._-"),
+        profile_name if built_in else f"recommended-{search_result.question.slo.name}"[:64].rstrip("._-"),
         release,
         {knob: value for knob, value in settings.items() if knob != PROFILE and (not built_in or knob in MCLOCK_NINE)},
         version=format_version(model.version) if model.version is not None else "",
         built_in=built_in,
-        description=f"{searched.choice.reason} (predicted by the twin, not measured)",
+        description=f"{search_result.choice.reason} (predicted by the twin, not measured)",
         hardware=model.osd.hardware,
         osds=model.osds,
         workload=name,
-        slos=(searched.question.slo.to_dict(),),
-        evidence=(evidence(searched),),
+        slos=(search_result.question.slo.to_dict(),),
+        evidence=(evidence(search_result),),
     )
 
 
-def evidence(searched: SearchedSettings) -> Dict[str, Any]:
+def evidence(search_result: SearchedSettings) -> Dict[str, Any]:
     """What was simulated, and what it gave."""
-    winner = searched.winner
-    verdicts = searched.judge.verdicts(winner.candidate.means)
+    winner = search_result.winner
+    verdicts = search_result.judge.verdicts(winner.candidate.means)
     return {
         "simulated": {
-            "settings_tried": len(searched.tried),
-            "runs": searched.runs,
-            "seconds_each": searched.run_s,
-            "seed": searched.effort.seed,
-            "fresh_seeds": len(winner.runs) if searched.confirmed else 0,
-            "osds": searched.question.model.simulated_osds or searched.question.model.osds,
+            "settings_tried": len(search_result.tried),
+            "runs": search_result.runs,
+            "seconds_each": search_result.run_s,
+            "seed": search_result.effort.seed,
+            "fresh_seeds": len(winner.runs) if search_result.confirmed else 0,
+            "osds": search_result.question.model.simulated_osds or search_result.question.model.osds,
         },
         "predicted": {
             metric: _with_interval(winner, metric)
-            for metric in searched.question.slo.metrics
+            for metric in search_result.question.slo.metrics
             if metric in winner.candidate.means
         },
         "load": {name: rounded(value) for name, value in winner.candidate.means.items() if name in _LOAD},
-        "before": _rounded(searched.before, searched),
-        "built_in": {entry.label: _rounded(entry, searched) for entry in searched.built_in},
+        "before": _means(search_result.before, search_result),
+        "built_in": {entry.label: _means(entry, search_result) for entry in search_result.built_in},
         "verdicts": [f"{verdict.objective.text}: {'met' if verdict.met else 'missed'}" for verdict in verdicts],
     }
 
@@ -129,8 +129,8 @@ def _with_interval(prediction: Prediction, metric: str) -> Dict[str, Any]:
     return entry
 
 
-def _rounded(prediction: Prediction, searched: SearchedSettings) -> Dict[str, float]:
-    metrics = searched.question.slo.metrics
+def _means(prediction: Prediction, search_result: SearchedSettings) -> Dict[str, float]:
+    metrics = search_result.question.slo.metrics
     means = prediction.candidate.means
     return {metric: rounded(means[metric]) for metric in metrics if metric in means}
 

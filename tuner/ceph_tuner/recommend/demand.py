@@ -27,8 +27,8 @@ def demand(judge: Judge, model: ClusterModel, settings: Settings, metrics: Mappi
     """Class -> share. Work that no objective bounds counts as `metrics` show it to go; immediate work is left out."""
     bounds = {objective.metric: judge.bound(objective) for objective in judge.objectives if objective.hard}
     costs_s = [("client", _client(model, bounds, metrics))]
-    for kind, degraded in (("recovery", True), ("backfill", False)):
-        works = [work for work in model.recovery if work.degraded == degraded]
+    for kind, is_degraded in (("recovery", True), ("backfill", False)):
+        works = [work for work in model.recovery if work.degraded == is_degraded]
         costs_s.append((kind, _recovery(kind, works, model, settings, bounds, metrics)))
     costs_s += [
         ("scrub", _scrub(model, settings, bounds, metrics)),
@@ -66,12 +66,12 @@ def _recovery(
     bounds: Mapping[str, Optional[float]],
     metrics: Mapping[str, float],
 ) -> float:
-    listed = [(work.objects, work.object_bytes / (model.pool(work.pool).k or 1)) for work in works]
-    objects = sum(count for count, _ in listed)
+    sizes = [(work.objects, work.object_bytes / (model.pool(work.pool).k or 1)) for work in works]
+    objects = sum(count for count, _ in sizes)
     if not objects:
         return 0.0
-    size = sum(count * own for count, own in listed) / objects
-    rate = _needed(
+    size = sum(count * own for count, own in sizes) / objects
+    rate = _least_rate(
         objects,
         bounds.get(f"{kind}.finish_s"),
         bounds.get(f"{kind}.objects_s"),
@@ -91,32 +91,32 @@ def _recovered_object(work: RecoveryWork, model: ClusterModel, settings: Setting
     parts = recovery_parts(work.object_bytes, settings, model)
     start, push, pull = recovery_costs(work.object_bytes / (pool.k or 1), parts, settings, model)
     # an OSD that came back empty leads its part of the PGs, and pulls what it lacks; others are pushed to
-    pulled = 1 / pool.size if work.degraded and work.target is not None and not pool.k else 0.0
+    pull_share = 1 / pool.size if work.degraded and work.target is not None and not pool.k else 0.0
     answer = client_costs(0, model).least
-    return start + parts * push + pulled * (parts * pull + start) + (1 - pulled) * parts * answer
+    return start + parts * push + pull_share * (parts * pull + start) + (1 - pull_share) * parts * answer
 
 
 def _scrub(
     model: ClusterModel, settings: Settings, bounds: Mapping[str, Optional[float]], metrics: Mapping[str, float]
 ) -> float:
-    copies = stored = cost = 0.0
+    copies = bytes_total = cost = 0.0
     chunk = limits_of(settings, model).chunk_max
     for work in model.scrub:
         pool = model.pool(work.pool)
         own = work.object_bytes / (pool.k or 1)
-        one, fixed = scrub_cost(own, work.deep, settings, model)
+        one, per_chunk = scrub_cost(own, work.deep, settings, model)
         copies += work.objects * pool.size
-        stored += work.objects * pool.size * own
-        cost += work.objects * pool.size * (one / chunk if fixed else one)
+        bytes_total += work.objects * pool.size * own
+        cost += work.objects * pool.size * (one / chunk if per_chunk else one)
     if not copies:
         return 0.0
-    rate = _needed(
+    rate = _least_rate(
         copies,
         bounds.get("scrub.interval_s"),
         bounds.get("scrub.objects_s"),
-        (bounds.get("scrub.bytes_s") or 0.0) / stored * copies,
+        (bounds.get("scrub.bytes_s") or 0.0) / bytes_total * copies,
     )
-    return (rate or metrics.get("scrub.bytes_s", 0.0) / stored * copies) * cost / copies
+    return (rate or metrics.get("scrub.bytes_s", 0.0) / bytes_total * copies) * cost / copies
 
 
 def _snaptrim(
@@ -126,13 +126,13 @@ def _snaptrim(
     if not clones:
         return 0.0
     size = sum(work.clones * work.object_bytes for work in model.snaptrim) / clones
-    one, fixed = trim_cost(size, settings, model)
-    rate = _needed(clones, bounds.get("snaptrim.drain_s"), bounds.get("snaptrim.objects_s"))
+    one, per_batch = trim_cost(size, settings, model)
+    rate = _least_rate(clones, bounds.get("snaptrim.drain_s"), bounds.get("snaptrim.objects_s"))
     return (rate or metrics.get("snaptrim.objects_s", 0.0)) * (
-        one or fixed / limits_of(settings, model).concurrent_trims
+        one or per_batch / limits_of(settings, model).concurrent_trims
     )
 
 
-def _needed(amount: float, time_s: Optional[float], *rates: Optional[float]) -> float:
+def _least_rate(amount: float, time_s: Optional[float], *rates: Optional[float]) -> float:
     """The rate that keeps all bounds; 0 where there is none."""
     return max([amount / time_s if time_s else 0.0, *(rate or 0.0 for rate in rates)])

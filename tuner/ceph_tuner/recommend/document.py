@@ -17,28 +17,36 @@ from ceph_tuner.twin.knobs_in_force import completed
 
 def document(recommendation: Recommendation, name: str) -> Dict[str, Any]:
     """Everything that is known of a recommendation for the cluster `name`, but for what lies beyond live knobs."""
-    searched, chosen, transfer = recommendation.searched, recommendation.instructions, recommendation.elsewhere
-    slo, model = searched.question.slo, searched.question.model
+    search_result, instructions, transfer = (
+        recommendation.searched,
+        recommendation.instructions,
+        recommendation.elsewhere,
+    )
+    slo, model = search_result.question.slo, search_result.question.model
     return {
         "cluster": name,
         "release": model.release.name,
         "slo": slo.to_dict(),
-        "recommended": {**searched.choice.to_dict(), "settings": dict(chosen.settings), "why": searched.winner.why},
-        "in_force": {"profile": searched.question.profile_in_force, "settings": searched.question.before},
-        "predictions": [_prediction(entry, searched) for entry in searched.compared],
-        "tried": [_tried(entry, searched) for entry in searched.tried],
-        "front": _front(searched),
+        "recommended": {
+            **search_result.choice.to_dict(),
+            "settings": dict(instructions.settings),
+            "why": search_result.winner.why,
+        },
+        "in_force": {"profile": search_result.question.profile_in_force, "settings": search_result.question.before},
+        "predictions": [_prediction(entry, search_result) for entry in search_result.compared],
+        "tried": [_trial(entry, search_result) for entry in search_result.tried],
+        "front": _front(search_result),
         "knobs": [_knob(entry) for entry in recommendation.worths],
-        "missed": [_missed(entry) for entry in recommendation.missed],
-        "needed": {entry.name: entry.needed for entry in recommendation.accounts} or _needed(searched),
-        "evidence": evidence(searched),
-        "searched": list(searched.space),
-        "model_error_known_for": sorted(searched.question.errors),
-        "confirmed": searched.confirmed,
-        "interrupted": searched.interrupted,
-        "notes": list(chosen.notes),
-        "commands": list(chosen.commands),
-        "undo": list(chosen.undo),
+        "missed": [_shortfall(entry) for entry in recommendation.missed],
+        "needed": {entry.name: entry.needed for entry in recommendation.accounts} or _demand(search_result),
+        "evidence": evidence(search_result),
+        "searched": list(search_result.space),
+        "model_error_known_for": sorted(search_result.question.errors),
+        "confirmed": search_result.confirmed,
+        "interrupted": search_result.interrupted,
+        "notes": list(instructions.notes),
+        "commands": list(instructions.commands),
+        "undo": list(instructions.undo),
         "capacity": [asdict(entry) for entry in recommendation.accounts],
         "explanation": None if recommendation.explanation is None else recommendation.explanation.to_dict(),
         "elsewhere": [entry.to_dict() for entry in transfer.judged] if transfer is not None else [],
@@ -46,14 +54,14 @@ def document(recommendation: Recommendation, name: str) -> Dict[str, Any]:
     }
 
 
-def _needed(searched: SearchedSettings) -> Dict[str, float]:
+def _demand(search_result: SearchedSettings) -> Dict[str, float]:
     """Without the scheduler there are no accounts, but there is work."""
-    question, winner = searched.question, searched.winner
+    question, winner = search_result.question, search_result.winner
     settings = completed(winner.settings, question.model.release)
-    return demand(searched.judge, question.model, settings, winner.candidate.means)
+    return demand(search_result.judge, question.model, settings, winner.candidate.means)
 
 
-def _prediction(entry: Prediction, searched: SearchedSettings) -> Dict[str, Any]:
+def _prediction(entry: Prediction, search_result: SearchedSettings) -> Dict[str, Any]:
     means = entry.candidate.means
     return {
         "label": entry.label,
@@ -61,19 +69,19 @@ def _prediction(entry: Prediction, searched: SearchedSettings) -> Dict[str, Any]
         "runs": len(entry.runs),
         "means": {metric: rounded(value) for metric, value in means.items()},
         "intervals": {metric: entry.interval(metric) for metric in means},
-        "verdicts": [verdict.to_dict() for verdict in searched.judge.verdicts(means)],
+        "verdicts": [verdict.to_dict() for verdict in search_result.judge.verdicts(means)],
     }
 
 
-def _tried(entry: Prediction, searched: SearchedSettings) -> Dict[str, Any]:
+def _trial(entry: Prediction, search_result: SearchedSettings) -> Dict[str, Any]:
     """What the search saw, on its own seeds."""
-    means, metrics = entry.candidate.means, searched.question.slo.metrics
+    means, metrics = entry.candidate.means, search_result.question.slo.metrics
     return {"label": entry.label, "means": {name: rounded(means[name]) for name in metrics if name in means}}
 
 
-def _front(searched: SearchedSettings) -> Optional[Dict[str, Any]]:
+def _front(search_result: SearchedSettings) -> Optional[Dict[str, Any]]:
     """Settings of the front with both metrics, on the seeds of the search."""
-    front = searched.front
+    front = search_result.front
     if front is None:
         return None
     entries = [
@@ -109,7 +117,7 @@ def _knob(entry: KnobWorth) -> Dict[str, Any]:
     }
 
 
-def _missed(entry: Missed) -> Dict[str, Any]:
+def _shortfall(entry: Missed) -> Dict[str, Any]:
     return {
         "objective": entry.verdict.objective.text,
         "predicted": entry.verdict.seen,

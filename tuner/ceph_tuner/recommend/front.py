@@ -46,8 +46,8 @@ def front_of(judge: Judge, entries: Sequence[Prediction]) -> Optional[Front]:
     one = slo.goal.metric if slo.goal is not None else slo.metrics[0]
     others = [metric for metric in slo.metrics if metric != one]
     other = next((metric for metric in others if _work(metric) != _work(one)), others[0])
-    kept = [entry for entry in entries if judge.keeps_hard(entry.candidate.means)]
-    entries = _undominated(kept, one, other)
+    candidates = [entry for entry in entries if judge.keeps_hard(entry.candidate.means)]
+    entries = _pareto_front(candidates, one, other)
     return Front(one, other, entries) if len(entries) > 1 else None
 
 
@@ -55,14 +55,14 @@ def _work(metric: str) -> str:
     return metric.split(".")[0]
 
 
-def _undominated(entries: Sequence[Prediction], one: str, other: str) -> Tuple[Prediction, ...]:
+def _pareto_front(entries: Sequence[Prediction], one: str, other: str) -> Tuple[Prediction, ...]:
     """Those that no other is as good as in both metrics and better than in one; of equals the first."""
-    seen = [entry for entry in entries if one in entry.candidate.means and other in entry.candidate.means]
-    undominated: List[Prediction] = []
-    for entry in sorted(seen, key=lambda each: (_badness(each, one), _badness(each, other))):
-        if not undominated or _badness(entry, other) < _badness(undominated[-1], other):
-            undominated.append(entry)
-    return tuple(undominated)
+    complete = [entry for entry in entries if one in entry.candidate.means and other in entry.candidate.means]
+    front: List[Prediction] = []
+    for entry in sorted(complete, key=lambda each: (_badness(each, one), _badness(each, other))):
+        if not front or _badness(entry, other) < _badness(front[-1], other):
+            front.append(entry)
+    return tuple(front)
 
 
 def _badness(entry: Prediction, metric: str) -> float:

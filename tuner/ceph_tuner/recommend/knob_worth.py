@@ -20,7 +20,7 @@ from ceph_tuner.core.knobs.settings import check_settings, fitting_reservations,
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.profiles.translation import to_release_units
 from ceph_tuner.recommend import Prediction, Question, SearchListener
-from ceph_tuner.recommend.paired import PairedEffect, paired_effects
+from ceph_tuner.recommend.paired_effect import PairedEffect, paired_effects
 from ceph_tuner.recommend.runs import Runs, StartedRuns
 from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
 
@@ -50,26 +50,29 @@ class KnobWorth:
 
 
 def weighed(
-    searched: SearchedSettings, listener: SearchListener, processes: Optional[int] = None
+    search_result: SearchedSettings, listener: SearchListener, processes: Optional[int] = None
 ) -> Tuple[SearchedSettings, Tuple[KnobWorth, ...]]:
     """Weigh the winner's knobs; give what is recommended without those worth nothing, and the worth of all of them.
 
     Nothing is weighed where nothing is better, where the winner is a built-in profile, and before the fresh seeds.
     """
-    if not (searched.confirmed and searched.choice.better) or moved_knobs_of(searched.winner, searched.question) == []:
-        return searched, ()
-    with Runs(searched.effort, searched.run_s, processes) as runs:
-        weighing = _Weighing(searched, listener, runs)
-        worths, put_back = weighing.of(searched.winner), []
-        simpler = weighing.simpler(searched.winner, worths)
+    if (
+        not (search_result.confirmed and search_result.choice.better)
+        or moved_knobs_of(search_result.winner, search_result.question) == []
+    ):
+        return search_result, ()
+    with Runs(search_result.effort, search_result.run_s, processes) as runs:
+        trials = _KnobTrials(search_result, listener, runs)
+        worths, put_back = trials.of(search_result.winner), []
+        simpler = trials.simpler(search_result.winner, worths)
         while simpler is not None:
             winner, choice, names = simpler
             put_back += [replace(worth, put_back=True) for worth in worths if worth.name in names]
-            worths = weighing.of(winner)
-            compared = (entry for entry in searched.compared if entry.label != winner.label)
-            searched = replace(searched, compared=(*compared, winner), choice=choice)
-            simpler = weighing.simpler(winner, worths)
-        return replace(searched, runs=searched.runs + runs.done), (*worths, *put_back)
+            worths = trials.of(winner)
+            others = (entry for entry in search_result.compared if entry.label != winner.label)
+            search_result = replace(search_result, compared=(*others, winner), choice=choice)
+            simpler = trials.simpler(winner, worths)
+        return replace(search_result, runs=search_result.runs + runs.done), (*worths, *put_back)
 
 
 def moved_knobs_of(prediction: Prediction, question: Question) -> List[str]:
@@ -77,11 +80,13 @@ def moved_knobs_of(prediction: Prediction, question: Question) -> List[str]:
 
     What another of them needs beside it is a part of that one.
     """
-    settings, named = prediction.settings, prediction.settings.get(PROFILE, "custom") != "custom"
-    searched = [name for name in KNOBS if name in settings and name != PROFILE and not (named and name in MCLOCK_NINE)]
-    moved = [name for name in searched if _moved(name, settings[name], question)]
-    needed = _needs(moved, question)
-    return [name for name in moved if name not in needed]
+    settings, is_built_in = prediction.settings, prediction.settings.get(PROFILE, "custom") != "custom"
+    knob_names = [
+        name for name in KNOBS if name in settings and name != PROFILE and not (is_built_in and name in MCLOCK_NINE)
+    ]
+    moves = [name for name in knob_names if _is_moved(name, settings[name], question)]
+    needs = _needs(moves, question)
+    return [name for name in moves if name not in needs]
 
 
 def worth_nothing(without: Sequence[PairedEffect], metrics: Sequence[str]) -> bool:
@@ -98,26 +103,28 @@ def _is_worse(effect: PairedEffect) -> bool:
     return mean >= 1 + NEAR or (low > 1 and high >= 1 + NEAR)
 
 
-class _Weighing:
+class _KnobTrials:
     """Simulates the winner without some of its knobs."""
 
-    def __init__(self, searched: SearchedSettings, listener: SearchListener, runs: Runs) -> None:
-        self._searched, self._listener, self._runs = searched, listener, runs
-        effort = searched.effort
+    def __init__(self, search_result: SearchedSettings, listener: SearchListener, runs: Runs) -> None:
+        self._search_result, self._listener, self._runs = search_result, listener, runs
+        effort = search_result.effort
         fresh = fresh_seeds(effort)
         self._seeds = range(fresh.stop, fresh.stop + effort.fresh)
-        self._metrics = searched.question.slo.metrics
+        self._metrics = search_result.question.slo.metrics
 
     def of(self, winner: Prediction) -> Tuple[KnobWorth, ...]:
         """Weigh each knob that the winner moves."""
-        question = self._searched.question
+        question = self._search_result.question
         groups = [_group(name, winner, question) for name in moved_knobs_of(winner, question)]
         whole = self._start(winner.settings, self._seeds)
-        started = [(group, self._start(_without(group, winner.settings, question), self._seeds)) for group in groups]
+        runs_by_group = [
+            (group, self._start(_without(group, winner.settings, question), self._seeds)) for group in groups
+        ]
         before = replace(winner, runs=whole.collect())
         worths = []
-        for number, ((name, *beside), runs) in enumerate(started):
-            self._listener.phase("what each knob is worth", number, len(started))
+        for number, ((name, *beside), runs) in enumerate(runs_by_group):
+            self._listener.phase("what each knob is worth", number, len(runs_by_group))
             without = paired_effects(self._metrics, before, replace(winner, runs=runs.collect()))
             worths.append(KnobWorth(name, _in_force(name, question), winner.settings[name], without, tuple(beside)))
         return tuple(worths)
@@ -126,39 +133,39 @@ class _Weighing:
         self, winner: Prediction, worths: Sequence[KnobWorth]
     ) -> Optional[Tuple[Prediction, Choice, Tuple[str, ...]]]:
         """Put back as many of the knobs that are worth nothing as can be spared together; None where it is none."""
-        spared = [worth.names for worth in worths if worth_nothing(worth.without, self._metrics)]
-        while spared:
-            names = tuple(dict.fromkeys(name for group in spared for name in group))
+        groups = [worth.names for worth in worths if worth_nothing(worth.without, self._metrics)]
+        while groups:
+            names = tuple(dict.fromkeys(name for group in groups for name in group))
             self._listener.phase(f"without {len(names)} knobs that seem worth nothing", 0, 1)
-            prediction, choice = self._confirmed(winner, names)
+            prediction, choice = self._confirmation(winner, names)
             if choice is not None:
                 return prediction, choice, names
-            spared = spared[: len(spared) // 2]
+            groups = groups[: len(groups) // 2]
         return None
 
-    def _confirmed(self, winner: Prediction, names: Sequence[str]) -> Tuple[Prediction, Optional[Choice]]:
-        searched, question = self._searched, self._searched.question
+    def _confirmation(self, winner: Prediction, names: Sequence[str]) -> Tuple[Prediction, Optional[Choice]]:
+        search_result, question = self._search_result, self._search_result.question
         settings = _without(names, winner.settings, question)
-        label = f"{searched.winner.label}, simpler"
+        label = f"{search_result.winner.label}, simpler"
         if not _writable(settings, question):
             return winner, None
-        runs = self._start(settings, fresh_seeds(searched.effort)).collect()
+        runs = self._start(settings, fresh_seeds(search_result.effort)).collect()
         prediction = Prediction(label, settings, runs, winner.why, winner.errors)
-        candidate, judge = prediction.candidate, searched.judge
-        missed = {objective.text for objective in judge.missed_hard(candidate.means)}
+        candidate, judge = prediction.candidate, search_result.judge
+        misses = {objective.text for objective in judge.missed_hard(candidate.means)}
         # beside the search's own winner: what each step may lose would add up
-        whole = searched.winner
-        more = missed - {objective.text for objective in judge.missed_hard(whole.candidate.means)}
+        whole = search_result.winner
+        more = misses - {objective.text for objective in judge.missed_hard(whole.candidate.means)}
         if more or not worth_nothing(paired_effects(self._metrics, whole, prediction), self._metrics):
             return prediction, None
-        in_force = searched.before.candidate
+        in_force = search_result.before.candidate
         choice = choose(judge, in_force, [candidate])
-        count = len(moved_knobs_of(searched.winner, question)) - len(moved_knobs_of(prediction, question))
-        words = f"{choice.reason}; {count} of the knobs of {searched.winner.label} are left alone: worth nothing"
+        count = len(moved_knobs_of(search_result.winner, question)) - len(moved_knobs_of(prediction, question))
+        words = f"{choice.reason}; {count} of the knobs of {search_result.winner.label} are left alone: worth nothing"
         return prediction, replace(choice, reason=words) if choice.better else None
 
     def _start(self, settings: Settings, seeds: Sequence[int]) -> StartedRuns:
-        return self._runs.start(self._searched.question.model, settings, seeds)
+        return self._runs.start(self._search_result.question.model, settings, seeds)
 
 
 def _before(question: Question) -> Settings:
@@ -171,7 +178,7 @@ def _in_force(name: str, question: Question) -> Value:
     return "" if value is None else value
 
 
-def _moved(name: str, value: Value, question: Question) -> bool:
+def _is_moved(name: str, value: Value, question: Question) -> bool:
     in_force = _in_force(name, question)
     return not any(same_value(str(value), str(other)) for other in (in_force, question.before.get(name, in_force)))
 
@@ -179,17 +186,17 @@ def _moved(name: str, value: Value, question: Question) -> bool:
 def _without(names: Sequence[str], settings: Mapping[str, Value], question: Question) -> Settings:
     """Settings with these knobs as in force; what only they needed beside them goes back as well."""
     before = _before(question)
-    left = {name: value for name, value in settings.items() if name not in names}
-    left.update({name: before[name] for name in names if name in before})
-    moved = [name for name in left if name != PROFILE and _moved(name, left[name], question)]
-    if not set(moved) & set(MCLOCK_NINE):
+    rest = {name: value for name, value in settings.items() if name not in names}
+    rest.update({name: before[name] for name in names if name in before})
+    moves = [name for name in rest if name != PROFILE and _is_moved(name, rest[name], question)]
+    if not set(moves) & set(MCLOCK_NINE):
         # no custom profile is needed: what is in force stays, and to the last digit
-        left = {name: value for name, value in left.items() if name not in (PROFILE, *MCLOCK_NINE)}
+        rest = {name: value for name, value in rest.items() if name not in (PROFILE, *MCLOCK_NINE)}
         profile = question.profile_in_force
         custom: Settings = {name: question.before[name] for name in MCLOCK_NINE}
-        left.update(custom if profile is None else {PROFILE: profile})
-    once = _needs(names, question) - _needs(moved, question)
-    return {name: before[name] if name in once else left[name] for name in left if name not in once or name in before}
+        rest.update(custom if profile is None else {PROFILE: profile})
+    once = _needs(names, question) - _needs(moves, question)
+    return {name: before[name] if name in once else rest[name] for name in rest if name not in once or name in before}
 
 
 def _needs(names: Iterable[str], question: Question) -> Set[str]:

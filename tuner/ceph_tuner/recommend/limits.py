@@ -28,38 +28,43 @@ class Missed:
     """Hard objectives that those settings miss beside it."""
 
 
-def missed_objectives(searched: SearchedSettings, processes: Optional[int] = None) -> List[Missed]:
+def missed_objectives(search_result: SearchedSettings, processes: Optional[int] = None) -> List[Missed]:
     """Look into every objective that the winner misses; two more simulations for each kind of work."""
-    missed = [verdict for verdict in searched.judge.verdicts(searched.winner.candidate.means) if not verdict.met]
-    if not missed:
+    misses = [
+        verdict for verdict in search_result.judge.verdicts(search_result.winner.candidate.means) if not verdict.met
+    ]
+    if not misses:
         return []
-    with Runs(searched.effort, searched.run_s, processes=1 if processes == 1 else None) as runs:
-        seeds = range(searched.effort.seed, searched.effort.seed + searched.effort.seeds)
-        kinds = sorted({kind_of(verdict) for verdict in missed})
-        started = {
-            kind: runs.start(alone(searched.question.model, kind), searched.winner.settings, seeds) for kind in kinds
+    with Runs(search_result.effort, search_result.run_s, processes=1 if processes == 1 else None) as runs:
+        seeds = range(search_result.effort.seed, search_result.effort.seed + search_result.effort.seeds)
+        kinds = sorted({kind_of(verdict) for verdict in misses})
+        runs_by_kind = {
+            kind: runs.start(alone(search_result.question.model, kind), search_result.winner.settings, seeds)
+            for kind in kinds
         }
-        undisturbed = {kind: Prediction(kind, {}, run.collect()).candidate.means for kind, run in started.items()}
-    return [_look_into(verdict, searched, undisturbed[kind_of(verdict)]) for verdict in missed]
+        means_alone = {kind: Prediction(kind, {}, run.collect()).candidate.means for kind, run in runs_by_kind.items()}
+    return [_look_into(verdict, search_result, means_alone[kind_of(verdict)]) for verdict in misses]
 
 
-def _look_into(verdict: Verdict, searched: SearchedSettings, undisturbed: Mapping[str, float]) -> Missed:
+def _look_into(verdict: Verdict, search_result: SearchedSettings, means_alone: Mapping[str, float]) -> Missed:
     objective = verdict.objective
-    value = undisturbed.get(objective.metric)
-    met = value is not None and verdict.bound is not None and objective.margin(value, verdict.bound) >= 0
+    value = means_alone.get(objective.metric)
+    is_met = value is not None and verdict.bound is not None and objective.margin(value, verdict.bound) >= 0
     values = [
         (entry.candidate.means[objective.metric], entry)
-        for entry in (*searched.compared, *searched.tried)
+        for entry in (*search_result.compared, *search_result.tried)
         if objective.metric in entry.candidate.means
     ]
     if not values:
-        return Missed(verdict, value, met, None, "", ())
+        return Missed(verdict, value, is_met, None, "", ())
     sign = 1 if METRICS[objective.metric].lower_is_better else -1
     best, entry = min(values, key=lambda pair: sign * pair[0])
     others = [
-        other.metric for other in searched.judge.missed_hard(entry.candidate.means) if other.metric != objective.metric
+        other.metric
+        for other in search_result.judge.missed_hard(entry.candidate.means)
+        if other.metric != objective.metric
     ]
-    return Missed(verdict, value, met, best, entry.label, tuple(others))
+    return Missed(verdict, value, is_met, best, entry.label, tuple(others))
 
 
 def kind_of(verdict: Verdict) -> str:

@@ -14,20 +14,20 @@ from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.discrepancy import spread_and_freedom
 
 
-def question_of(described: DescribedCluster, slo: Slo, knobs: Optional[Sequence[str]] = None) -> Question:
+def question_of(description: DescribedCluster, slo: Slo, knobs: Optional[Sequence[str]] = None) -> Question:
     """Bring settings into fractions, and replace what a fit knows better: parameters, and how far off the twin is.
 
     Of an SLO with scopes it takes what is about the class that is described. Raises InputError where that is nothing,
     and for a fit that cannot be read.
     """
-    model, in_force = described.model, described.settings
+    model, in_force = description.model, description.settings
     if MCLOCK_NINE[0] in in_force:
         in_force = from_release_units(in_force, model.release, model.osd.hardware)
     question = Question(
         model, wanted_of(slo, model.osd.device_class), in_force, None if knobs is None else tuple(knobs)
     )
-    if described.calibration is None:
+    if description.calibration is None:
         return question
-    fit = fit_file.read(described.calibration)
+    fit = fit_file.read(description.calibration)
     errors = {metric: spread_and_freedom(entry) for metric, entry in fit.discrepancy.metrics.items()}
     return replace(question, model=fit.applied(model), errors=errors)

@@ -103,32 +103,32 @@ class QueueTrial:
     def way(self) -> Tuple[TrialStep, ...]:
         """The trial in its order, up to the end of the measuring under the other queue."""
         before = TrialStep(MEASURE, f"host and controls for {self.minutes} minutes, as they are ({self.before})")
-        return before, *self._changed(self.steps, self.tried), self._measured(f"the host under {self.tried}")
+        return before, *self._switch(self.steps, self.tried), self._measurement(f"the host under {self.tried}")
 
     @property
     def way_back(self) -> Tuple[TrialStep, ...]:
         """The inverse, and the proof that it was the queue."""
-        return *self._changed(self.undo, self.before), self._measured(f"the host back under {self.before}")
+        return *self._switch(self.undo, self.before), self._measurement(f"the host back under {self.before}")
 
-    def _changed(self, steps: Sequence[Step], queue: str) -> List[TrialStep]:
+    def _switch(self, steps: Sequence[Step], queue: str) -> List[TrialStep]:
         """Writes, then every OSD of the host once more from its start, one after the other, until each runs `queue`."""
         clean = "`ceph pg stat` says that all PGs are active+clean"
-        found = [TrialStep(RUN, step.command) for step in steps]
-        found += self._noout("set-group")
+        trial_steps = [TrialStep(RUN, step.command) for step in steps]
+        trial_steps += self._noout("set-group")
         for osd in self.osds:
             by_packages, by_cephadm = restarts([osd])
-            found.append(TrialStep(WAIT, f"`ceph osd ok-to-stop {osd}` says yes"))
+            trial_steps.append(TrialStep(WAIT, f"`ceph osd ok-to-stop {osd}` says yes"))
             # one command: whoever runs a trial's steps restarts no OSD twice
-            found.append(TrialStep(RUN, f"{by_packages}  # cephadm: {by_cephadm}"))
-            found.append(TrialStep(WAIT, f"`ceph tell osd.{osd} config get {QUEUE}` says {queue}"))
-            found.append(TrialStep(WAIT, clean))
-        found += self._noout("unset-group")
-        return [*found, TrialStep(WAIT, f"{WARM_MINUTES} minutes: caches are cold after a restart")]
+            trial_steps.append(TrialStep(RUN, f"{by_packages}  # cephadm: {by_cephadm}"))
+            trial_steps.append(TrialStep(WAIT, f"`ceph tell osd.{osd} config get {QUEUE}` says {queue}"))
+            trial_steps.append(TrialStep(WAIT, clean))
+        trial_steps += self._noout("unset-group")
+        return [*trial_steps, TrialStep(WAIT, f"{WARM_MINUTES} minutes: caches are cold after a restart")]
 
     def _noout(self, verb: str) -> List[TrialStep]:
         return [] if self.has_noout else [TrialStep(RUN, f"ceph osd {verb} {NOOUT} {self.host}")]
 
-    def _measured(self, what: str) -> TrialStep:
+    def _measurement(self, what: str) -> TrialStep:
         return TrialStep(MEASURE, f"host and controls for {self.minutes} minutes, {what}")
 
     def to_dict(self) -> Dict[str, Any]:
@@ -170,44 +170,44 @@ def plan_queue_trial(
     that is like it, OSDs of two queues, or an entry that would outrank the change.
     """
     hosts = hosts_of(places)
-    chosen = _chosen(host, hosts, places)
-    osds = hosts[chosen]
-    known = _settled(queues, entries, places, sources)
-    running = sorted({known[osd] for osd in osds if osd in known})
-    if len(running) != 1 or running[0] not in (MCLOCK, WPQ):
+    trial_host = _trial_host(host, hosts, places)
+    osds = hosts[trial_host]
+    states = _queue_states(queues, entries, places, sources)
+    own_queues = sorted({states[osd] for osd in osds if osd in states})
+    if len(own_queues) != 1 or own_queues[0] not in (MCLOCK, WPQ):
         raise InputError(
-            f"host {chosen}", f"OSDs under {' and '.join(running) or 'no known queue'}", f"{MCLOCK} or {WPQ}"
+            f"host {trial_host}", f"OSDs under {' and '.join(own_queues) or 'no known queue'}", f"{MCLOCK} or {WPQ}"
         )
-    before = running[0]
-    tried = WPQ if before == MCLOCK else MCLOCK
+    before = own_queues[0]
+    other = WPQ if before == MCLOCK else MCLOCK
     controls = {
         name: hosts[name]
-        for name in _alike(chosen, hosts, places)
-        if all(known.get(osd) == before for osd in hosts[name])
+        for name in _alike(trial_host, hosts, places)
+        if all(states.get(osd) == before for osd in hosts[name])
     }
     if not controls:
         raise InputError(
-            f"host {chosen}", f"no host with OSDs of the same classes under {before}", "one to compare with"
+            f"host {trial_host}", f"no host with OSDs of the same classes under {before}", "one to compare with"
         )
-    steps, undo = _steps(osds, tried, entries, places, sources, release, version)
-    deviation, measured = _deviation(windows)
+    steps, undo = _steps(osds, other, entries, places, sources, release, version)
+    deviation, is_measured = _deviation(windows)
     return QueueTrial(
-        chosen,
+        trial_host,
         osds,
         before,
-        tried,
+        other,
         dict(list(controls.items())[:CONTROLS]),
         steps,
         undo,
         minutes_for(EFFECT, deviation),
         deviation,
-        measured,
-        tuple(_notes(before, tried)),
-        chosen in noout,
+        is_measured,
+        tuple(_notes(before, other)),
+        trial_host in noout,
     )
 
 
-def _settled(
+def _queue_states(
     queues: Mapping[int, str],
     entries: Sequence[ConfigEntry],
     places: Sequence[Place],
@@ -215,22 +215,22 @@ def _settled(
 ) -> Dict[int, str]:
     """The queue of each OSD; of one that will run another one after its next restart, both in words."""
     database, by_osd = Database(entries), {place.osd: place for place in places}
-    found = {}
+    states = {}
     for osd, queue in queues.items():
         own = sources.get(osd, {}).get(QUEUE, {})
-        stated = next((own[source] for source in OWN_SOURCES if source in own), None)
-        later = stated or (database.value(QUEUE, by_osd[osd]) if osd in by_osd else None) or MCLOCK
-        found[osd] = queue if queue == later else f"{queue}, and {later} after a restart"
-    return found
+        own_value = next((own[source] for source in OWN_SOURCES if source in own), None)
+        later = own_value or (database.value(QUEUE, by_osd[osd]) if osd in by_osd else None) or MCLOCK
+        states[osd] = queue if queue == later else f"{queue}, and {later} after a restart"
+    return states
 
 
 def hosts_of(places: Sequence[Place]) -> Dict[str, Tuple[int, ...]]:
     """Host -> its running OSDs, by the CRUSH map."""
-    found: Dict[str, List[int]] = {}
+    osds_by_host: Dict[str, List[int]] = {}
     for place in sorted(places, key=lambda place: place.osd):
         if place.up and "host" in place.locations:
-            found.setdefault(place.locations["host"], []).append(place.osd)
-    return {host: tuple(osds) for host, osds in found.items()}
+            osds_by_host.setdefault(place.locations["host"], []).append(place.osd)
+    return {host: tuple(osds) for host, osds in osds_by_host.items()}
 
 
 def noout_hosts(osd_map: Mapping[str, Any], hosts: Collection[str]) -> Tuple[str, ...]:
@@ -243,16 +243,16 @@ def noout_hosts(osd_map: Mapping[str, Any], hosts: Collection[str]) -> Tuple[str
 
 def minutes_for(effect: float, deviation: float) -> int:
     """Minutes of each of two stretches that tell a difference of `effect` from chance (Student, of logarithms)."""
-    wanted = math.log1p(effect)
+    log_effect = math.log1p(effect)
     for count in range(LEAST_MINUTES, MOST_MINUTES):
         freedom = 2 * count - 2
         least = float(student.ppf((1 + SURE) / 2, freedom))
-        if 1.0 - float(nct.cdf(least, freedom, wanted / deviation * math.sqrt(count / 2))) >= POWER:
+        if 1.0 - float(nct.cdf(least, freedom, log_effect / deviation * math.sqrt(count / 2))) >= POWER:
             return count
     return MOST_MINUTES
 
 
-def _chosen(host: str, hosts: Mapping[str, Tuple[int, ...]], places: Sequence[Place]) -> str:
+def _trial_host(host: str, hosts: Mapping[str, Tuple[int, ...]], places: Sequence[Place]) -> str:
     if host:
         if host not in hosts:
             raise InputError("--host", repr(host), f"a host with running OSDs: {', '.join(sorted(hosts)) or 'none'}")
@@ -271,9 +271,9 @@ def _alike(host: str, hosts: Mapping[str, Tuple[int, ...]], places: Sequence[Pla
         own = [classes[osd] for osd in hosts[name]]
         return {kind: own.count(kind) for kind in own}
 
-    wanted = kinds(host)
-    others = [name for name in hosts if name != host and set(kinds(name)) == set(wanted)]
-    return sorted(others, key=lambda name: (sum(abs(kinds(name)[kind] - wanted[kind]) for kind in wanted), name))
+    own_kinds = kinds(host)
+    others = [name for name in hosts if name != host and set(kinds(name)) == set(own_kinds)]
+    return sorted(others, key=lambda name: (sum(abs(kinds(name)[kind] - own_kinds[kind]) for kind in own_kinds), name))
 
 
 def _steps(
@@ -309,17 +309,17 @@ def _deviation(windows: Sequence[Window]) -> Tuple[float, bool]:
     return max(math.sqrt(sum(fall**2 for fall in falls) / len(falls)), 0.01), True
 
 
-def _notes(before: str, tried: str) -> List[str]:
+def _notes(before: str, other: str) -> List[str]:
     notes = [
         "the minutes go by the noise of the whole cluster, and a host's own may be larger: take the deviation of the "
         "first stretch's minutes, and where it is twice as large measure four times as long",
         "a write is answered when its replicas have it, and these are on other hosts: of the difference in writes a "
         "host shows a part, of that in reads all of it",
-        f"{tried} on one host beside {before} on others is not tested upstream; no data depend on the queue",
+        f"{other} on one host beside {before} on others is not tested upstream; no data depend on the queue",
         "stop, and go back, where PGs become inactive, slow operations name an OSD of the host, or its p95 is twice "
         "that of the controls",
     ]
-    if tried == WPQ:
+    if other == WPQ:
         notes.append(
             "under wpq an OSD goes by osd_max_backfills, osd_recovery_max_active*, osd_recovery_sleep*, "
             "osd_snap_trim_sleep* and osd_scrub_sleep as the database has them; mClock ignores these"

@@ -96,37 +96,42 @@ class QueueComparison:
 
 
 def compare_queues(
-    searched: SearchedSettings, stored: Mapping[str, float], processes: Optional[int] = None
+    search_result: SearchedSettings, stored_bytes: Mapping[str, float], processes: Optional[int] = None
 ) -> QueueComparison:
     """Run wpq on the seeds of the last round, and hold it against everything that was compared there.
 
-    `stored`: bytes by pool, where known. An interrupt is passed on.
+    `stored_bytes`: bytes by pool, where known. An interrupt is passed on.
     """
-    question, effort = searched.question, searched.effort
+    question, effort = search_result.question, search_result.effort
     model = replace(question.model, scheduler=WPQ)
     change = RebuildChange(RESTART, model, {QUEUE: (MCLOCK, WPQ)})
-    seeds = fresh_seeds(effort) if searched.confirmed else range(effort.seed, effort.seed + effort.seeds)
-    with Runs(effort, searched.run_s, processes) as runs:
+    seeds = fresh_seeds(effort) if search_result.confirmed else range(effort.seed, effort.seed + effort.seeds)
+    with Runs(effort, search_result.run_s, processes) as runs:
         settings = dict(question.kept)
         wpq = Prediction(WPQ, settings, runs.start(model, settings, seeds).collect(), errors=question.errors)
-        listed = [searched.closest, searched.before, *searched.built_in]
-        by_label = {entry.label: entry for entry in listed}
-        against = tuple(_against(searched, change, entry, wpq) for entry in by_label.values())
+        predictions = [search_result.closest, search_result.before, *search_result.built_in]
+        by_label = {entry.label: entry for entry in predictions}
+        against = tuple(_against(search_result, change, entry, wpq) for entry in by_label.values())
         cost = None
         # with what was missed during a restart there may be more work than the twin has room for
         with suppress(InputError):
             few = range(effort.seed, effort.seed + min(COST_SEEDS, effort.fresh))
-            cost = cost_of(change, question.model, settings, searched.before.candidate.means, stored, runs, few)
-    return QueueComparison(searched, change, wpq, against, cost, tuple(caveats(question.model)))
+            cost = cost_of(
+                change, question.model, settings, search_result.before.candidate.means, stored_bytes, runs, few
+            )
+    return QueueComparison(search_result, change, wpq, against, cost, tuple(caveats(question.model)))
 
 
-def _against(searched: SearchedSettings, change: RebuildChange, mclock: Prediction, wpq: Prediction) -> AgainstWpq:
-    question, judge = searched.question, searched.judge
+def _against(search_result: SearchedSettings, change: RebuildChange, mclock: Prediction, wpq: Prediction) -> AgainstWpq:
+    question, judge = search_result.question, search_result.judge
     forth = judged(change, question.model, mclock, wpq, judge)
     back = judged(change, question.model, wpq, mclock, judge)
     orders = tuple(
         QueueOrder(
-            effect.metric, effect.before, effect.after, _widened(effect.ratio, question.errors.get(effect.metric))
+            effect.metric,
+            effect.before,
+            effect.after,
+            _with_model_error(effect.ratio, question.errors.get(effect.metric)),
         )
         for effect in forth.effects
     )
@@ -137,7 +142,7 @@ def _better(forth: Planned, back: Planned) -> str:
     return BETTER_WPQ if forth.worth else BETTER_MCLOCK if back.worth else UNDECIDED
 
 
-def _widened(
+def _with_model_error(
     ratio: Optional[Tuple[float, float, float]], error: Optional[Error]
 ) -> Optional[Tuple[float, float, float]]:
     """With the twin's own error, where a fit knows it: it may be off by as much under either queue."""

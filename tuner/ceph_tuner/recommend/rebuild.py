@@ -79,17 +79,17 @@ class RebuildChange:
                 ),
             )
         model = self.model
-        written = [f"ceph config set osd {name} {value}" for name, value in values.items()]
+        commands = [f"ceph config set osd {name} {value}" for name, value in values.items()]
         if model.release.units == "iops" and settings.get(PROFILE, "custom") == "custom":
             # per shard there: the same shares of an OSD are other numbers with other shards
             whole = completed(settings, model.release)
             own = to_release_units({name: whole[name] for name in MCLOCK_NINE}, model.release, model.osd.hardware)
             texts = format_settings(own, model.release).items()
-            written += [f"ceph config set osd {name} {text}" for name, text in texts]
+            commands += [f"ceph config set osd {name} {text}" for name, text in texts]
         domain = "host" if model.hosts else "OSD"
         restart = "systemctl restart ceph-osd.target" if model.hosts else "systemctl restart ceph-osd@ID"
         return (
-            *(RebuildStep(command) for command in written),
+            *(RebuildStep(command) for command in commands),
             RebuildStep("ceph osd set noout"),
             RebuildStep(restart, domain, "`ceph pg stat` says that all PGs are active+clean"),
             RebuildStep("ceph osd unset noout"),
@@ -145,9 +145,9 @@ def _splits(model: ClusterModel) -> List[RebuildChange]:
     return splits
 
 
-def by_pool(stored: Mapping[str, float], model: ClusterModel) -> Dict[str, float]:
+def by_pool(stored_bytes: Mapping[str, float], model: ClusterModel) -> Dict[str, float]:
     """Bytes that clients stored in each pool: as described, or where all of it is scrubbed, as that says."""
-    scrubbed: Dict[str, float] = {}
+    scrub_bytes: Dict[str, float] = {}
     for work in model.scrub:
-        scrubbed[work.pool] = scrubbed.get(work.pool, 0.0) + work.objects * work.object_bytes
-    return {**scrubbed, **stored}
+        scrub_bytes[work.pool] = scrub_bytes.get(work.pool, 0.0) + work.objects * work.object_bytes
+    return {**scrub_bytes, **stored_bytes}

@@ -88,15 +88,15 @@ def cost_of(
     before: ClusterModel,
     settings: Settings,
     means: Mapping[str, float],
-    stored: Mapping[str, float],
+    stored_bytes: Mapping[str, float],
     runs: Runs,
     seeds: Sequence[int],
 ) -> Cost:
-    """Count and simulate it. `means` are what is predicted before the change, `stored` bytes by pool."""
+    """Count and simulate it. `means` are what is predicted before the change, `stored_bytes` bytes by pool."""
     logs = [log_entries(pgs_per_osd(model)) for model in (before, change.model)]
     entries, dups = (logs[0][0], logs[1][0]), (logs[0][1], logs[1][1])
     if change.pool is None:
-        restart_s, meanwhile = _round(change.model, settings, means, by_pool(stored, before), runs, seeds)
+        restart_s, meanwhile = _round(change.model, settings, means, by_pool(stored_bytes, before), runs, seeds)
         return Cost(
             restarts=before.osds,
             rounds=before.hosts or before.osds,
@@ -114,12 +114,12 @@ def cost_of(
             ]
         )
     )
-    held = by_pool(stored, before).get(old.name)
-    moved = None if held is None else share * held * old.size / (old.k or 1)
-    meanwhile = _moving(change.model, new, settings, runs, seeds)
+    pool_bytes = by_pool(stored_bytes, before).get(old.name)
+    moved_bytes = None if pool_bytes is None else share * pool_bytes * old.size / (old.k or 1)
+    meanwhile = _move_prediction(change.model, new, settings, runs, seeds)
     copies_s = meanwhile.candidate.means.get("backfill.objects_s", 0.0)
     rate = copies_s * object_bytes(change.model, new.name) / (old.k or 1)
-    return Cost(share, moved, rate, log_entries=entries, log_dups=dups, meanwhile=meanwhile)
+    return Cost(share, moved_bytes, rate, log_entries=entries, log_dups=dups, meanwhile=meanwhile)
 
 
 def moved_share(pool: Pool, before: int, after: int, osds: int, hosts: int, random: np.random.Generator) -> float:
@@ -129,9 +129,9 @@ def moved_share(pool: Pool, before: int, after: int, osds: int, hosts: int, rand
     acting set; a replica is as good on any of them.
     """
     most = max(before, after)
-    acting = placed(pool, most, osds, hosts, random)
+    placement = placed(pool, most, osds, hosts, random)
     hashes = np.arange(1 << (most - 1).bit_length())
-    old, new = acting[stable_mod(hashes, before)], acting[stable_mod(hashes, after)]
+    old, new = placement[stable_mod(hashes, before)], placement[stable_mod(hashes, after)]
     stays = old == new if pool.k else (new[:, :, None] == old[:, None, :]).any(axis=2)
     return 1.0 - float(stays.mean())
 
@@ -154,48 +154,50 @@ def object_bytes(model: ClusterModel, pool: str) -> float:
     return next((float(work.object_bytes) for work in works if work.pool == pool), OBJECT_BYTES)
 
 
-def _moving(model: ClusterModel, pool: Pool, settings: Settings, runs: Runs, seeds: Sequence[int]) -> Prediction:
+def _move_prediction(
+    model: ClusterModel, pool: Pool, settings: Settings, runs: Runs, seeds: Sequence[int]
+) -> Prediction:
     """While the data moves: some PGs at a time, and the work that ends before it begins is over."""
     part = replace(pool, name=f"{pool.name} moving", pgs=max(1, round(MISPLACED_AT_A_TIME * pool.pgs)))
     size = round(object_bytes(model, pool.name))
     work = RecoveryWork(part.name, ENDLESS, size, degraded=False)
-    moving = replace(model, pools=(*model.pools, part), recovery=(work,), snaptrim=(), deletion=())
-    return Prediction("moving", settings, runs.start(moving, settings, seeds, at_once=True).collect())
+    model_of_move = replace(model, pools=(*model.pools, part), recovery=(work,), snaptrim=(), deletion=())
+    return Prediction("moving", settings, runs.start(model_of_move, settings, seeds, at_once=True).collect())
 
 
 def _round(
     model: ClusterModel,
     settings: Settings,
     means: Mapping[str, float],
-    held: Mapping[str, float],
+    bytes_by_pool: Mapping[str, float],
     runs: Runs,
     seeds: Sequence[int],
 ) -> Tuple[Optional[float], Optional[Prediction]]:
     """Seconds of one failure domain's restart at the most, and what it is like."""
-    written: Dict[str, float] = {}
+    write_shares: Dict[str, float] = {}
     for stream in model.clients:
         part = (1.0 - stream.read_share) * (stream.rate or float(stream.depth))
-        written[stream.pool] = written.get(stream.pool, 0.0) + part
-    writes, whole = means.get("client.write_iops", 0.0), sum(written.values())
-    missed = {
-        name: min(RESTART_S * writes * part / whole, held.get(name, math.inf) / object_bytes(model, name))
+        write_shares[stream.pool] = write_shares.get(stream.pool, 0.0) + part
+    writes, whole = means.get("client.write_iops", 0.0), sum(write_shares.values())
+    missed_objects = {
+        name: min(RESTART_S * writes * part / whole, bytes_by_pool.get(name, math.inf) / object_bytes(model, name))
         * model.pool(name).size
         / model.osds
-        for name, part in written.items()
+        for name, part in write_shares.items()
         if part and model.pool(name).size > 1
     }
-    if not writes or not missed:
+    if not writes or not missed_objects:
         return RESTART_S, None
     # one OSD stands for all that missed writes at the same time; it misses so much that no run sees the end of it
     works = tuple(
         RecoveryWork(name, round(ENDLESS * part), round(object_bytes(model, name)), target=0)
-        for name, part in _shares(missed).items()
+        for name, part in _shares(missed_objects).items()
     )
     again = replace(model, recovery=works, snaptrim=(), deletion=())
     meanwhile = Prediction("recovering", settings, runs.start(again, settings, seeds, at_once=True).collect())
     simulated_share = (model.simulated_osds or model.osds) / model.osds
     rate = meanwhile.candidate.means.get("recovery.objects_s", 0.0) * simulated_share
-    return (RESTART_S + sum(missed.values()) / rate if rate > 0 else None), meanwhile
+    return (RESTART_S + sum(missed_objects.values()) / rate if rate > 0 else None), meanwhile
 
 
 def _shares(parts: Mapping[str, float]) -> Dict[str, float]:

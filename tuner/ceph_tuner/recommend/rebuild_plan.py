@@ -15,7 +15,7 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import LEAST_GAIN, finalists
 from ceph_tuner.recommend import Prediction, SearchListener
-from ceph_tuner.recommend.paired import PairedEffect, mean_and_reach, paired_effects
+from ceph_tuner.recommend.paired_effect import PairedEffect, mean_and_reach, paired_effects
 from ceph_tuner.recommend.rebuild import MOVES_DATA, RESTART, RebuildChange, changes
 from ceph_tuner.recommend.rebuild_cost import Cost, cost_of
 from ceph_tuner.recommend.runs import Runs
@@ -57,47 +57,54 @@ class Plan:
 
 
 def plan_rebuild(
-    searched: SearchedSettings, stored: Mapping[str, float], report: SearchListener, processes: Optional[int] = None
+    search_result: SearchedSettings,
+    stored_bytes: Mapping[str, float],
+    report: SearchListener,
+    processes: Optional[int] = None,
 ) -> Plan:
-    """Look for them. `searched` must be confirmed on fresh seeds; `stored` holds bytes by pool, where known."""
-    with Runs(searched.effort, searched.run_s, processes) as runs:
-        planner = _Planner(searched, report, runs)
-        model, before = searched.question.model, searched.winner
+    """Look for them. `search_result` must be confirmed on fresh seeds; `stored_bytes`: by pool, where known."""
+    with Runs(search_result.effort, search_result.run_s, processes) as runs:
+        planner = _Planner(search_result, report, runs)
+        model, before = search_result.question.model, search_result.winner
         worth: List[Planned] = []
-        rejected: List[Planned] = []
+        rejects: List[Planned] = []
         for kind in (RESTART, MOVES_DATA):
             best = planner.best(kind, model, before)
             if best is None:
                 continue
             if best.worth:
-                seeds = range(searched.effort.seed, searched.effort.seed + min(COST_SEEDS, searched.effort.fresh))
+                seeds = range(
+                    search_result.effort.seed, search_result.effort.seed + min(COST_SEEDS, search_result.effort.fresh)
+                )
                 # with what moves beside all that is described, there may be more than the twin has room for
                 with suppress(InputError):
                     means = before.candidate.means
-                    best = replace(best, cost=cost_of(best.change, model, before.settings, means, stored, runs, seeds))
+                    best = replace(
+                        best, cost=cost_of(best.change, model, before.settings, means, stored_bytes, runs, seeds)
+                    )
                 worth.append(best)
                 model, before = best.change.model, best.after
             else:
-                rejected.append(best)
-        return Plan(tuple(worth), tuple(rejected), planner.tried, runs.done)
+                rejects.append(best)
+        return Plan(tuple(worth), tuple(rejects), planner.tried, runs.done)
 
 
 class _Planner:
     """Simulates changes of one kind, and judges the best."""
 
-    def __init__(self, searched: SearchedSettings, report: SearchListener, runs: Runs) -> None:
-        self._found, self._report, self._runs = searched, report, runs
+    def __init__(self, search_result: SearchedSettings, report: SearchListener, runs: Runs) -> None:
+        self._search_result, self._report, self._runs = search_result, report, runs
         self.tried = 0
 
     def best(self, kind: str, model: ClusterModel, before: Prediction) -> Optional[Planned]:
         """The best of a kind; None where there is none that can be simulated."""
-        effort, settings = self._found.effort, before.settings
+        effort, settings = self._search_result.effort, before.settings
         seeds = range(effort.seed, effort.seed + effort.seeds)
         candidates = changes(model, kind)
-        started = [(change, self._runs.start(change.model, settings, seeds)) for change in candidates]
+        runs_by_change = [(change, self._runs.start(change.model, settings, seeds)) for change in candidates]
         predictions: Dict[str, Tuple[RebuildChange, Prediction]] = {}
-        for number, (change, runs) in enumerate(started):
-            self._report.phase(f"beyond live knobs: {change.label}", number, len(started))
+        for number, (change, runs) in enumerate(runs_by_change):
+            self._report.phase(f"beyond live knobs: {change.label}", number, len(runs_by_change))
             try:
                 predictions[change.label] = change, Prediction(change.label, settings, runs.collect())
             except InputError:
@@ -106,20 +113,22 @@ class _Planner:
         self.tried += len(predictions)
         if not predictions:
             return None
-        tried = [prediction.candidate for _, prediction in predictions.values()]
-        label = finalists(self._found.judge, tried, 1)[0].label
+        entries = [prediction.candidate for _, prediction in predictions.values()]
+        label = finalists(self._search_result.judge, entries, 1)[0].label
         change = predictions[label][0]
-        errors = self._found.question.errors
+        errors = self._search_result.question.errors
         fresh = self._runs.start(change.model, settings, fresh_seeds(effort)).collect()
         after = Prediction(label, settings, fresh, errors=errors)
-        return judged(change, model, before, after, self._found.judge)
+        return judged(change, model, before, after, self._search_result.judge)
 
 
 def judged(change: RebuildChange, model: ClusterModel, before: Prediction, after: Prediction, judge: Judge) -> Planned:
     """Hold the two against each other, seed by seed."""
     falls = [judge.loss(old) - judge.loss(new) for old, new in zip(before.runs, after.runs)]
     gain, reach = mean_and_reach(falls, 0.95)
-    missed_before, missed = (not judge.keeps_hard(entry.candidate.means) for entry in (before, after))
-    enough = missed < missed_before or (missed == missed_before and gain > WORTH[change.kind] * LEAST_GAIN[missed])
+    misses_before, misses_after = (not judge.keeps_hard(entry.candidate.means) for entry in (before, after))
+    enough = misses_after < misses_before or (
+        misses_after == misses_before and gain > WORTH[change.kind] * LEAST_GAIN[misses_after]
+    )
     effects = paired_effects((objective.metric for objective in judge.objectives), before, after)
     return Planned(change, model, before, after, effects, (gain, gain - reach), enough and gain > reach)

@@ -66,40 +66,40 @@ def recommend(
     profiles_elsewhere: Sequence[Profile] = (),
     explain: bool = True,
     curves: bool = True,
-    stored: Optional[Mapping[str, float]] = None,
+    stored_bytes: Optional[Mapping[str, float]] = None,
     interruptible: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Recommendation:
     """Search settings on the twin, in `processes` (None: one for each core), and work out what there is to say of them.
 
     `profiles_elsewhere` are of other clusters: tried first where these are alike. `explain`: with what the search has
-    learnt, `curves` of single knobs included. `stored`: bytes by pool, for a plan beyond live knobs; None: without one.
+    learnt, `curves` of single knobs included. `stored_bytes`: by pool, for a plan beyond live knobs; None: without one.
     An interrupt, which strikes inside of `interruptible`, ends it early with what is known; before anything is known it
     is raised. Raises InputError for objectives that the twin has nothing to say about, and for knobs that cannot be
     searched.
     """
     with interruptible():
-        searched = search(question, effort, listener, processes, profiles_elsewhere=profiles_elsewhere)
-    missed: List[Missed] = []
+        search_result = search(question, effort, listener, processes, profiles_elsewhere=profiles_elsewhere)
+    misses: List[Missed] = []
     worths: Tuple[KnobWorth, ...] = ()
     explanation, plan, interrupted = None, None, True
     # not again what takes long, where somebody does not want to wait
     with suppress(KeyboardInterrupt), interruptible():
-        if not searched.interrupted:
-            searched, worths = weighed(searched, listener, processes)
-            if stored is not None and searched.confirmed:
-                plan = plan_rebuild(searched, stored, listener, processes)
-            listener.phase("looking into what is missed", searched.runs, searched.runs)
-            missed = missed_objectives(searched, processes)
-            if explain and searched.learnt is not None:
-                listener.phase("working out what was learnt", searched.runs, searched.runs)
-                unmet = not searched.judge.keeps_hard(searched.winner.candidate.means)
-                explanation = explained(searched.learnt, question.slo, unmet, curves=curves)
+        if not search_result.interrupted:
+            search_result, worths = weighed(search_result, listener, processes)
+            if stored_bytes is not None and search_result.confirmed:
+                plan = plan_rebuild(search_result, stored_bytes, listener, processes)
+            listener.phase("looking into what is missed", search_result.runs, search_result.runs)
+            misses = missed_objectives(search_result, processes)
+            if explain and search_result.learnt is not None:
+                listener.phase("working out what was learnt", search_result.runs, search_result.runs)
+                unmet = not search_result.judge.keeps_hard(search_result.winner.candidate.means)
+                explanation = explained(search_result.learnt, question.slo, unmet, curves=curves)
             interrupted = False
-    chosen, classes = answer(searched), tuple(accounts_of(searched))
-    return Recommendation(searched, chosen, classes, tuple(missed), explanation, plan, worths, interrupted)
+    instructions, classes = answer(search_result), tuple(accounts_of(search_result))
+    return Recommendation(search_result, instructions, classes, tuple(misses), explanation, plan, worths, interrupted)
 
 
-def accounts_of(searched: SearchedSettings) -> List[Account]:
+def accounts_of(search_result: SearchedSettings) -> List[Account]:
     """What each class of mClock gets under the recommended settings."""
-    model, winner = searched.question.model, searched.winner
-    return accounts(searched.judge, model, completed(winner.settings, model.release), winner.candidate.means)
+    model, winner = search_result.question.model, search_result.winner
+    return accounts(search_result.judge, model, completed(winner.settings, model.release), winner.candidate.means)

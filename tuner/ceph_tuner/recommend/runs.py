@@ -64,8 +64,8 @@ class Runs:
 class StartedRuns:
     """Runs under way."""
 
-    def __init__(self, runs: Runs, waiting: List[Callable[[], Means]]) -> None:
-        self._runs, self._waiting = runs, waiting
+    def __init__(self, runs: Runs, means_of_runs: List[Callable[[], Means]]) -> None:
+        self._runs, self._waiting = runs, means_of_runs
 
     def collect(self) -> Tuple[Means, ...]:
         """Wait for them."""

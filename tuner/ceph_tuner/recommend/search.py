@@ -103,9 +103,9 @@ def search(
     `profiles_elsewhere` are of other clusters: tried first where these are alike.
     Raises InputError for an objective that the twin has nothing to say about, and for knobs that cannot be searched.
     """
-    refused = unpredictable(question)
-    if refused:
-        raise refused[0]
+    refusals = unpredictable(question)
+    if refusals:
+        raise refusals[0]
     profiles, model = profiles_of(question), question.model
     before, shards = fitting_reservations(question.before), model.osd.hardware.shards
     space = space_for(model.release, question.work, before, question.knobs, shards)
@@ -150,40 +150,40 @@ class _Race:
         self.tried: List[Prediction] = []
         self._last: List[Prediction] = []
         self._best: Optional[str] = None
-        self._compared = self._trials = 0
+        self._first_trial = self._trials = 0
         self._learnt: Optional[KnobSearch] = None
 
     def open(self, profiles: Mapping[str, Settings]) -> None:
         """Simulate what is compared with."""
         self._phase("built-in profiles")
-        self._compared = len(profiles)
-        started = {label: self._start(settings) for label, settings in profiles.items()}
-        for label, runs in started.items():
+        self._first_trial = len(profiles)
+        runs_by_label = {label: self._start(settings) for label, settings in profiles.items()}
+        for label, runs in runs_by_label.items():
             self._take(Prediction(label, dict(profiles[label]), runs.collect(), errors=self._question.errors))
 
     def look_between(self, space: KnobSpace) -> None:
         """Simulate what lies between neighbours of the front that are far apart, for up to a quarter of the trials."""
         most = self._effort.trials // 4
-        known = {_key(entry.settings) for entry in self.tried}
-        made = 0
-        while made < most:
+        keys = {_key(entry.settings) for entry in self.tried}
+        count = 0
+        while count < most:
             front = front_of(Judge(self._question.slo, self.tried[0].candidate.means), self.tried)
             batch: List[Tuple[str, Settings, StartedRuns]] = []
             for pair in front.gaps if front is not None else []:
-                ends = [np.asarray(space.encode(self._told(entry.settings))) for entry in pair]
+                ends = [np.asarray(space.encode(self._full_settings(entry.settings))) for entry in pair]
                 settings = self._whole(space.decode(list((ends[0] + ends[1]) / 2)))
-                if _key(settings) not in known and len(batch) < min(self._effort.batch, most - made):
-                    known.add(_key(settings))
+                if _key(settings) not in keys and len(batch) < min(self._effort.batch, most - count):
+                    keys.add(_key(settings))
                     why = f"on the front between {pair[0].label} and {pair[1].label}"
                     batch.append((why, settings, self._start(settings)))
             if not batch:
                 return
             self._phase("search, between neighbours of the front")
-            for why, settings, started in batch:
-                made += 1
+            for why, settings, runs in batch:
+                count += 1
                 self._trials += 1
                 label = f"trial {self._trials}"
-                self._take(Prediction(label, settings, started.collect(), why, self._question.errors))
+                self._take(Prediction(label, settings, runs.collect(), why, self._question.errors))
 
     def search(self, search_for: SearchFor) -> None:
         """Ask, simulate, tell."""
@@ -191,7 +191,7 @@ class _Race:
         self._learnt = optimiser if isinstance(optimiser, KnobSearch) else None
         # the first of what is known is what is in force: relative bounds refer to it
         for prediction in self.tried:
-            optimiser.tell(self._told(prediction.settings), _compared(prediction))
+            optimiser.tell(self._full_settings(prediction.settings), _measures(prediction))
         while self._trials < self._effort.trials:
             batch: List[Tuple[SettingsProposal, StartedRuns]] = []
             for _ in range(min(self._effort.batch, self._effort.trials - self._trials)):
@@ -201,29 +201,32 @@ class _Race:
                     batch.append((proposal, self._start(self._whole(proposal.settings))))
             if not batch:
                 break
-            for proposal, started in batch:
+            for proposal, runs in batch:
                 self._trials += 1
                 settings = self._whole(proposal.settings)
                 trial = Prediction(
-                    f"trial {self._trials}", settings, started.collect(), proposal.why, self._question.errors
+                    f"trial {self._trials}", settings, runs.collect(), proposal.why, self._question.errors
                 )
                 self._take(trial)
-                optimiser.tell(proposal.settings, _compared(trial))
+                optimiser.tell(proposal.settings, _measures(trial))
                 self._phase(f"search, settings {self._trials} of {self._effort.trials}")
 
     def end(self, space: KnobSpace, interrupted: bool) -> SearchedSettings:
         """Run the best again on fresh seeds, unless interrupted, and choose."""
-        compared = [*self.tried[: self._compared], *self._order(self.tried[self._compared :])[: self._effort.finalists]]
-        confirmed = False
+        entrants = [
+            *self.tried[: self._first_trial],
+            *self._order(self.tried[self._first_trial :])[: self._effort.finalists],
+        ]
+        is_confirmed = False
         if not interrupted:
             try:
-                compared, confirmed = self._again(compared), True
+                entrants, is_confirmed = self._again(entrants), True
             except KeyboardInterrupt:
                 interrupted = True
-        entries = [entry.candidate for entry in compared]
-        in_force = self._told(compared[0].settings)
+        entries = [entry.candidate for entry in entrants]
+        in_force = self._full_settings(entrants[0].settings)
         built_in = self._question.profile_in_force is not None
-        costs = {entry.label: change_cost(entry.settings, in_force, built_in) for entry in compared}
+        costs = {entry.label: change_cost(entry.settings, in_force, built_in) for entry in entrants}
         choice = choose(Judge(self._question.slo, entries[0].means), entries[0], entries[1:], costs)
         return SearchedSettings(
             self._question,
@@ -231,20 +234,20 @@ class _Race:
             self._runs.seconds,
             self._runs.done,
             tuple(self.tried),
-            tuple(compared),
+            tuple(entrants),
             choice,
-            confirmed,
+            is_confirmed,
             interrupted,
             space.free,
             self._learnt,
         )
 
-    def _again(self, compared: Sequence[Prediction]) -> List[Prediction]:
+    def _again(self, entrants: Sequence[Prediction]) -> List[Prediction]:
         self._phase("the best again, on fresh seeds")
         seeds, model = fresh_seeds(self._effort), self._question.model
-        started = [(entry, self._runs.start(model, entry.settings, seeds)) for entry in compared]
+        runs_by_entry = [(entry, self._runs.start(model, entry.settings, seeds)) for entry in entrants]
         predictions = []
-        for entry, runs in started:
+        for entry, runs in runs_by_entry:
             predictions.append(replace(entry, runs=runs.collect()))
             self._phase("the best again, on fresh seeds")
         return predictions
@@ -254,14 +257,14 @@ class _Race:
         seeds = range(self._effort.seed, self._effort.seed + self._effort.seeds)
         return self._runs.start(self._question.model, settings, seeds)
 
-    def _whole(self, searched: Settings) -> Settings:
+    def _whole(self, settings: Settings) -> Settings:
         """Settings of the space beside what stays: where none of the nine is searched, the profile in force."""
-        profile, kept = self._question.profile_in_force, self._question.kept
-        if MCLOCK_NINE[0] in searched:
-            return {**kept, **searched}
+        profile, constant = self._question.profile_in_force, self._question.kept
+        if MCLOCK_NINE[0] in settings:
+            return {**constant, **settings}
         before = self._question.before
         nine: Settings = {name: before[name] for name in MCLOCK_NINE}
-        return {**kept, **(nine if profile is None else {PROFILE: profile}), **searched}
+        return {**constant, **(nine if profile is None else {PROFILE: profile}), **settings}
 
     def _take(self, prediction: Prediction) -> None:
         self.tried.append(prediction)
@@ -277,7 +280,7 @@ class _Race:
         judge = Judge(self._question.slo, self.tried[0].candidate.means)
         return [by_label[entry.label] for entry in finalists(judge, candidates, len(candidates))]
 
-    def _told(self, settings: Settings) -> Settings:
+    def _full_settings(self, settings: Settings) -> Settings:
         """The nine values in place of a profile's name."""
         profile = self._question.model.release.profiles.get(str(settings.get(PROFILE)), {})
         return {**profile, **{name: value for name, value in settings.items() if name != PROFILE}}
@@ -300,21 +303,21 @@ def _key(settings: Settings) -> str:
     return json.dumps(settings, sort_keys=True)
 
 
-def _compared(prediction: Prediction) -> Dict[str, Measure]:
+def _measures(prediction: Prediction) -> Dict[str, Measure]:
     """Means alone: all settings run on the same seeds, so that the spread over these is nothing that they differ by."""
     return measured_once(prediction.candidate.means)
 
 
 def unpredictable(question: Question) -> List[InputError]:
     """Give the objectives, and the goal, that no simulation of this cluster can answer, each with the reason."""
-    found = []
+    refusals = []
     wishes = [(objective.text, objective.metric) for objective in question.slo.objectives]
     wishes += [(goal.text, goal.metric) for goal in (question.slo.goal,) if goal is not None]
     for text, metric in wishes:
         kind = metric.split(".")[0]
         if kind not in ("client", "recovery", "backfill", "scrub", "snaptrim") or metric == "scrub.pgs_late":
-            found.append(InputError(text, "a metric that the twin does not predict", "it left out here"))
+            refusals.append(InputError(text, "a metric that the twin does not predict", "it left out here"))
         elif kind not in question.work:
-            expected = f"some {kind} there"
-            found.append(InputError(text, f"no {kind} in the description of the cluster", expected))
-    return found
+            expectation = f"some {kind} there"
+            refusals.append(InputError(text, f"no {kind} in the description of the cluster", expectation))
+    return refusals

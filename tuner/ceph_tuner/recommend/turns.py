@@ -39,18 +39,18 @@ def together(means_by_turn: Sequence[Mapping[str, float]]) -> Dict[str, float]:
     """
     if len(means_by_turn) == 1:
         return dict(means_by_turn[0])
-    recovering, scrubbing = means_by_turn
-    names = [*recovering, *(name for name in scrubbing if name not in recovering)]
-    return {name: value for name in names for value in _of_both(name, recovering, scrubbing)}
+    recovery_means, scrub_means = means_by_turn
+    names = [*recovery_means, *(name for name in scrub_means if name not in recovery_means)]
+    return {name: value for name in names for value in _of_both(name, recovery_means, scrub_means)}
 
 
-def _of_both(name: str, recovering: Mapping[str, float], scrubbing: Mapping[str, float]) -> Sequence[float]:
+def _of_both(name: str, recovery_means: Mapping[str, float], scrub_means: Mapping[str, float]) -> Sequence[float]:
     kind = name.split(".")[0]
     if kind in _OF_RECOVERY or kind in _OF_SCRUB:
-        own = recovering if kind in _OF_RECOVERY else scrubbing
+        own = recovery_means if kind in _OF_RECOVERY else scrub_means
         return [own[name]] if name in own else []
-    if name not in recovering or name not in scrubbing:
+    if name not in recovery_means or name not in scrub_means:
         # clients that got nothing done in one of them have no latency there, and none that could be promised
         return []
     worse = max if METRICS[name].lower_is_better else min
-    return [worse(recovering[name], scrubbing[name])]
+    return [worse(recovery_means[name], scrub_means[name])]

@@ -54,10 +54,10 @@ class WriteForecasts:
         return replace(self._said[key], at=at)
 
 
-def write_forecasts(described: DescribedCluster, runner: Runner) -> WriteForecasts:
+def write_forecasts(description: DescribedCluster, runner: Runner) -> WriteForecasts:
     """The twin of a described cluster, under its fit where the description names one. Raises InputError."""
-    if described.calibration is None:
-        fit = described_fit({described.name: described.model}, described.settings)
+    if description.calibration is None:
+        fit = described_fit({description.name: description.model}, description.settings)
     else:
-        fit = fit_file.read(described.calibration)
-    return WriteForecasts(fit.applied(described.model), fit, described.name, runner)
+        fit = fit_file.read(description.calibration)
+    return WriteForecasts(fit.applied(description.model), fit, description.name, runner)

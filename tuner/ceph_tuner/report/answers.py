@@ -31,13 +31,13 @@ def read_answer(name: str) -> Findings:
 def findings_of(document: YamlDocument) -> Findings:
     """Take a checked document apart. Raises InputError where its parts do not fit together."""
     try:
-        return _recommended(document) if "recommended" in document.data else _tuned(document)
+        return _recommendation(document) if "recommended" in document.data else _tuning(document)
     except MISREAD as error:
         words = f"{type(error).__name__}: {error}"
         raise InputError(document.place(), words[:200], answer_file.EXPECTED) from error
 
 
-def _recommended(document: YamlDocument) -> Findings:
+def _recommendation(document: YamlDocument) -> Findings:
     data: Mapping[str, Any] = document.data
     slo = parse_slo(data["slo"], place=lambda *keys: document.place("slo", *keys))
     release = release_named(data["release"], document.place("release"))
@@ -45,7 +45,7 @@ def _recommended(document: YamlDocument) -> Findings:
     options = tuple(
         Option(
             entry["label"],
-            _predicted(entry),
+            _estimates(entry),
             int(entry["runs"]),
             in_force=place == 0,
             built_in=entry["label"] in release.profiles,
@@ -81,12 +81,12 @@ def _recommended(document: YamlDocument) -> Findings:
         plans=_plans(document),
         worths=tuple(data.get("knobs", [])),
         notes=(*data.get("notes", []), *_elsewhere(data), *_not_worth_it(data)),
-        evidence=_simulated(data),
+        evidence=_simulations(data),
         unknown=unknown.of_recommendation(data, slo),
     )
 
 
-def _tuned(document: YamlDocument) -> Findings:
+def _tuning(document: YamlDocument) -> Findings:
     data: Mapping[str, Any] = document.data
     slo = parse_slo(data["slo"], place=lambda *keys: document.place("slo", *keys))
     release = release_named(data["release"], document.place("release")) if "release" in data else None
@@ -121,7 +121,7 @@ def _tuned(document: YamlDocument) -> Findings:
     )
 
 
-def _predicted(entry: Mapping[str, Any]) -> Dict[str, MetricEstimate]:
+def _estimates(entry: Mapping[str, Any]) -> Dict[str, MetricEstimate]:
     intervals = entry.get("intervals", {})
     estimates = {}
     for name, mean in _named_metrics(entry["means"]).items():
@@ -262,11 +262,11 @@ def _elsewhere(data: Mapping[str, Any]) -> List[str]:
 
 
 def _not_worth_it(data: Mapping[str, Any]) -> List[str]:
-    looked = data.get("beyond_live_knobs")
-    return ["Nothing that needs a restart or moves data is worth it"] if looked and not looked["changes"] else []
+    plan = data.get("beyond_live_knobs")
+    return ["Nothing that needs a restart or moves data is worth it"] if plan and not plan["changes"] else []
 
 
-def _simulated(data: Mapping[str, Any]) -> Tuple[str, ...]:
+def _simulations(data: Mapping[str, Any]) -> Tuple[str, ...]:
     own = data.get("evidence", {}).get("simulated", {})
     if not own:
         return ()

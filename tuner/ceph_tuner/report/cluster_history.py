@@ -151,11 +151,11 @@ def _evidence(values: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {amount(name, value)[0]}" for name, value in values.items() if name in METRICS)
 
 
-def _what(record: Record, proposed: Mapping[str, Any]) -> str:
+def _what(record: Record, settings: Mapping[str, Any]) -> str:
     """What was done, of a write with what it wrote where."""
     if record.what != audit.APPLY:
         return record.what
-    values = [f"{spoken(name)} {value}" for name, value in proposed.items()]
+    values = [f"{spoken(name)} {value}" for name, value in settings.items()]
     more = [f"{len(values) - MOST_SETTINGS} more"] if len(values) > MOST_SETTINGS else []
     where = ", ".join(map(str, record.detail.get("targets", ())))
     return f"{record.what}: {', '.join([*values[:MOST_SETTINGS], *more])}" + (f" for {where}" if where else "")
@@ -169,14 +169,14 @@ def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], sinc
     trail = every_trail(store)
     outcomes = {record.refers: record.outcome for record in trail if record.refers}
     marks: List[Mark] = []
-    proposed: Mapping[str, Any] = {}
+    proposal: Mapping[str, Any] = {}
     for record in trail:
         if record.what == audit.PROPOSAL:
             settings = record.detail.get("settings")
-            proposed = settings if isinstance(settings, dict) else {}
+            proposal = settings if isinstance(settings, dict) else {}
         if record.what in _TOLD and not record.refers:
             outcome = outcomes.get(record.number, record.outcome)
-            marks.append(Mark(record.at, _what(record, proposed), record.why, record.who, outcome))
+            marks.append(Mark(record.at, _what(record, proposal), record.why, record.who, outcome))
     times = [mark.at for mark in marks]
     spans = [(trial.at, trial.at + trial.seconds) for trial in trials]
     for entry in entries:

@@ -29,9 +29,9 @@ def rewritten(command: str, place: str) -> str:
         words = []
     for prefix, write in _FORMS.items():
         if tuple(words[: len(prefix)]) == prefix:
-            written = write(words[len(prefix) :])
-            if written is not None:
-                return written
+            text = write(words[len(prefix) :])
+            if text is not None:
+                return text
     raise InputError(place, repr(command)[:80], EXPECTED)
 
 

@@ -99,8 +99,8 @@ def capacity(classes: Sequence[Account]) -> str:
             limit = widest * 1.05 if entry.limit is None else 100 * entry.limit
             first = row == 0
             axes.barh(row, limit, color=MUTED, alpha=0.28, height=0.62, label="up to its limit" if first else None)
-            reserved = 100 * entry.reserved
-            axes.barh(row, reserved, color=BLUE, alpha=0.6, height=0.62, label="reserved" if first else None)
+            reservation = 100 * entry.reserved
+            axes.barh(row, reservation, color=BLUE, alpha=0.6, height=0.62, label="reserved" if first else None)
             for share, marker, colour, words in (
                 (entry.needed, "|", RED, "needed"),
                 (entry.owed, "D", PURPLE, "owed"),

@@ -124,8 +124,8 @@ def _curve(axes: Axes, axis: Axis, points: Sequence[Tuple[float, float, float, f
     """Draw a curve with its spread, broken where nothing was measured for long."""
     pieces: List[List[Tuple[float, float, float, float]]] = []
     for point in points:
-        lasting = max(LONGEST_GAP_S, 2 * (point[1] - point[0]))
-        if not pieces or point[0] - pieces[-1][-1][1] > lasting:
+        longest_gap = max(LONGEST_GAP_S, 2 * (point[1] - point[0]))
+        if not pieces or point[0] - pieces[-1][-1][1] > longest_gap:
             pieces.append([])
         pieces[-1].append(point)
     for piece in pieces:

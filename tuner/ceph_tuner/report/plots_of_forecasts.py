@@ -26,21 +26,21 @@ def by_metric(pairs: Sequence[ForecastPair]) -> Dict[str, List[ForecastPair]]:
 
 def coverage(metric: str, pairs: Sequence[ForecastPair]) -> str:
     """Draw each interval and its measurement as ratios to the prediction; crosses lie outside."""
-    shown = [pair for pair in pairs if pair.interval.value > 0][-MOST:]
+    newest = [pair for pair in pairs if pair.interval.value > 0][-MOST:]
     with drawing():
         chart = figure(WIDTH, 190)
         axes = chart.subplots()
         axes.set_yscale("log")
-        for number, pair in enumerate(shown, 1):
-            low, high, measured = (
+        for number, pair in enumerate(newest, 1):
+            low, high, measurement = (
                 min(max(end / pair.interval.value, _LEAST), _FAR)
                 for end in (pair.interval.low, pair.interval.high, pair.measured)
             )
             axes.vlines(number, low, high, color=BLUE, alpha=0.45, linewidth=4)
             colour, marker = (GREEN, "o") if pair.inside else (RED, "x")
-            axes.plot([number], [measured], linestyle="", marker=marker, color=colour, markersize=6)
+            axes.plot([number], [measurement], linestyle="", marker=marker, color=colour, markersize=6)
         axes.axhline(1.0, color=MUTED, linewidth=1)
-        axes.set_xlim(0.5, max(len(shown), 1) + 0.5)
+        axes.set_xlim(0.5, max(len(newest), 1) + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())

@@ -62,10 +62,13 @@ def progress(entries: Sequence[TrialProgress]) -> str:
         numbers = [entry.number for entry in entries]
         axes.vlines(numbers, [entry.low for entry in entries], [entry.high for entry in entries], color=BLUE, alpha=0.4)
         # what misses a hard objective may well have less to wish for: it must not look like the best
-        for missing, marker, colour, words in ((False, "o", BLUE, "keeps all hard"), (True, "x", MUTED, "does not")):
-            chosen = [entry for entry in entries if (entry.feasible < FEASIBLE) == missing]
-            if chosen:
-                at = [entry.number for entry in chosen], [entry.mean for entry in chosen]
+        for misses_hard, marker, colour, words in (
+            (False, "o", BLUE, "keeps all hard"),
+            (True, "x", MUTED, "does not"),
+        ):
+            own = [entry for entry in entries if (entry.feasible < FEASIBLE) == misses_hard]
+            if own:
+                at = [entry.number for entry in own], [entry.mean for entry in own]
                 axes.plot(*at, linestyle="", marker=marker, markersize=5, color=colour, label=words)
         best = [(entry.number, entry.best) for entry in entries if entry.best is not None]
         if best:
@@ -91,19 +94,19 @@ def knob_axis(curve: Dependence) -> Tuple[List[float], List[float], List[str]]:
             list(range(len(curve.values))),
             [short(written(value), 14) for value in curve.values],
         )
-    unlimited = curve.name.endswith("_lim") and 0 in numbers
-    bounded = sorted({float(value) for value in numbers if value or not unlimited})
-    logarithmic = bool(bounded) and bounded[0] > 0 and bounded[-1] > WIDE_RANGE * bounded[0]
+    has_no_limit = curve.name.endswith("_lim") and 0 in numbers
+    limits = sorted({float(value) for value in numbers if value or not has_no_limit})
+    logarithmic = bool(limits) and limits[0] > 0 and limits[-1] > WIDE_RANGE * limits[0]
 
     def placed(value: float) -> float:
         return math.log(value) if logarithmic else value
 
-    spots = [placed(value) for value in bounded] or [0.0]
+    spots = [placed(value) for value in limits] or [0.0]
     beyond = spots[-1] + 0.14 * ((spots[-1] - spots[0]) or 1.0)
-    places = [beyond if unlimited and not value else placed(float(value)) for value in numbers]
-    chosen = _spread(bounded, spots)
-    ticks, labels = [placed(value) for value in chosen], [written(_plain(value, numbers)) for value in chosen]
-    return places, ticks + [beyond] * unlimited, labels + ["none"] * unlimited
+    places = [beyond if has_no_limit and not value else placed(float(value)) for value in numbers]
+    tick_values = _spread(limits, spots)
+    ticks, labels = [placed(value) for value in tick_values], [written(_plain(value, numbers)) for value in tick_values]
+    return places, ticks + [beyond] * has_no_limit, labels + ["none"] * has_no_limit
 
 
 def _spread(values: Sequence[float], spots: Sequence[float], most: int = 5) -> List[float]:

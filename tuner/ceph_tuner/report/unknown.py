@@ -15,8 +15,8 @@ LONGEST_GAP_S = 600.0
 def of_recommendation(data: Mapping[str, Any], slo: Slo) -> Tuple[str, ...]:
     """Of a document of `ceph-tuner recommend`."""
     metrics = dict.fromkeys(slo.metrics)
-    fitted = set(data.get("model_error_known_for", []))
-    blind = [name for name in metrics if name not in fitted]
+    with_error = set(data.get("model_error_known_for", []))
+    blind = [name for name in metrics if name not in with_error]
     sentences = [
         "Everything here is predicted by a model of the cluster, not measured on it, for the load as described."
     ]
@@ -45,10 +45,10 @@ def of_recommendation(data: Mapping[str, Any], slo: Slo) -> Tuple[str, ...]:
 def of_trials(trials: Sequence[Trial], search: Mapping[str, Any]) -> Tuple[str, ...]:
     """What a tuning run leaves open: other loads, spoiled windows, settings that were measured once."""
     sentences = ["All of it was measured under the load of that time; of another load it says nothing."]
-    spoiled = [trial for trial in trials if trial.failed is not None]
-    if spoiled:
+    failures = [trial for trial in trials if trial.failed is not None]
+    if failures:
         sentences.append(
-            f"{len(spoiled)} of {len(trials)} measurements ended early or failed: "
+            f"{len(failures)} of {len(trials)} measurements ended early or failed: "
             "their settings are in no comparison here."
         )
     once = {trial.run.label for trial in trials} - {trial.run.label for trial in trials if trial.run.kind == "repeat"}

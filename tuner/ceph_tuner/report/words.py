@@ -76,7 +76,7 @@ def shown(entry: Knob, value: Value) -> str:
     return f"{value:g}" if isinstance(value, float) and abs(value) < 1e6 else f"{value:.0f}"
 
 
-def in_the_way(reason: InTheWay, written: Written) -> List[str]:
+def in_the_way(reason: InTheWay, write_value: Written) -> List[str]:
     """Say which objectives cannot be kept together, and what could be kept instead."""
     from ceph_tuner.search.explanation import SURE  # brings scipy, which who only writes values does not wait for
 
@@ -98,7 +98,7 @@ def in_the_way(reason: InTheWay, written: Written) -> List[str]:
         lines.append(f"Without {objective.text} the others are kept with {probability:.0%}.")
     if reason.conflicts and reason.probability >= SURE - 0.01:
         instead = ", ".join(
-            f"{bound.objective.metric} {bound.objective.comparison} {written(bound.objective.metric, bound.bound)} "
+            f"{bound.objective.metric} {bound.objective.comparison} {write_value(bound.objective.metric, bound.bound)} "
             f"({bound.share:.0%} less strict)"
             for bound in reason.nearest
             if bound.share > 0

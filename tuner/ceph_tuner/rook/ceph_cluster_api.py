@@ -12,8 +12,8 @@ from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.changes.custom_resource import CustomResource
 from ceph_tuner.core.changes.step import FIELD_MANAGER
 from ceph_tuner.core.errors import ClusterNotFound, CommandFailed, InputError, Malformed, PermissionRefused
+from ceph_tuner.rook.ceph_config import CephConfig
 from ceph_tuner.rook.kubeconfig import ApiAccess, Credentials
-from ceph_tuner.rook.stated import Stated
 
 GROUP, VERSION, PLURAL = "ceph.rook.io", "v1", "cephclusters"
 _APPLY = {"Content-Type": "application/apply-patch+yaml"}
@@ -43,7 +43,7 @@ class CephClusterApi:
         with shaped("GET cephclusters"):
             return [dict(item) for item in self._call("GET", "", {})["items"]]
 
-    def apply(self, spec: Mapping[str, Any], read: Stated, rehearsal: bool = False) -> Optional[Dict[str, Any]]:
+    def apply(self, spec: Mapping[str, Any], read: CephConfig, rehearsal: bool = False) -> Optional[Dict[str, Any]]:
         """State these fields and no others, by server-side apply; give the resource as it is then.
 
         None where it is no longer as it was `read`. An apply would make a resource that is gone, with nothing but

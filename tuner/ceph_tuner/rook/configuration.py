@@ -15,7 +15,7 @@ from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.changes.step import Step
 from ceph_tuner.core.errors import InputError, RetryLater, Stopped
 from ceph_tuner.rook.ceph_cluster_api import CephClusterApi
-from ceph_tuner.rook.stated import Stated, refuse_stated, stated
+from ceph_tuner.rook.ceph_config import CephConfig, ceph_config, refuse_conflict
 
 SETTLE_S = 180.0
 """How long Rook has for a run over the whole cluster."""
@@ -42,7 +42,7 @@ class RookConfig(CommandConfig):
 
     def dump(self) -> List[ConfigEntry]:
         """The monitors' entries, and after them the resource's."""
-        now = self._stated()
+        now = self._ceph_config()
         rows = [
             ConfigEntry(
                 self.resource.who(section),
@@ -55,33 +55,33 @@ class RookConfig(CommandConfig):
 
     def set(self, who: str, name: str, value: str) -> None:
         """Write one entry, to where its row is. Raises as `CommandConfig.set`, and as the resource does."""
-        named = resource_of(who)
-        if named is None:
+        row = resource_of(who)
+        if row is None:
             super().set(who, name, value)
         else:
             self._state(Step(who, name, None, value))
 
     def remove(self, who: str, name: str) -> None:
         """Remove one entry from where its row is."""
-        named = resource_of(who)
-        if named is None:
+        row = resource_of(who)
+        if row is None:
             super().remove(who, name)
         else:
             self._state(Step(who, name, None, None))
 
     def rehearse(self, steps: Sequence[Step]) -> None:
         """Have the API server check the whole change. Raises InputError: another field manager states a value."""
-        now = self._stated()
-        changes = {(named[1], step.name): step.new for step in steps if (named := resource_of(step.who)) is not None}
+        now = self._ceph_config()
+        changes = {(row[1], step.name): step.new for step in steps if (row := resource_of(step.who)) is not None}
         last = {**{(step.who, step.name): step.new for step in steps if resource_of(step.who) is None}, **changes}
         for key in sorted(last):
-            refuse_stated(self.resource, now, key, last[key])
+            refuse_conflict(self.resource, now, key, last[key])
         if changes:
             self._apply(now, changes, rehearsal=True)
 
     def settle(self) -> str:
         """Wait until Rook has done all that the resource says. What others state as well is left to them alone."""
-        now = self._stated()
+        now = self._ceph_config()
         if now.ours & set(now.others):
             now = self._apply(now, {})
         deadline = self._clock.monotonic() + (0.0 if now.generation == self._given_up else self._settle_s)
@@ -93,38 +93,38 @@ class RookConfig(CommandConfig):
                     f"(with {now.observed}): it may still set what it read before"
                 )
             self._clock.sleep(LOOK_S)
-            now = self._stated()
+            now = self._ceph_config()
         return ""
 
     def _state(self, step: Step) -> None:
-        named = resource_of(step.who)
-        if named is None or named[0] != self.resource:
+        row = resource_of(step.who)
+        if row is None or row[0] != self.resource:
             raise InputError(step.who, "a row of another resource", f"one of {self.resource}")
-        key = (named[1], step.name)
-        now = self._stated()
+        key = (row[1], step.name)
+        now = self._ceph_config()
         if step.new is None and key not in now.ours:
             return
         after = self._apply(now, {key: step.new})
         if step.new is not None and after.values.get(key) != step.new:
             raise Stopped(f"CephCluster {self.resource} took {step.name} = {step.new} and does not have it")
 
-    def _apply(self, now: Stated, changes: Mapping[Key, Optional[str]], rehearsal: bool = False) -> Stated:
+    def _apply(self, now: CephConfig, changes: Mapping[Key, Optional[str]], rehearsal: bool = False) -> CephConfig:
         """State our values with these changes; from what stands there by then, where somebody wrote meanwhile."""
         for _ in range(_ROUNDS):
             answer = self._api.apply(now.spec_with(changes), now, rehearsal)
             if answer is not None:
-                return stated(answer)
-            now = self._stated()
+                return ceph_config(answer)
+            now = self._ceph_config()
         raise RetryLater(f"CephCluster {self.resource} is written to by others again and again", "look at who does")
 
-    def _stated(self) -> Stated:
-        now = stated(self._api.read())
+    def _ceph_config(self) -> CephConfig:
+        now = ceph_config(self._api.read())
         if now.uid != self._checked:
             self._check_identity(now)
             self._checked = now.uid
         return now
 
-    def _check_identity(self, now: Stated) -> None:
+    def _check_identity(self, now: CephConfig) -> None:
         """Raise InputError where the resource is another cluster's."""
         own = str(parsed(self._commander.mon("status", {}), "status")["fsid"])
         if now.fsid != own:

@@ -51,7 +51,7 @@ class Credentials(NamedTuple):
     key: str = ""
 
 
-def _checked(place: str, token: str, certificate: str = "", key: str = "") -> Credentials:
+def _credentials_of(place: str, token: str, certificate: str = "", key: str = "") -> Credentials:
     if not (token.isascii() and token.isprintable()):
         # the words of whoever refuses it later would show it
         raise InputError(place, "a token with characters that no header takes", "ASCII text in one line")
@@ -75,12 +75,12 @@ def api_access(environment: Mapping[str, str], kubeconfig: str = "", context: st
     path = _path(environment, kubeconfig)
     if path is None:
         return _in_cluster(environment)
-    return _Reader(path, _Files()).access(context)
+    return _KubeconfigReader(path, _Files()).access(context)
 
 
 def _path(environment: Mapping[str, str], kubeconfig: str) -> Optional[Path]:
-    named = kubeconfig or environment.get("KUBECONFIG", "")
-    paths = [Path(part).expanduser() for part in named.split(os.pathsep) if part]
+    paths_text = kubeconfig or environment.get("KUBECONFIG", "")
+    paths = [Path(part).expanduser() for part in paths_text.split(os.pathsep) if part]
     if len(paths) > 1:
         raise InputError("KUBECONFIG", f"{len(paths)} files", "one file (`kubectl config view --flatten` makes one)")
     usual = Path(environment.get("HOME", "/")) / ".kube" / "config"
@@ -121,7 +121,7 @@ class _Files:
         return str(path)
 
 
-class _Reader:
+class _KubeconfigReader:
     """Reads a kubeconfig; every fault is told with its place."""
 
     def __init__(self, path: Path, files: _Files) -> None:
@@ -138,10 +138,10 @@ class _Reader:
             raise InputError(str(self._path), f"another shape ({type(fault).__name__})", "a kubeconfig") from None
 
     def _access(self, context: str) -> ApiAccess:
-        chosen = context or str(self._document.data.get("current-context") or "")
-        named = self._named("contexts", "context", chosen)
-        cluster = self._named("clusters", "cluster", str(named["cluster"]))
-        user = self._named("users", "user", str(named.get("user") or "")) if named.get("user") else {}
+        context_name = context or str(self._document.data.get("current-context") or "")
+        context_entry = self._entry("contexts", "context", context_name)
+        cluster = self._entry("clusters", "cluster", str(context_entry["cluster"]))
+        user = self._entry("users", "user", str(context_entry.get("user") or "")) if context_entry.get("user") else {}
         self._refuse_ignored(cluster, _NOT_OF_CLUSTERS)
         self._refuse_ignored(user, _NOT_OF_USERS)
         url, ca = str(cluster["server"]).rstrip("/"), str(cluster.get("certificate-authority") or "")
@@ -150,13 +150,13 @@ class _Reader:
             raise InputError(str(self._path), f"the server {url.rpartition('@')[2][:80]!r}", "https://HOST:PORT")
         if "certificate-authority-data" in cluster:
             ca = self._files.of("ca.crt", cluster["certificate-authority-data"], str(self._path))
-        return ApiAccess(url, self._credentials(user), self._beside(ca), f"{self._path} (context {chosen})")
+        return ApiAccess(url, self._credentials(user), self._beside(ca), f"{self._path} (context {context_name})")
 
     def _refuse_ignored(self, entry: Mapping[str, Any], meanings: Mapping[str, str]) -> None:
         """What says that the server is reached, or its caller known, in another way than here."""
-        for name, expected in meanings.items():
+        for name, expectation in meanings.items():
             if entry.get(name):
-                raise InputError(str(self._path), f"`{name}`, which is not followed here", expected)
+                raise InputError(str(self._path), f"`{name}`, which is not followed here", expectation)
 
     def _credentials(self, user: Mapping[str, Any]) -> Callable[[], Credentials]:
         if "exec" in user:
@@ -167,7 +167,7 @@ class _Reader:
             path = Path(self._beside(str(user["tokenFile"])))
             return lambda: _of_file(path)
         certificate, key = (self._file(user, name) for name in ("client-certificate", "client-key"))
-        return lambda: _checked(str(self._path), str(user.get("token") or ""), certificate, key)
+        return lambda: _credentials_of(str(self._path), str(user.get("token") or ""), certificate, key)
 
     def _file(self, user: Mapping[str, Any], name: str) -> str:
         if f"{name}-data" in user:
@@ -177,15 +177,15 @@ class _Reader:
     def _by_program(self, spec: Mapping[str, Any]) -> Credentials:
         """What the program of `exec` answers (client-go credential plugins)."""
         try:
-            return self._answered(spec)
+            return self._exec_credentials(spec)
         except InputError:
             raise
         except MISREAD as fault:
             # not its words: they may hold a secret
-            found = f"an `exec`, or an answer of its program, of another shape ({type(fault).__name__})"
-            raise InputError(str(self._path), found, "an ExecCredential with a token or a certificate") from None
+            fault_text = f"an `exec`, or an answer of its program, of another shape ({type(fault).__name__})"
+            raise InputError(str(self._path), fault_text, "an ExecCredential with a token or a certificate") from None
 
-    def _answered(self, spec: Mapping[str, Any]) -> Credentials:
+    def _exec_credentials(self, spec: Mapping[str, Any]) -> Credentials:
         version = str(spec.get("apiVersion"))
         if version not in _EXEC_VERSIONS:
             raise InputError(str(self._path), f"`exec` of {version[:60]}", f"one of {', '.join(_EXEC_VERSIONS)}")
@@ -193,22 +193,22 @@ class _Reader:
         # as kubectl: a path is meant from the file on, a plain name is looked for
         argv = [self._beside(command) if "/" in command else command, *map(str, spec.get("args") or [])]
         info = {"apiVersion": version, "kind": "ExecCredential", "spec": {"interactive": False}}
-        given = {str(item["name"]): str(item["value"]) for item in spec.get("env") or []}
-        environment = {**os.environ, **given, "KUBERNETES_EXEC_INFO": json.dumps(info)}
+        variables = {str(item["name"]): str(item["value"]) for item in spec.get("env") or []}
+        environment = {**os.environ, **variables, "KUBERNETES_EXEC_INFO": json.dumps(info)}
         status = read_json(_output(argv, environment), f"`{argv[0]}`")["status"]
         files = [
             self._files.written(name, status[key].encode()) if key in status else ""
             for name, key in (("exec.crt", "clientCertificateData"), ("exec.key", "clientKeyData"))
         ]
-        return _checked(f"`{argv[0]}`", str(status.get("token") or ""), *files)
+        return _credentials_of(f"`{argv[0]}`", str(status.get("token") or ""), *files)
 
-    def _named(self, group: str, kind: str, name: str) -> Dict[str, Any]:
+    def _entry(self, group: str, kind: str, name: str) -> Dict[str, Any]:
         entries: List[Any] = self._document.data.get(group) or []
         for entry in entries:
             if entry["name"] == name:
                 return dict(entry[kind])
-        known = ", ".join(str(entry["name"]) for entry in entries) or "none"
-        raise InputError(str(self._path), f"no {kind} {name!r} under `{group}`", f"one of {known}"[:200])
+        names = ", ".join(str(entry["name"]) for entry in entries) or "none"
+        raise InputError(str(self._path), f"no {kind} {name!r} under `{group}`", f"one of {names}"[:200])
 
     def _beside(self, path: str) -> str:
         """Paths are meant from the file's own directory on."""
@@ -217,7 +217,7 @@ class _Reader:
 
 def _of_file(path: Path) -> Credentials:
     try:
-        return _checked(str(path), decoded(read_file(path, "a token"), str(path)).strip())
+        return _credentials_of(str(path), decoded(read_file(path, "a token"), str(path)).strip())
     except Malformed:
         raise InputError(str(path), "what is no text", "a token") from None
 
@@ -231,10 +231,10 @@ def _output(argv: List[str], environment: Mapping[str, str]) -> bytes:
         )
     except (OSError, ValueError) as fault:
         raise refusal(type(fault).__name__, "a program that gives credentials") from None
-    said, deadline = Conversation(process, b"", VALUE), time.monotonic() + EXEC_S
+    conversation, deadline = Conversation(process, b"", VALUE), time.monotonic() + EXEC_S
     try:
-        said.until(deadline)
-        if said.too_much:
+        conversation.until(deadline)
+        if conversation.too_much:
             raise refusal(f"more than {VALUE >> 10} KiB", "a program that gives credentials")
         code = process.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
@@ -244,4 +244,4 @@ def _output(argv: List[str], environment: Mapping[str, str]) -> bytes:
     if code:
         # what it prints may be a secret
         raise refusal(f"exit code {code}", "credentials: run it by hand")
-    return bytes(said.output)
+    return bytes(conversation.output)

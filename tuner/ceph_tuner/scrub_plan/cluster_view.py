@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Dict, FrozenSet, List, Mapping, Sequence, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import deep_scrub_interval
 from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.ceph.ports import Commander
@@ -67,14 +67,14 @@ def _pgs(
     own = deep_scrub_intervals(osd_map)
     details = pg_details(rows, data_chunks(osd_map))
     late = set(late_pgs({pgid: pg.deep_scrubbed for pgid, pg in details.items()}, now, usual_s, own))
-    found = []
+    pgs = []
     for row in rows:
         pgid = str(row["pgid"])
         detail, pool = details[pgid], pool_of(pgid)
         if pool not in names:
             # the map and the statistics are of two moments
             continue
-        found.append(
+        pgs.append(
             ScrubPg(
                 pgid,
                 names[pool],
@@ -90,7 +90,7 @@ def _pgs(
                 _osds(row["up"]),
             )
         )
-    return tuple(found)
+    return tuple(pgs)
 
 
 def _osds(places: Sequence[Any]) -> Tuple[int, ...]:
@@ -120,10 +120,10 @@ def read_rules(cluster: Cluster, osds: Sequence[int]) -> Tuple[ScrubRules, List[
     """Options as the OSDs have them, and notes where OSDs differ. Flags are left out."""
     notes: List[str] = []
     values: Dict[str, Dict[str, int]] = {name: {} for name in _NAMES}
-    chosen = spread(osds, OSDS_ASKED)
-    if len(chosen) < len(osds):
-        notes.append(f"{len(chosen)} of {len(osds)} OSDs were asked for their options, evenly over their ids")
-    for osd, answer in cluster.config.effective_on(chosen, _NAMES):
+    sample = spread(osds, OSDS_ASKED)
+    if len(sample) < len(osds):
+        notes.append(f"{len(sample)} of {len(osds)} OSDs were asked for their options, evenly over their ids")
+    for osd, answer in cluster.config.effective_on(sample, _NAMES):
         if not isinstance(answer, dict):
             notes.append(f"osd.{osd} did not say its options ({answer})")
             continue
@@ -149,9 +149,9 @@ def read_rules(cluster: Cluster, osds: Sequence[int]) -> Tuple[ScrubRules, List[
         )
     for name, counts in values.items():
         if len(counts) > 1:
-            said = ", ".join(f"{value} on {count}" for value, count in sorted(counts.items()))
+            counts_text = ", ".join(f"{value} on {count}" for value, count in sorted(counts.items()))
             which = "the commonest" if name.endswith(("_hour", "_day")) else "the strictest"
-            notes.append(f"OSDs differ in {name}: {said}; {which} is taken")
+            notes.append(f"OSDs differ in {name}: {counts_text}; {which} is taken")
     return rules, notes
 
 

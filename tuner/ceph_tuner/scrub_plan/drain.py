@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timezone, tzinfo
 from typing import Any, Callable, Deque, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import deep_scrub_interval
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.errors import CommandFailed, Locked, RetryLater, TunerError
@@ -135,7 +135,7 @@ class Drain:
         self._clock = cluster.clock
         self._goal = {pg.pgid: pg.deep_scrubbed_at for pg in task.order}
         self._bytes = {pg.pgid: pg.raw_bytes for pg in task.order}
-        self._asked: Dict[str, float] = {}
+        self._requests: Dict[str, float] = {}
         self._interval = deep_scrub_interval(cluster.commander)
         self._look_s = max(LOOK_S, LOOK_S_PER_PG * len(view.pgs))
         self._pace = Pace()
@@ -158,7 +158,7 @@ class Drain:
     def run(self) -> DrainOutcome:
         """Drain. Raises Locked where the lock is lost, TunerError where the cluster is silent for ten minutes."""
         began = before = self._clock.now()
-        elapsed = self._clock.monotonic()
+        last_look = self._clock.monotonic()
         silence = Silence()
         reason, waits_for = DONE, ""
         try:
@@ -173,19 +173,19 @@ class Drain:
                     silence.bear(failure, self._clock.monotonic())
                     self._clock.sleep(self._look_s)
                     continue
-                self._settle_asked(now)
-                self._note_running(now)
-                scrubbed = self._scrubbed_bytes() + self._half_done_bytes()
+                self._settle_requests(now)
+                self._note_scrubs(now)
+                bytes_done = self._scrubbed_bytes() + self._half_done_bytes()
                 monotonic = self._clock.monotonic()
-                self._expectation = self._expectation.after(before, monotonic - elapsed, scrubbed, self._task.zone)
-                before, elapsed = now, monotonic
-                if not self._left():
+                self._expectation = self._expectation.after(before, monotonic - last_look, bytes_done, self._task.zone)
+                before, last_look = now, monotonic
+                if not self._pgids_to_do():
                     break
                 if now >= self._task.by:
                     reason = TIME_UP
                     break
-                waited, waits_for = bool(waits_for), self._waits_for()
-                if waited and not waits_for:
+                had_to_wait, waits_for = bool(waits_for), self._waits_for()
+                if had_to_wait and not waits_for:
                     # what was kept while nothing was asked for says nothing of what is asked for now
                     self._changed = now
                 if not waits_for:
@@ -196,28 +196,28 @@ class Drain:
             reason = INTERRUPTED
         return self._outcome(began, reason)
 
-    def _settle_asked(self, now: float) -> None:
+    def _settle_requests(self, now: float) -> None:
         """Forget what has begun, is done or gone, and what did not begin for long and cannot now."""
-        done, recovering = finished(self._goal, self._view), held_osds(self._view)
+        done, unready_osds = finished(self._goal, self._view), held_osds(self._view)
         able = {
             pg.pgid
             for pg in self._view.pgs
-            if pg.pgid in self._asked and ready(pg, self._view.rules, recovering, self._task.despite_flags)
+            if pg.pgid in self._requests and ready(pg, self._view.rules, unready_osds, self._task.despite_flags)
         }
-        running = {pg.pgid for pg in self._view.pgs if pg.scrubbing}
-        self._asked = {
+        under_way = {pg.pgid for pg in self._view.pgs if pg.scrubbing}
+        self._requests = {
             pgid: at
-            for pgid, at in self._asked.items()
-            if pgid in done and not done[pgid] and pgid not in running and (now - at < ASK_AGAIN_S or pgid in able)
+            for pgid, at in self._requests.items()
+            if pgid in done and not done[pgid] and pgid not in under_way and (now - at < ASK_AGAIN_S or pgid in able)
         }
 
-    def _note_running(self, now: float) -> None:
+    def _note_scrubs(self, now: float) -> None:
         """Keep what of the goal is scrubbed at this look, or was since the one before."""
         done = frozenset(pgid for pgid, is_done in finished(self._goal, self._view).items() if is_done)
-        running = {pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in self._goal}
+        under_way = {pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in self._goal}
         if self._watch.has_objectives:
             # nobody asks for them otherwise, and a drain may go on for weeks
-            self._looks.append(ScrubLook(now, frozenset(running | (done - self._done))))
+            self._looks.append(ScrubLook(now, frozenset(under_way | (done - self._done))))
         while self._looks and self._looks[0].at < now - LOOKS_S - 10 * self._task.window_s:
             self._looks.popleft()
         self._done = done
@@ -240,9 +240,9 @@ class Drain:
         if not self._task.any_hour and not open_at(rules, now, self._task.zone):
             opens = next_opening(rules, now, self._task.zone)
             return f"Ceph's own scrub hours, in {(opens - now) / 3600:.1f} h"
-        left = self._left()
-        flagged = [pg for pg in self._view.pgs if pg.pgid in left and rules.forbids_deep(pg.pool)]
-        if len(flagged) == len(left) and not self._task.despite_flags:
+        to_do = self._pgids_to_do()
+        with_flag = [pg for pg in self._view.pgs if pg.pgid in to_do and rules.forbids_deep(pg.pool)]
+        if len(with_flag) == len(to_do) and not self._task.despite_flags:
             return "nodeep-scrub to be unset"
         return ""
 
@@ -267,12 +267,12 @@ class Drain:
 
     def _ask(self, now: float) -> None:
         at_once = self._pace.at_once if self._watch.has_objectives else None
-        chosen = next_scrubs(
-            self._goal, self._view, set(self._asked), self._task.limits, at_once, self._task.despite_flags
+        batch = next_scrubs(
+            self._goal, self._view, set(self._requests), self._task.limits, at_once, self._task.despite_flags
         )
-        self._limited = at_once is not None and self._under_way() + len(chosen) >= at_once
-        overdue = [pgid for pgid, at in self._asked.items() if now - at >= ASK_AGAIN_S]
-        for pgid in [*overdue, *(pg.pgid for pg in chosen)]:
+        self._limited = at_once is not None and self._under_way() + len(batch) >= at_once
+        overdue = [pgid for pgid, at in self._requests.items() if now - at >= ASK_AGAIN_S]
+        for pgid in [*overdue, *(pg.pgid for pg in batch)]:
             if self._clock.now() - now >= LOOK_S:
                 # guard, hours, flags and time are looked at before the others
                 break
@@ -288,7 +288,7 @@ class Drain:
                 if isinstance(failure, Locked):
                     raise
                 # it may have been heard: it counts as asked for, and asking twice changes nothing
-            self._asked[pgid] = now
+            self._requests[pgid] = now
 
     def _without_damage(self, sight: Sight) -> Sight:
         """The guard is not to stop scrubs for what scrubs found."""
@@ -298,32 +298,32 @@ class Drain:
         self._damage = True
         return replace(sight, health="HEALTH_WARN", words="")
 
-    def _left(self) -> List[str]:
+    def _pgids_to_do(self) -> List[str]:
         return [pgid for pgid, done in finished(self._goal, self._view).items() if not done]
 
     def _under_way(self) -> int:
-        running = {pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in self._goal}
-        return len(running | set(self._asked))
+        under_way = {pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in self._goal}
+        return len(under_way | set(self._requests))
 
     def _scrubbed_bytes(self) -> float:
         return sum(self._bytes[pgid] for pgid, done in finished(self._goal, self._view).items() if done)
 
     def _half_done_bytes(self) -> float:
-        left = set(self._left())
-        return sum(pg.progress * pg.raw_bytes for pg in self._view.pgs if pg.pgid in left)
+        to_do = set(self._pgids_to_do())
+        return sum(pg.progress * pg.raw_bytes for pg in self._view.pgs if pg.pgid in to_do)
 
     def _tell(self, waits_for: str) -> None:
-        left = set(self._left())
-        running = {pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in left}
-        left_bytes = sum(self._bytes[pgid] for pgid in left) - self._half_done_bytes()
+        to_do = set(self._pgids_to_do())
+        under_way = {pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in to_do}
+        left_bytes = sum(self._bytes[pgid] for pgid in to_do) - self._half_done_bytes()
         rules = replace(self._view.rules, hours=(0, 0), days=(0, 0)) if self._task.any_hour else self._view.rules
         self._listen(
             DrainProgress(
                 self._clock.now(),
                 len(self._goal),
-                len(self._goal) - len(left),
-                len(running),
-                len(set(self._asked) - running),
+                len(self._goal) - len(to_do),
+                len(under_way),
+                len(set(self._requests) - under_way),
                 left_bytes,
                 self._pace.at_once if self._watch.has_objectives else None,
                 self._expectation.finish_at(
@@ -336,11 +336,13 @@ class Drain:
 
     def _outcome(self, began: float, reason: str) -> DrainOutcome:
         done = finished(self._goal, self._view)
-        left = tuple(pgid for pgid in self._goal if pgid in done and not done[pgid])
+        to_do = tuple(pgid for pgid in self._goal if pgid in done and not done[pgid])
         remarks = []
-        running = [pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in left]
-        if left and (running or self._asked):
-            remarks.append("scrubs that were asked for go on to their end: " + _named([*running, *self._asked]))
+        under_way = [pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in to_do]
+        if to_do and (under_way or self._requests):
+            remarks.append(
+                "scrubs that were asked for go on to their end: " + _pgid_list([*under_way, *self._requests])
+            )
         if self._damage:
             remarks.append("scrubs found damage: see `ceph health detail`")
         return DrainOutcome(
@@ -353,12 +355,12 @@ class Drain:
             self._watch.windows,
             self._watch.windows_missed,
             reason,
-            left,
+            to_do,
             tuple(remarks),
         )
 
 
-def _named(pgids: Sequence[str], most: int = 8) -> str:
+def _pgid_list(pgids: Sequence[str], most: int = 8) -> str:
     once = list(dict.fromkeys(pgids))
     more = f" and {len(once) - most} more" if len(once) > most else ""
     return ", ".join(once[:most]) + more

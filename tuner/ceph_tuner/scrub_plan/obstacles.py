@@ -33,26 +33,26 @@ class Obstacle:
 def obstacles(view: ScrubView, means: Optional[Mapping[str, float]] = None) -> List[Obstacle]:
     """All of them; `means` of a recent window say when recovery and snaptrim are done."""
     return [
-        *_flagged(view),
+        *_flags(view),
         *_unready(view, means or {}),
-        *_trimming(view, means or {}),
-        *_restricted(view.rules),
+        *_snaptrim(view, means or {}),
+        *_limits(view.rules),
     ]
 
 
-def held_pgs(found: Sequence[Obstacle]) -> Dict[str, Optional[float]]:
+def held_pgs(hindrances: Sequence[Obstacle]) -> Dict[str, Optional[float]]:
     """PG -> when it can be scrubbed; None where nobody knows.
 
     Flags are left out: the operator's hand ends them, and dates count from there.
     """
-    held: Dict[str, Optional[float]] = {}
-    for obstacle in found:
+    ends: Dict[str, Optional[float]] = {}
+    for obstacle in hindrances:
         if obstacle.name == FLAG:
             continue
         for pgid in obstacle.pgs:
-            before = held.get(pgid, 0.0)
-            held[pgid] = None if before is None or obstacle.until is None else max(before, obstacle.until)
-    return held
+            before = ends.get(pgid, 0.0)
+            ends[pgid] = None if before is None or obstacle.until is None else max(before, obstacle.until)
+    return ends
 
 
 def open_at(rules: ScrubRules, at: float, zone: tzinfo = timezone.utc) -> bool:
@@ -76,27 +76,27 @@ def recovering_osds(pgs: Sequence[ScrubPg]) -> Dict[int, str]:
     return {osd: pg.pgid for pg in pgs if pg.state & RECOVERING for osd in (*pg.acting, *pg.up)}
 
 
-def _flagged(view: ScrubView) -> List[Obstacle]:
-    rules, found = view.rules, []
+def _flags(view: ScrubView) -> List[Obstacle]:
+    rules, entries = view.rules, []
     if FLAG in rules.flags:
         everything = tuple(pg.pgid for pg in view.pgs)
         words = "nodeep-scrub is set: no deep scrub begins by itself"
-        found.append(Obstacle(FLAG, words, everything, command="ceph osd unset nodeep-scrub"))
+        entries.append(Obstacle(FLAG, words, everything, command="ceph osd unset nodeep-scrub"))
     else:
         for pool in sorted(rules.pool_flags):
             if rules.forbids_deep(pool):
                 own = tuple(pg.pgid for pg in view.pgs if pg.pool == pool)
                 command = shlex.join(["ceph", "osd", "pool", "set", pool, "nodeep-scrub", "0"])
                 words = f"the pool {pool} has nodeep-scrub: no deep scrub of it begins by itself"
-                found.append(Obstacle(FLAG, words, own, command=command))
+                entries.append(Obstacle(FLAG, words, own, command=command))
     if "noscrub" in rules.flags:
         words = "noscrub is set: shallow scrubs do not begin; deep ones do"
-        found.append(Obstacle("noscrub", words, command="ceph osd unset noscrub"))
-    return found
+        entries.append(Obstacle("noscrub", words, command="ceph osd unset noscrub"))
+    return entries
 
 
 def _unready(view: ScrubView, means: Mapping[str, float]) -> List[Obstacle]:
-    found = []
+    entries = []
     unclean = tuple(pg.pgid for pg in view.pgs if not pg.clean)
     until = _ends(view.at, means, "recovery.finish_s", "backfill.finish_s")
     if until == view.at:
@@ -104,43 +104,43 @@ def _unready(view: ScrubView, means: Mapping[str, float]) -> List[Obstacle]:
         until = None
     if unclean:
         words = f"{_count(unclean)} not active and clean: Ceph scrubs none of them"
-        found.append(Obstacle("unclean", words, unclean, until))
-    recovering = recovering_osds(view.pgs)
-    if recovering and not view.rules.during_recovery:
-        own = tuple(pg.pgid for pg in view.pgs if pg.clean and set(pg.acting) & set(recovering))
+        entries.append(Obstacle("unclean", words, unclean, until))
+    recovery_osds = recovering_osds(view.pgs)
+    if recovery_osds and not view.rules.during_recovery:
+        own = tuple(pg.pgid for pg in view.pgs if pg.clean and set(pg.acting) & set(recovery_osds))
         if own:
             words = f"{_count(own)} on OSDs that recover: osd_scrub_during_recovery is false, so no scrub begins there"
             command = "ceph config set osd osd_scrub_during_recovery true"
-            found.append(Obstacle("recovery", words, own, until, command))
-    return found
+            entries.append(Obstacle("recovery", words, own, until, command))
+    return entries
 
 
-def _trimming(view: ScrubView, means: Mapping[str, float]) -> List[Obstacle]:
-    found = []
-    trimming = tuple(pg.pgid for pg in view.pgs if pg.state & TRIMMING)
-    if trimming:
-        words = f"{_count(trimming)} trimmed of snapshots: Ceph scrubs none of them meanwhile"
-        found.append(Obstacle("snaptrim", words, trimming, _ends(view.at, means, "snaptrim.drain_s")))
-    waiting = [pg.pgid for pg in view.pgs if pg.scrubbing and pg.snaptrim_queue]
-    if waiting:
-        words = f"{_count(waiting)} scrubbed while snapshots wait to be trimmed: that waits for the scrub"
-        found.append(Obstacle("scrub before snaptrim", words))
-    return found
+def _snaptrim(view: ScrubView, means: Mapping[str, float]) -> List[Obstacle]:
+    entries = []
+    pgids = tuple(pg.pgid for pg in view.pgs if pg.state & TRIMMING)
+    if pgids:
+        words = f"{_count(pgids)} trimmed of snapshots: Ceph scrubs none of them meanwhile"
+        entries.append(Obstacle("snaptrim", words, pgids, _ends(view.at, means, "snaptrim.drain_s")))
+    scrub_pgids = [pg.pgid for pg in view.pgs if pg.scrubbing and pg.snaptrim_queue]
+    if scrub_pgids:
+        words = f"{_count(scrub_pgids)} scrubbed while snapshots wait to be trimmed: that waits for the scrub"
+        entries.append(Obstacle("scrub before snaptrim", words))
+    return entries
 
 
-def _restricted(rules: ScrubRules) -> List[Obstacle]:
-    found = []
+def _limits(rules: ScrubRules) -> List[Obstacle]:
+    entries = []
     if rules.hours[0] != rules.hours[1]:
         words = f"scrubs begin from {rules.hours[0]} to {rules.hours[1]} h alone (osd_scrub_begin_hour, …_end_hour)"
-        found.append(Obstacle("hours", words))
+        entries.append(Obstacle("hours", words))
     if rules.days[0] != rules.days[1]:
         words = f"scrubs begin on days {rules.days[0]} to {rules.days[1]} alone (osd_scrub_begin_week_day; 0 is Sunday)"
-        found.append(Obstacle("days", words))
+        entries.append(Obstacle("days", words))
     words = "so many periodic scrubs at a time on an OSD" if rules.max_scrubs else "no periodic scrub begins"
-    found.append(Obstacle("osd_max_scrubs", f"osd_max_scrubs is {rules.max_scrubs}: {words}"))
+    entries.append(Obstacle("osd_max_scrubs", f"osd_max_scrubs is {rules.max_scrubs}: {words}"))
     words = f"osd_scrub_load_threshold is {rules.load_threshold:g}: a host with more load for each CPU begins none"
-    found.append(Obstacle("osd_scrub_load_threshold", f"{words}; its load is not seen from here"))
-    return found
+    entries.append(Obstacle("osd_scrub_load_threshold", f"{words}; its load is not seen from here"))
+    return entries
 
 
 def _ends(at: float, means: Mapping[str, float], *metrics: str) -> Optional[float]:

@@ -40,9 +40,9 @@ def finished(goal: Mapping[str, float], view: ScrubView) -> Dict[str, bool]:
     return {pg.pgid: pg.deep_scrubbed_at > goal[pg.pgid] for pg in view.pgs if pg.pgid in goal}
 
 
-def ready(pg: ScrubPg, rules: ScrubRules, recovering: AbstractSet[int], despite_flags: bool = False) -> bool:
+def ready(pg: ScrubPg, rules: ScrubRules, unready_osds: AbstractSet[int], despite_flags: bool = False) -> bool:
     """Whether Ceph would begin a deep scrub of it now: clean, not trimmed, on no OSD that recovers, not flagged."""
-    if pg.scrubbing or not pg.clean or not pg.acting or pg.state & TRIMMING or recovering & set(pg.acting):
+    if pg.scrubbing or not pg.clean or not pg.acting or pg.state & TRIMMING or unready_osds & set(pg.acting):
         return False
     return despite_flags or not rules.forbids_deep(pg.pool)
 
@@ -55,14 +55,14 @@ def held_osds(view: ScrubView) -> Set[int]:
 def next_scrubs(
     goal: Mapping[str, float],
     view: ScrubView,
-    requested: AbstractSet[str],
+    requests: AbstractSet[str],
     limits: ScrubLimits,
     at_once: Optional[int],
     despite_flags: bool = False,
 ) -> List[ScrubPg]:
     """PGs to ask for now, in the order of the `goal` (PG -> its stamp when the drain was planned).
 
-    `requested`: asked for, and not seen to begin; they count as if they ran. `at_once` of None: only OSDs and hosts
+    `requests`: asked for, and not seen to begin; they count as if they ran. `at_once` of None: only OSDs and hosts
     are limits. A PG that cannot begin now (trimmed, unclean, on an OSD that recovers, flagged) is passed over.
     """
     by_id = {pg.pgid: pg for pg in view.pgs}
@@ -76,27 +76,27 @@ def next_scrubs(
         on_host.update(_hosts_of(pg, view))
 
     for pg in view.pgs:
-        waits = pg.pgid in requested and not done.get(pg.pgid, False)
+        waits = pg.pgid in requests and not done.get(pg.pgid, False)
         if pg.scrubbing or waits:
             count(pg)
             under_way += pg.pgid in goal
-    recovering = held_osds(view)
-    chosen: List[ScrubPg] = []
+    unready_osds = held_osds(view)
+    batch: List[ScrubPg] = []
     for pgid in goal:
-        if at_once is not None and under_way + len(chosen) >= at_once:
+        if at_once is not None and under_way + len(batch) >= at_once:
             break
-        if pgid not in by_id or done[pgid] or pgid in requested:
+        if pgid not in by_id or done[pgid] or pgid in requests:
             continue
         pg = by_id[pgid]
-        if not ready(pg, view.rules, recovering, despite_flags):
+        if not ready(pg, view.rules, unready_osds, despite_flags):
             continue
         if any(on_osd[osd] >= limits.per_osd for osd in pg.acting):
             continue
         if any(on_host[host] >= limits.per_host for host in _hosts_of(pg, view)):
             continue
         count(pg)
-        chosen.append(pg)
-    return chosen
+        batch.append(pg)
+    return batch
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,8 @@ class Expectation:
     @property
     def factor(self) -> float:
         """What came as a multiple of the forecast; 1 at the beginning."""
-        expected = self.expected_bytes + self.trusted_bytes
-        return (self.came_bytes + self.trusted_bytes) / expected if expected > 0 else 1.0
+        prior_bytes = self.expected_bytes + self.trusted_bytes
+        return (self.came_bytes + self.trusted_bytes) / prior_bytes if prior_bytes > 0 else 1.0
 
     def finish_at(
         self, now: float, left_bytes: float, rules: ScrubRules, zone: tzinfo = timezone.utc

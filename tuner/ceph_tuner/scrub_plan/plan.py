@@ -87,22 +87,22 @@ def plan(
     """Plan the scrubs of the coming days: by default as many as the longest interval has, 28 at most."""
     longest = max((pg.interval_s for pg in view.pgs), default=0.0) / 86400
     hours = hours_ahead(view.at, days if days is not None else min(max(longest, 1.0), LONGEST_DAYS))
-    found = obstacles(view, means)
-    held = held_pgs(found)
+    hindrances = obstacles(view, means)
+    ready_from = held_pgs(hindrances)
     sources = [rates[datetime.fromtimestamp(start, zone).hour].source for start, _ in hours]
-    planned = {}
+    schedules = {}
     for end in ENDS:
         share = shares(hours, rates, view.rules, end, zone) if view.rules.max_scrubs > 0 else [0.0] * len(hours)
-        planned[end] = schedule(view.pgs, view.at, hours, share, view.rules.max_scrubs, held, sources)
-    there = sum(hour.share_bytes for hour in planned["mean"].hours) / sum(seconds for _, seconds in hours)
+        schedules[end] = schedule(view.pgs, view.at, hours, share, view.rules.max_scrubs, ready_from, sources)
+    there = sum(hour.share_bytes for hour in schedules["mean"].hours) / sum(seconds for _, seconds in hours)
     return ScrubPlan(
         view,
         tuple(rates),
-        planned["mean"],
-        (planned["high"].gone_at, planned["low"].gone_at),
+        schedules["mean"],
+        (schedules["high"].gone_at, schedules["low"].gone_at),
         needed_bytes_s(view.pgs),
         there,
-        tuple(found),
+        tuple(hindrances),
         tuple(objectives),
         (*view.notes, *notes),
     )

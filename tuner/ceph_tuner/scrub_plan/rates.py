@@ -30,7 +30,7 @@ SCRUBBED = "scrub.bytes_s"
 
 def measured_rates(
     windows: Sequence[Window],
-    held: Mapping[Objective, float],
+    bounds: Mapping[Objective, float],
     pace: Optional[RateRange] = None,
     zone: tzinfo = timezone.utc,
 ) -> Optional[Tuple[RateRange, ...]]:
@@ -39,16 +39,16 @@ def measured_rates(
     `pace` is that of scrubs in hours with room, where it is known otherwise (the twin's); without one, only windows in
     which PGs were scrubbed tell it. Windows that do not show an objective's metric tell nothing.
     """
-    windows = [window for window in windows if not unseen(held, window.means)]
-    kept = [window for window in windows if not missed(held, window.means)]
-    paces = [window.means[SCRUBBED] for window in kept if window.means.get(SCRUBBED, 0.0) > 0]
+    windows = [window for window in windows if not unseen(bounds, window.means)]
+    good_windows = [window for window in windows if not missed(bounds, window.means)]
+    paces = [window.means[SCRUBBED] for window in good_windows if window.means.get(SCRUBBED, 0.0) > 0]
     if not windows or (pace is None and not paces):
         return None
     usual = statistics.fmean(paces) if pace is None else pace.mean
     by_hour: List[List[float]] = [[] for _ in range(HOURS)]
     for window in windows:
-        scrubbed = window.means.get(SCRUBBED, 0.0)
-        room = 0.0 if missed(held, window.means) else scrubbed if scrubbed > 0 and pace is None else usual
+        scrub_rate = window.means.get(SCRUBBED, 0.0)
+        room = 0.0 if missed(bounds, window.means) else scrub_rate if scrub_rate > 0 and pace is None else usual
         by_hour[datetime.fromtimestamp((window.start + window.end) / 2, zone).hour].append(room)
     together = [room for rooms in by_hour for room in rooms]
     source = MEASURED if pace is None else pace.source

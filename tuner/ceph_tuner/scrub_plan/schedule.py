@@ -85,12 +85,12 @@ def needed_bytes_s(pgs: Sequence[ScrubPg]) -> float:
 
 def hours_ahead(now: float, days: float) -> List[Tuple[float, float]]:
     """(start, seconds) of the hours from now on: the first is what is left of this one."""
-    found, at, end = [], now, now + days * 24 * HOUR_S
+    spans, at, end = [], now, now + days * 24 * HOUR_S
     while at < end - 1e-6:
         until = min((math.floor(at / HOUR_S) + 1) * HOUR_S, end)
-        found.append((at, until - at))
+        spans.append((at, until - at))
         at = until
-    return found
+    return spans
 
 
 def shares(
@@ -117,44 +117,46 @@ def schedule(
     hours: Sequence[Tuple[float, float]],
     share_bytes: Sequence[float],
     max_scrubs: int,
-    held: Optional[Mapping[str, Optional[float]]] = None,
+    ready_from: Optional[Mapping[str, Optional[float]]] = None,
     sources: Sequence[str] = (),
 ) -> Schedule:
-    """Place every deep scrub that is due within the hours. `held`: PG -> when it can be scrubbed; None: unknown."""
-    held = held or {}
+    """Place every deep scrub that is due within the hours. `ready_from`: PG -> when; None: unknown."""
+    ready_from = ready_from or {}
     room = _Room(pgs, hours, share_bytes, max_scrubs)
     horizon = hours[-1][0] + hours[-1][1] if hours else now
     by_id = {pg.pgid: pg for pg in pgs}
-    waiting = [pgid for pgid in by_id if pgid in held and held[pgid] is None]
-    queue = [(pg.due_at, pg.pgid, pg.deep_scrubbed_at) for pg in pgs if pg.pgid not in set(waiting)]
+    without_date = [pgid for pgid in by_id if pgid in ready_from and ready_from[pgid] is None]
+    queue = [(pg.due_at, pg.pgid, pg.deep_scrubbed_at) for pg in pgs if pg.pgid not in set(without_date)]
     heapq.heapify(queue)
     scrubs: List[PlannedScrub] = []
-    unplaced: List[str] = []
+    leftover: List[str] = []
     while queue and queue[0][0] < horizon:
         due, pgid, last = heapq.heappop(queue)
         pg = by_id[pgid]
-        ready = max(now, held.get(pgid) or now)
+        ready = max(now, ready_from.get(pgid) or now)
         if due <= now:
             first = room.from_moment(ready)
         else:
             first = room.emptiest(pg, max(ready, last + EARLIEST * pg.interval_s), due)
-        placed = room.take(pg, first, max(ready, now)) if first is not None else None
-        if placed is None:
-            unplaced.append(pgid)
+        span = room.take(pg, first, max(ready, now)) if first is not None else None
+        if span is None:
+            leftover.append(pgid)
             continue
-        start, end = placed
+        start, end = span
         scrubs.append(PlannedScrub(pgid, pg.pool, due, start, end, pg.raw_bytes))
         # an interval of nothing would never end
         again = end + max(pg.interval_s, HOUR_S)
         if again < horizon:
             heapq.heappush(queue, (again, pgid, end))
     names = list(sources) or [""] * len(hours)
-    planned = tuple(
-        PlannedHour(start, seconds, share, share - float(left), source)
-        for (start, seconds), share, left, source in zip(hours, share_bytes, room.left, names)
+    planned_hours = tuple(
+        PlannedHour(start, seconds, share, share - float(free_bytes), source)
+        for (start, seconds), share, free_bytes, source in zip(hours, share_bytes, room.left, names)
     )
-    gone = None if unplaced else _gone_at(scrubs, now)
-    return Schedule(tuple(scrubs), planned, tuple(dict.fromkeys(unplaced)), tuple(sorted(waiting)), gone)
+    last_late = None if leftover else _gone_at(scrubs, now)
+    return Schedule(
+        tuple(scrubs), planned_hours, tuple(dict.fromkeys(leftover)), tuple(sorted(without_date)), last_late
+    )
 
 
 def _gone_at(scrubs: Sequence[PlannedScrub], now: float) -> float:
@@ -202,15 +204,15 @@ class _Room:
             return None
         # it is to end before the date
         until = last if last is not None else len(self._starts)
-        chosen = np.arange(first, max(first, until))
-        if len(chosen):
-            fits = (self.left[chosen] >= pg.raw_bytes) & (self._share[chosen] > 0)
+        candidates = np.arange(first, max(first, until))
+        if len(candidates):
+            fits = (self.left[candidates] >= pg.raw_bytes) & (self._share[candidates] > 0)
             seconds = self._scrub_s(pg)
             for osd in pg.acting:
-                fits &= self._osds[osd][chosen] >= np.minimum(seconds, self._seconds[chosen])
+                fits &= self._osds[osd][candidates] >= np.minimum(seconds, self._seconds[candidates])
             if fits.any():
-                used = 1 - self.left[chosen[fits]] / self._share[chosen[fits]]
-                return int(chosen[fits][int(np.argmin(used))])
+                shares_used = 1 - self.left[candidates[fits]] / self._share[candidates[fits]]
+                return int(candidates[fits][int(np.argmin(shares_used))])
         return first
 
     def take(self, pg: ScrubPg, first: int, ready: float) -> Optional[Tuple[float, float]]:
@@ -232,8 +234,8 @@ class _Room:
                 part = min(part, min([float(self._seconds[hour]), *limits]) / seconds)
             if part <= _FULL:
                 continue
-            filled = 1 - float(self.left[hour]) / share
-            begins = max(ready, float(self._starts[hour] + filled * self._seconds[hour]))
+            share_used = 1 - float(self.left[hour]) / share
+            begins = max(ready, float(self._starts[hour] + share_used * self._seconds[hour]))
             if not parts:
                 start = begins
             parts.append((hour, part))

@@ -24,7 +24,7 @@ Report = Callable[[int, int], None]
 
 
 def twin_pace(
-    described: DescribedCluster,
+    description: DescribedCluster,
     slo: Optional[Slo],
     baseline: Mapping[str, float],
     max_scrubs: int,
@@ -37,14 +37,14 @@ def twin_pace(
     `osd_max_scrubs` from `max_scrubs` down to 1; where not even one scrub keeps the objectives, the rate is 0.
     Raises InputError where the description cannot be simulated.
     """
-    question = question_of(described, slo or NO_OBJECTIVE)
+    question = question_of(description, slo or NO_OBJECTIVE)
     in_force: Settings = next(iter(profiles_of(question).values()))
-    held = held_bounds(question.slo if slo is not None else None, baseline)
+    bounds = held_bounds(question.slo if slo is not None else None, baseline)
     seconds = run_length_s(question.model, in_force, effort)
     settle = seconds * effort.settle_share
     counts = sorted({max(1, max_scrubs), max(1, (max_scrubs + 1) // 2), 1}, reverse=True)
     done, total = 0, len(counts) * effort.fresh
-    notes = (f"the twin is not told of what clients do at other hours: {described.name} as it is now stands for all",)
+    notes = (f"the twin is not told of what clients do at other hours: {description.name} as it is now stands for all",)
     for count in counts:
         runs: List[Means] = []
         for seed in range(effort.seed, effort.seed + effort.fresh):
@@ -53,11 +53,11 @@ def twin_pace(
             done += 1
             if report is not None:
                 report(done, total)
-        if not missed(held, _mean(runs)):
-            said = f"the twin keeps the objectives with {count} scrubs at a time on an OSD" if held else ""
-            return rate_range([run.get(SCRUBBED, 0.0) for run in runs], TWIN), (*notes, *([said] if said else ()))
-    said = "the twin misses an objective with a single scrub on each OSD: it leaves no rate for scrubs"
-    return RateRange(0.0, 0.0, 0.0, TWIN), (*notes, said)
+        if not missed(bounds, _mean(runs)):
+            note = f"the twin keeps the objectives with {count} scrubs at a time on an OSD" if bounds else ""
+            return rate_range([run.get(SCRUBBED, 0.0) for run in runs], TWIN), (*notes, *([note] if note else ()))
+    note = "the twin misses an objective with a single scrub on each OSD: it leaves no rate for scrubs"
+    return RateRange(0.0, 0.0, 0.0, TWIN), (*notes, note)
 
 
 def _mean(runs: Sequence[Means]) -> Dict[str, float]:

@@ -75,12 +75,12 @@ def informed_designs(space: KnobSpace, work: Iterable[str]) -> List[SettingsProp
     kinds = set(work)
     best_effort = bool(kinds & {"scrub", "snaptrim", "backfill"})
     recovery = "recovery" in kinds or not best_effort
-    chosen = []
+    designs = []
     for one, other in zip(_RECOVERY_ON_SHARDS if CHUNK in space.free else _RECOVERY, _BEST_EFFORT):
-        chosen += [one] if recovery else []
-        chosen += [other] if best_effort else []
+        designs += [one] if recovery else []
+        designs += [other] if best_effort else []
     proposals: List[SettingsProposal] = []
-    for why, client, recover, effort, counts in chosen:
+    for why, client, recover, effort, counts in designs:
         settings = space.nearest({**nine(client, recover, effort), **counts})
         if all(settings != proposal.settings for proposal in proposals):
             proposals.append(SettingsProposal(settings, why))

@@ -26,6 +26,6 @@ def entitlements(parts: Mapping[str, Tuple[Any, Any, Any]], demands: Mapping[str
     # each round all is given away, or one more class has enough
     for _ in parts:
         weights = np.where(shares < caps - 1e-12, wgt, 0.0)
-        left = np.maximum(1.0 - shares.sum(axis=0), 0.0)
-        shares = np.minimum(caps, shares + left * weights / np.maximum(weights.sum(axis=0), 1e-9))
+        remainder = np.maximum(1.0 - shares.sum(axis=0), 0.0)
+        shares = np.minimum(caps, shares + remainder * weights / np.maximum(weights.sum(axis=0), 1e-9))
     return dict(zip(parts, shares))

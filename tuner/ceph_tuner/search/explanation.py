@@ -119,11 +119,11 @@ def notable(importance: Importance) -> List[Influence]:
 
 def _in_the_way(explanation: Explanation, slo: Slo) -> InTheWay:
     hard = {objective.metric: objective for objective in slo.objectives if objective.hard}
-    limiting, nearest = explanation.limiting(), explanation.nearest_feasible(SURE)
-    without = sorted(limiting.without.items(), key=lambda entry: -entry[1])
+    limits, nearest = explanation.limiting(), explanation.nearest_feasible(SURE)
+    without = sorted(limits.without.items(), key=lambda entry: -entry[1])
     return InTheWay(
-        limiting.together,
-        tuple(_in_order([hard[one.name] for one in conflict], slo) for conflict in limiting.conflicts),
+        limits.together,
+        tuple(_in_order([hard[one.name] for one in conflict], slo) for conflict in limits.conflicts),
         tuple((hard[constraint.name], probability) for constraint, probability in without),
         tuple(KeepableBound(hard[one.constraint.name], one.bound, one.share) for one in nearest.relaxed),
         nearest.settings,

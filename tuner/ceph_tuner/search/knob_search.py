@@ -81,13 +81,13 @@ class KnobSearch:
         values = result.seen if isinstance(result, Failed) else {name: m.mean for name, m in result.items()}
         search = self._search or self._begin(values)
         errors = {} if isinstance(result, Failed) else {name: m.error for name, m in result.items()}
-        measured: Dict[str, Measured] = {
-            name: Measured(self._bounded(name, value), errors.get(name, math.nan)) for name, value in values.items()
+        measurements: Dict[str, Measured] = {
+            name: Measured(self._at_least(name, value), errors.get(name, math.nan)) for name, value in values.items()
         }
         if not isinstance(result, Failed):
-            measured[PREFERENCE] = Measured(self._judge.preference(values))
-        failed = result.reason if isinstance(result, Failed) else None
-        search.tell(settings, measured, failed, old)
+            measurements[PREFERENCE] = Measured(self._judge.preference(values))
+        failure = result.reason if isinstance(result, Failed) else None
+        search.tell(settings, measurements, failure, old)
 
     def verdict(self) -> SearchVerdict:
         """Say whether another trial is worth its cost."""
@@ -149,13 +149,13 @@ class KnobSearch:
         if self._elsewhere is None:
             return self._priors
         alike = self._elsewhere.judge(self._judge.reference)
-        suggested = proposals(alike)
-        self._suggestions.update({proposal.why: proposal.settings for proposal in suggested})
+        suggestions = proposals(alike)
+        self._suggestions.update({proposal.why: proposal.settings for proposal in suggestions})
         if self._opening:
-            self._opening = [*suggested, *self._opening[: max(0, len(self._opening) - len(suggested))]]
+            self._opening = [*suggestions, *self._opening[: max(0, len(self._opening) - len(suggestions))]]
         return corrected(self._priors, alike, self._space, self._elsewhere.release)
 
-    def _bounded(self, name: str, value: float) -> float:
+    def _at_least(self, name: str, value: float) -> float:
         bounds = [constraint.bound for constraint in self._constraints if constraint.name == name]
         return max(value, _LEAST * bounds[0]) if bounds and METRICS[name].unit != "1" else value
 
@@ -170,15 +170,15 @@ class _WithPreference:
 
     def predict(self, points: Array) -> Mapping[str, Array]:
         """Give metrics at points, shape (n, size) -> metric -> shape (n,)."""
-        predicted = dict(self._prior.predict(points))
+        metrics = dict(self._prior.predict(points))
         total = np.zeros(len(points))
         for objective, bound in self._bounds:
-            if objective.metric in predicted:
-                margin = objective.margin(predicted[objective.metric], bound)  # type: ignore[arg-type]
+            if objective.metric in metrics:
+                margin = objective.margin(metrics[objective.metric], bound)  # type: ignore[arg-type]
                 margin = self._judge.counted(margin, np.minimum)
                 total += weighed(objective, margin, 0.0, np.log1p, np.maximum)
         goal = self._judge.slo.goal if self._judge.slo is not None else None
-        if goal is not None and goal.metric in predicted:
-            total += self._judge.goal_part(np.maximum(predicted[goal.metric], _LEAST), np.log)
-        predicted[PREFERENCE] = total
-        return predicted
+        if goal is not None and goal.metric in metrics:
+            total += self._judge.goal_part(np.maximum(metrics[goal.metric], _LEAST), np.log)
+        metrics[PREFERENCE] = total
+        return metrics

@@ -75,9 +75,9 @@ def _elsewhere(data: object) -> Optional[Tuple[List[Profile], Hardware, int]]:
     if data is None:
         return None
     section = _mapping(data, "request.elsewhere")
-    offered, about, osds = section.get("profiles"), section.get("hardware"), section.get("osds")
-    if not isinstance(offered, list):
-        raise InputError("request.elsewhere.profiles", repr(offered)[:60], "a list")
+    documents, about, osds = section.get("profiles"), section.get("hardware"), section.get("osds")
+    if not isinstance(documents, list):
+        raise InputError("request.elsewhere.profiles", repr(documents)[:60], "a list")
     if isinstance(osds, bool) or not isinstance(osds, int) or osds < 1:
         raise InputError("request.elsewhere.osds", repr(osds), "a whole number, 1 or more")
     try:
@@ -85,7 +85,7 @@ def _elsewhere(data: object) -> Optional[Tuple[List[Profile], Hardware, int]]:
     except (TypeError, ValueError) as error:
         raise InputError("request.elsewhere.hardware", str(error), "what mClock believes of an OSD") from error
     profiles = []
-    for document in offered:
+    for document in documents:
         with suppress(InputError):
             profiles.append(Profile.from_dict(document))
     return profiles, hardware, osds
@@ -96,9 +96,9 @@ def _settings_in_force(data: object, release: Release) -> Settings:
     profile = settings.get(PROFILE)
     if isinstance(profile, str) and profile in release.profiles:
         settings.update(release.profiles[profile])
-    missing = [name for name in MCLOCK_NINE if name not in settings]
-    if missing:
-        raise InputError("request.in_force", f"no {missing[0]}", "the nine mClock values, or a built-in profile")
+    absent = [name for name in MCLOCK_NINE if name not in settings]
+    if absent:
+        raise InputError("request.in_force", f"no {absent[0]}", "the nine mClock values, or a built-in profile")
     return settings
 
 

@@ -72,23 +72,27 @@ class SharesPrior:
 
     def predict(self, points: Array) -> Mapping[str, Array]:
         """Give metrics up to a factor of their own, shape (n, size) -> metric -> shape (n,)."""
-        fixed = {name: np.full(len(points), value) for name, value in self._space.origin.items()}
-        knobs = {**fixed, **self._space.columns(points)}
-        got = allocation(knobs, self._work)
-        background = got[BEST_EFFORT] if self._work & _BEST_EFFORT_WORK != {"scrub"} else _SCRUBBED_ALWAYS
-        busy = np.minimum(got[CLIENT] + got[RECOVERY] + background, _BUSIEST)
-        rates = {"client": got[CLIENT], "recovery": got[RECOVERY], **dict.fromkeys(_BEST_EFFORT_WORK, got[BEST_EFFORT])}
+        constants = {name: np.full(len(points), value) for name, value in self._space.origin.items()}
+        knobs = {**constants, **self._space.columns(points)}
+        shares = allocation(knobs, self._work)
+        background = shares[BEST_EFFORT] if self._work & _BEST_EFFORT_WORK != {"scrub"} else _SCRUBBED_ALWAYS
+        busy = np.minimum(shares[CLIENT] + shares[RECOVERY] + background, _BUSIEST)
+        rates = {
+            "client": shares[CLIENT],
+            "recovery": shares[RECOVERY],
+            **dict.fromkeys(_BEST_EFFORT_WORK, shares[BEST_EFFORT]),
+        }
         # where clients get less than they ask for, they wait for their share
-        wait = CLIENT_DEMAND / np.maximum(got[CLIENT], _LEAST) / (1.0 - busy)
+        wait = CLIENT_DEMAND / np.maximum(shares[CLIENT], _LEAST) / (1.0 - busy)
         for kind, exponents in (_CONCURRENCY_ON_SHARDS if self._space.shards > 1 else _CONCURRENCY).items():
             for name in (name for name in exponents if name in knobs):
                 rates[kind] = rates[kind] * knobs[name] ** exponents[name].rate
                 wait = wait * (knobs[name] ** exponents[name].wait if kind in self._work else 1.0)
-        predicted = {}
+        metrics = {}
         for name in self._metrics:
             rate = np.maximum(rates.get(name.split(".")[0], np.ones(len(points))), _LEAST)
-            predicted[name] = wait if name.endswith("_ms") else 1.0 / rate if METRICS[name].unit == "s" else rate
-        return predicted
+            metrics[name] = wait if name.endswith("_ms") else 1.0 / rate if METRICS[name].unit == "s" else rate
+        return metrics
 
 
 def allocation(knobs: Mapping[str, Array], work: FrozenSet[str]) -> Dict[str, Array]:

@@ -96,9 +96,9 @@ class KnobSpace:
             if name not in MCLOCK_NINE and name not in self.counts:
                 raise ValueError(f"{name} cannot be searched")
         if any(name in MCLOCK_NINE for name in self.free):
-            missing = [name for name in MCLOCK_NINE if name not in self.free and name not in self.origin]
-            if missing:
-                raise ValueError(f"the settings in force lack {missing[0]}")
+            absent = [name for name in MCLOCK_NINE if name not in self.free and name not in self.origin]
+            if absent:
+                raise ValueError(f"the settings in force lack {absent[0]}")
 
     @property
     def size(self) -> int:
@@ -130,13 +130,13 @@ class KnobSpace:
         if any(name in MCLOCK_NINE for name in self.free):
             # a fixed value is passed on untouched, also where it has more digits than our steps
             columns = {name: np.full(len(points), self.origin[name]) for name in MCLOCK_NINE}
-            left: Array = np.full(len(points), self._free_stick(self.origin), dtype=float)
+            remainder: Array = np.full(len(points), self._free_stick(self.origin), dtype=float)
             for service_class in CLASSES:
                 res, wgt, lim = _names(service_class)
                 shares = np.full(len(points), float(_hundredths(self.origin[res])))
                 if res in u:
-                    shares = np.rint(u[res] * self._cap(service_class, left, self.origin))
-                    left = left - shares
+                    shares = np.rint(u[res] * self._cap(service_class, remainder, self.origin))
+                    remainder = remainder - shares
                     columns[res] = shares / STEPS
                 if wgt in u:
                     columns[wgt] = _weight().decode(u[wgt])
@@ -149,15 +149,15 @@ class KnobSpace:
         """Give the nearest point; inverse of `decode` for whatever that gives. Knobs not free are as in `origin`."""
         values = {**self.origin, **{name: _number(settings[name]) for name in self.free if name in settings}}
         u: Dict[str, float] = {}
-        left = float(self._free_stick(values))
+        remainder = float(self._free_stick(values))
         for service_class in CLASSES:
             res, wgt, lim = _names(service_class)
             reservation = float(_hundredths(values.get(res, 0.0)))
             if res in self.free:
-                cap = float(self._cap(service_class, np.float64(left), values))
+                cap = float(self._cap(service_class, np.float64(remainder), values))
                 reservation = min(reservation, cap)
                 u[res] = reservation / cap if cap else 0.0
-                left -= reservation
+                remainder -= reservation
             if wgt in self.free:
                 u[wgt] = _weight().encode(values.get(wgt, 1.0))
             if lim in self.free:
@@ -185,24 +185,24 @@ class KnobSpace:
 
     def _free_stick(self, values: Mapping[str, float]) -> int:
         """Hundredths that fixed reservations leave."""
-        fixed = [_names(service_class)[0] for service_class in CLASSES if _names(service_class)[0] not in self.free]
-        return max(0, STEPS - sum(_hundredths(values.get(name, 0.0)) for name in fixed))
+        names = [_names(service_class)[0] for service_class in CLASSES if _names(service_class)[0] not in self.free]
+        return max(0, STEPS - sum(_hundredths(values.get(name, 0.0)) for name in names))
 
-    def _cap(self, service_class: str, left: Array, values: Mapping[str, float]) -> Array:
+    def _cap(self, service_class: str, remainder: Array, values: Mapping[str, float]) -> Array:
         """Give the highest reservations: what is left of the stick, and no more than a limit that stays as it is."""
         lim = _names(service_class)[2]
-        fixed = 0 if lim in self.free else _hundredths(values.get(lim, 0.0))
-        return np.minimum(left, fixed) if fixed else left
+        limit = 0 if lim in self.free else _hundredths(values.get(lim, 0.0))
+        return np.minimum(remainder, limit) if limit else remainder
 
 
 def space_for(
     release: Release,
     work: Iterable[str],
     in_force: Mapping[str, Value],
-    chosen: Optional[Sequence[str]] = None,
+    knobs: Optional[Sequence[str]] = None,
     shards: int = 1,
 ) -> KnobSpace:
-    """Give the space for the kinds of work that the objectives are about, or of the `chosen` knobs.
+    """Give the space for the kinds of work that the objectives are about, or of the `knobs` knobs.
 
     `in_force` holds at least the nine values; knobs that it lacks have the release's default. `shards`: of an OSD; of
     the one with the fewest where they differ.
@@ -213,14 +213,14 @@ def space_for(
     tables = (WORK_OF, WORK_ON_SHARDS) if shards > 1 else (WORK_OF,)
     kinds = sorted(work)
     of_work = [*_shares(release, kinds), *(name for kind in kinds for table in tables for name in table.get(kind, ()))]
-    for name in chosen or ():
+    for name in knobs or ():
         if name in KNOBS and not KNOBS[name].effective(release).works:
             effect = KNOBS[name].effective(release)
             instead = f"{' or '.join(effect.instead)} instead" if effect.instead else "it left out"
             raise InputError("knobs", f"{name}, which does nothing on {release.title} ({effect.because})", instead)
         if name not in possible:
             raise InputError("knobs", repr(name), "one of " + ", ".join(possible))
-    free = tuple(name for name in dict.fromkeys(chosen or of_work) if name in possible)
+    free = tuple(name for name in dict.fromkeys(knobs or of_work) if name in possible)
     counts = {name: _count(name, release, in_force) for name in free if name not in MCLOCK_NINE}
     origin = {name: _number(in_force[name]) for name in MCLOCK_NINE if name in in_force}
     for name in counts:

@@ -87,11 +87,11 @@ def judged(profile: Profile, here: Here, baseline: Mapping[str, float], space: K
         return Judged(profile, None, reason)
     try:
         settings = _settings_here(profile, here)
-    except InputError as refused:
-        return Judged(profile, None, str(refused))
-    fixed = space.unsearched(settings)
-    if fixed:
-        return Judged(profile, None, f"it sets {fixed[0]}, which is not searched here")
+    except InputError as refusal:
+        return Judged(profile, None, str(refusal))
+    unsearched_knobs = space.unsearched(settings)
+    if unsearched_knobs:
+        return Judged(profile, None, f"it sets {unsearched_knobs[0]}, which is not searched here")
     return Judged(profile, space.nearest(settings), "alike in hardware, work and load")
 
 
@@ -131,19 +131,19 @@ class _Corrected:
 
     def __init__(self, base: Optional[Prior], effects: Sequence[_Effect]) -> None:
         self._base = base
-        self._bends = [(effect.after, self._missing(effect)) for effect in effects]
+        self._bends = [(effect.after, self._corrections(effect)) for effect in effects]
 
     def predict(self, points: Array) -> Mapping[str, Array]:
         """Give metrics at points, shape (n, size) -> metric -> shape (n,)."""
         points = np.asarray(points, dtype=float)
-        predicted = dict(self._base.predict(points)) if self._base is not None else {}
-        for after, missing in self._bends:
+        metrics = dict(self._base.predict(points)) if self._base is not None else {}
+        for after, corrections in self._bends:
             near = np.exp(-0.5 * np.mean((points - after) ** 2, axis=1) / NEAR**2)
-            for name, log in missing.items():
-                predicted[name] = predicted.get(name, np.ones(len(points))) * np.exp(near * log)
-        return predicted
+            for name, log in corrections.items():
+                metrics[name] = metrics.get(name, np.ones(len(points))) * np.exp(near * log)
+        return metrics
 
-    def _missing(self, effect: _Effect) -> Dict[str, float]:
+    def _corrections(self, effect: _Effect) -> Dict[str, float]:
         """Of what was seen, what the base does not say: logarithms of factors, for metrics that it knows at all."""
         if self._base is None:
             return dict(effect.logs)
@@ -165,14 +165,14 @@ def _effects(entry: Judged, space: KnobSpace, release: Release) -> List[_Effect]
     effects = []
     for evidence in entry.profile.evidence:
         built_in = evidence.get("best_built_in")
-        measured, compared = evidence.get("measured"), built_in if isinstance(built_in, Mapping) else {}
-        name, before = str(compared.get("profile")), compared.get("measured")
-        if not isinstance(measured, Mapping) or not isinstance(before, Mapping) or name not in release.profiles:
+        means, comparison = evidence.get("measured"), built_in if isinstance(built_in, Mapping) else {}
+        name, before = str(comparison.get("profile")), comparison.get("measured")
+        if not isinstance(means, Mapping) or not isinstance(before, Mapping) or name not in release.profiles:
             continue
         logs = {
-            metric: math.log(measured[metric] / before[metric])
-            for metric in measured
-            if min(_number(measured.get(metric)), _number(before.get(metric))) > 0
+            metric: math.log(means[metric] / before[metric])
+            for metric in means
+            if min(_number(means.get(metric)), _number(before.get(metric))) > 0
         }
         effects.append(_Effect(np.array(space.encode(release.profiles[name])), after, logs))
     return effects
@@ -239,12 +239,12 @@ class ClientDemand:
 
 def load_of(means: Mapping[str, Any], capacity_iops: float) -> Optional[ClientDemand]:
     """Read the load from metrics; None where they do not have it."""
-    rate, written = _number(means.get("client.iops")), _number(means.get("client.write_iops"))
-    moved = _number(means.get("client.bytes_s"))
-    read = _number(means.get("client.read_iops")) or max(0.0, rate - written)
-    if rate <= 0 or moved <= 0:
+    rate, write_rate = _number(means.get("client.iops")), _number(means.get("client.write_iops"))
+    bytes_s = _number(means.get("client.bytes_s"))
+    read = _number(means.get("client.read_iops")) or max(0.0, rate - write_rate)
+    if rate <= 0 or bytes_s <= 0:
         return None
-    return ClientDemand(rate / capacity_iops, moved / rate, min(1.0, read / rate))
+    return ClientDemand(rate / capacity_iops, bytes_s / rate, min(1.0, read / rate))
 
 
 def _evidence_means(profile: Profile) -> Mapping[str, Any]:

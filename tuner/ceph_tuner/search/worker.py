@@ -121,15 +121,15 @@ def _best(trials: List[Told], judge: Judge) -> Optional[Dict[str, Any]]:
     groups: Dict[str, List[Told]] = {}
     for settings, result in trials:
         groups.setdefault(json.dumps(settings, sort_keys=True), []).append((settings, result))
-    ranked = []
+    candidates = []
     for key, group in sorted(groups.items()):
         results = [result for _, result in group if not isinstance(result, Failed)]
         if len(results) == len(group):
             entry = candidate(key, [{name: measure.mean for name, measure in result.items()} for result in results])
-            ranked.append((judge.rank(entry.means), key, entry, group[0][0]))
-    if not ranked:
+            candidates.append((judge.rank(entry.means), key, entry, group[0][0]))
+    if not candidates:
         return None
-    (_, value), _, entry, settings = min(ranked, key=lambda item: item[:2])
+    (_, value), _, entry, settings = min(candidates, key=lambda item: item[:2])
     return {
         "settings": settings,
         "values": dict(entry.means),

@@ -23,7 +23,7 @@ from ceph_tuner.core.measure.forecast_record import ForecastRecord
 from ceph_tuner.optimise.contract import SearchVerdict
 from ceph_tuner.search.optimiser import Failed
 from ceph_tuner.tune import Search
-from ceph_tuner.tune.measurement import Measuring
+from ceph_tuner.tune.measurement import TrialRunner
 from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
 from ceph_tuner.tune.past import Lesson, PastTrials, written_out
 
@@ -36,7 +36,7 @@ Foretell = Callable[[Settings, float], Optional[ForecastRecord]]
 
 def tune(
     task: TuneTask,
-    measuring: Measuring,
+    runner: TrialRunner,
     search: Search,
     record: Callable[[Trial], None],
     past: Sequence[Trial] = (),
@@ -49,7 +49,7 @@ def tune(
     `foretell` says what the twin expects of settings before they are written: it is kept with the trial.
     Raises RetryLater where the baseline itself cannot be measured.
     """
-    return _Tuning(task, measuring, search, record, PastTrials(past), foretell).run(lessons)
+    return _Tuning(task, runner, search, record, PastTrials(past), foretell).run(lessons)
 
 
 class _Tuning:
@@ -58,40 +58,40 @@ class _Tuning:
     def __init__(
         self,
         task: TuneTask,
-        measuring: Measuring,
+        runner: TrialRunner,
         search: Search,
         record: Callable[[Trial], None],
         past: PastTrials,
         foretell: Foretell,
     ) -> None:
-        self._task, self._measuring, self._search = task, measuring, search
+        self._task, self._runner, self._search = task, runner, search
         self._record, self._past, self._foretell = record, past, foretell
-        self._began = measuring.clock.now()
+        self._began = runner.clock.now()
         self._trials: List[Trial] = []
         self._judge = Judge(task.slo)
         self._known: Dict[str, Run] = {}
 
     def run(self, lessons: Lessons) -> TuneOutcome:
         task, search = self._task, self._search
-        opening = task.opening
-        first = self._carry_out(opening[0])
-        missing = [o.metric for o in task.slo.objectives if o.metric not in first.means]
-        if missing:
+        first_runs = task.opening
+        first = self._carry_out(first_runs[0])
+        absent_metrics = [o.metric for o in task.slo.objectives if o.metric not in first.means]
+        if absent_metrics:
             raise RetryLater(
-                f"the baseline's window shows no {', '.join(missing)}",
+                f"the baseline's window shows no {', '.join(absent_metrics)}",
                 "start that work, or leave its objectives out of the SLO",
             )
         # the baseline's means get better with each repeat; the bounds relative to it were stated on the first
         self._judge = Judge(task.slo, first.means)
         self._tell(self._written_out(first.run.settings), first)
-        for run in opening[1:]:
+        for run in first_runs[1:]:
             self._tell(self._written_out(run.settings), self._carry_out(run))
         learnt = list(lessons(first.means))
         for settings, measures in learnt:
             search.tell(settings, measures, old=True)
         verdict = self._search_on()
         trust = search.trust()
-        for run in repeat_runs(self._judge, self._trials, task.budget, self._recommended()):
+        for run in repeat_runs(self._judge, self._trials, task.budget, self._recommendation()):
             self._carry_out(run)
         choice = choice_among(self._judge, self._trials, task.in_force)
         if choice is None:
@@ -134,19 +134,19 @@ class _Tuning:
         check = self._carry_out(Run("check", choice.winner.label, outcome.settings, "written back"), keep=True)
         withdrawn = _withdrawn(self._judge, check, choice.in_force)
         if not withdrawn:
-            self._measuring.keep()
+            self._runner.keep()
         elif check.failed is None:
-            self._measuring.take_back(check.run, len(self._trials), len(self._trials))
+            self._runner.take_back(check.run, len(self._trials), len(self._trials))
         return replace(outcome, written=not withdrawn, check=check, withdrawn=withdrawn)
 
     def _carry_out(self, run: Run, before: Optional[Trial] = None, keep: bool = False) -> Trial:
         number, total = len(self._trials) + 1, max(len(self._trials) + 1, self._task.most_runs)
         before = before or (None if keep else self._past.take(run.kind, run.label))
         if before is not None:
-            self._measuring.measured_before(before, number, total)
+            self._runner.measured_before(before, number, total)
             trial = before
         else:
-            forecast = self._foretell(self._written_out(run.settings), self._measuring.clock.now())
+            forecast = self._foretell(self._written_out(run.settings), self._runner.clock.now())
             trial = self._measurement(replace(run, forecast=forecast), number, total, keep)
             self._record(trial)
         self._trials.append(trial)
@@ -157,20 +157,20 @@ class _Tuning:
         finalists = self._task.budget.finalists
         to_beat = standing(self._judge, self._trials, finalists) if run.kind == "trial" else None
         try:
-            return self._measuring.run(run, number, total, self._judge.reference, keep, to_beat)
+            return self._runner.run(run, number, total, self._judge.reference, keep, to_beat)
         except Locked:
             raise
         except (RetryLater, LabFailed):
             pass
         try:
-            return self._measuring.run(run, number, total, self._judge.reference, keep, to_beat)
+            return self._runner.run(run, number, total, self._judge.reference, keep, to_beat)
         except Locked:
             raise
         except (RetryLater, LabFailed) as error:
             # twice in a row, and for the second run, is no chance
             if run.kind == "baseline" or self._trials[-1].unmeasured:
                 raise
-            return Trial(run, self._measuring.clock.now(), 0.0, {}, f"{NOT_MEASURED}{error}")
+            return Trial(run, self._runner.clock.now(), 0.0, {}, f"{NOT_MEASURED}{error}")
 
     def _written_out(self, settings: Settings) -> Settings:
         return written_out(settings, self._task.profiles, self._task.in_force)
@@ -191,7 +191,7 @@ class _Tuning:
         else:
             self._search.tell(stands_for, Failed(trial.failed, trial.means))
 
-    def _recommended(self) -> Optional[str]:
+    def _recommendation(self) -> Optional[str]:
         """Label of what the models think best of all that was tried."""
         run = self._known.get(_key(self._search.best()))
         return None if run is None else run.label
@@ -200,8 +200,8 @@ class _Tuning:
         """Whether another trial, the finalists and the check would take longer than that."""
         budget, took = self._task.budget, [trial.seconds for trial in self._trials if trial.seconds > 0]
         after = 1 + (budget.finalists + 1 + self._task.compare) * budget.repeats + self._task.write_back
-        elapsed = self._measuring.clock.now() - self._began
-        return bool(elapsed + after * sum(took) / max(1, len(took)) > hours * 3600)
+        seconds = self._runner.clock.now() - self._began
+        return bool(seconds + after * sum(took) / max(1, len(took)) > hours * 3600)
 
 
 def _key(settings: Settings) -> str:

@@ -48,7 +48,7 @@ class _HopelessError(Exception):
         self.reason, self.measures = reason, measures
 
 
-class Measuring:
+class TrialRunner:
     """Carries runs out, one at a time."""
 
     def __init__(
@@ -85,7 +85,7 @@ class Measuring:
         """
         began = self._clock.now()
         values: Dict[str, float] = {}
-        failed: Optional[str] = None
+        failure: Optional[str] = None
         # the settings in force may be measured again as a trial: these are needed whole; and without a baseline
         # nothing is known that a trial could be held against
         may_end = run.kind == "trial" and bool(run.settings) and bool(baseline)
@@ -102,22 +102,22 @@ class Measuring:
             guard = Guard(judge, before, self._limits)
             if run.settings:
                 cleanup.callback(self._undo, run, number, total)
-                failed = self._write(run, number, total)
+                failure = self._write(run, number, total)
             try:
-                if failed is None:
+                if failure is None:
                     # after the write: what there is to recover must not be gone before it is measured
                     self._work.start()
-                    measures = self._measured(run, number, total, guard, values, hopeless)
-            except _HopelessError as ended:
-                failed, measures, ended_early = ended.reason, ended.measures, True
-            except _StoppedError as stopped:
-                failed = stopped.breach.reason
+                    measures = self._windows(run, number, total, guard, values, hopeless)
+            except _HopelessError as end:
+                failure, measures, ended_early = end.reason, end.measures, True
+            except _StoppedError as stop:
+                failure = stop.breach.reason
                 measures = measured_once(values)
             notes = tuple(self._work.remarks())
-            if keep and failed is None:
+            if keep and failure is None:
                 cleanup.pop_all()
                 self._work.stop()
-        trial = Trial(run, began, self._clock.now() - began, measures, failed, notes, ended_early)
+        trial = Trial(run, began, self._clock.now() - began, measures, failure, notes, ended_early)
         self._report.done(trial, number, total)
         return trial
 
@@ -132,7 +132,7 @@ class Measuring:
             return f"the settings could not be written: {error}"
         return None
 
-    def _measured(
+    def _windows(
         self,
         run: Run,
         number: int,
@@ -142,13 +142,13 @@ class Measuring:
         hopeless: Optional[Hopeless],
     ) -> Mapping[str, Measure]:
         # the settings in force are no trial: there is nothing to undo, so the guard only looks on
-        armed = guard if run.settings else None
+        guard_on_trial = guard if run.settings else None
         with self._interruptible():
             self._report.phase(run, number, total, "settling", self._timing.settle)
-            self._watch(self._timing.settle, armed, values)
+            self._watch(self._timing.settle, guard_on_trial, values)
             self._report.phase(run, number, total, "measuring", self._timing.window)
             start = self._clock.now()
-            self._watch(self._timing.window, armed, values, hopeless)
+            self._watch(self._timing.window, guard_on_trial, values, hopeless)
         return self._work.measure(start, self._clock.now())
 
     def _watch(

@@ -33,8 +33,8 @@ class JournalledWriter:
 
     def apply(self, settings: Settings) -> None:
         """Write settings; their shares are fractions, whatever the release takes."""
-        written = to_release_units(settings, self._release, self._hardware)
-        self._entry = self._applier.apply(self._applier.plan(self._target, written), self._why, trial=True)
+        own_units = to_release_units(settings, self._release, self._hardware)
+        self._entry = self._applier.apply(self._applier.plan(self._target, own_units), self._why, trial=True)
 
     def undo(self) -> None:
         """Take back what was written last. Raises Stopped where the cluster does not go back."""

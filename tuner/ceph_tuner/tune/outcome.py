@@ -35,9 +35,9 @@ class TuneTask:
     @property
     def most_runs(self) -> int:
         """Windows that are measured where nothing ends the search before its last trial."""
-        opening, budget = self.opening, self.budget
-        finalists = budget.finalists + 1 + (len(opening) > 1)
-        return len(opening) + budget.trials + finalists * budget.repeats + self.write_back
+        first_runs, budget = self.opening, self.budget
+        finalists = budget.finalists + 1 + (len(first_runs) > 1)
+        return len(first_runs) + budget.trials + finalists * budget.repeats + self.write_back
 
 
 @dataclass(frozen=True)

@@ -106,11 +106,11 @@ def to_resume(runs: Sequence[PastRun], heading: Heading) -> PastRun:
     if not own:
         raise InputError("--resume", f"no earlier run on {heading.target} in the cluster's history", "it left out")
     before, now = asdict(own[-1].heading), asdict(heading)
-    differing = [name.replace("_", " ") for name in now if before[name] != now[name]]
-    if differing:
+    differences = [name.replace("_", " ") for name in now if before[name] != now[name]]
+    if differences:
         raise InputError(
             "--resume",
-            f"a last run on {heading.target} that differs in {', '.join(differing)}",
+            f"a last run on {heading.target} that differs in {', '.join(differences)}",
             "the same, or it left out",
         )
     return own[-1]

@@ -69,8 +69,8 @@ class TuningSearch:
         """Metric -> how far each prior was right about it: 1 as predicted, 0 of no use."""
         return {name: scales for name, scales in self._search.safe_optimiser.trust().items() if name != PREFERENCE}
 
-    def explained(self, missed: bool, curves: bool = False) -> Optional[Explained]:
+    def explained(self, misses: bool, curves: bool = False) -> Optional[Explained]:
         """Say what was learnt (`search/explanation.py`), around the best: far from it little was tried."""
         if self._search.told == 0:
             return None
-        return explained(self._search, self._slo, missed, self.best(), curves)
+        return explained(self._search, self._slo, misses, self.best(), curves)

@@ -125,9 +125,9 @@ class TwinPrior:
 def _design(model: ClusterModel, space: KnobSpace, count: int, seed: int, kinds: Sequence[str]) -> Array:
     """Points, shape (n, size): those that mean something first, then around the settings in force, then everywhere."""
     origin = np.asarray(space.encode({}))
-    meant = [space.encode(nine) for nine in model.release.profiles.values()]
-    meant += [space.encode(proposal.settings) for proposal in informed_designs(space, kinds)]
-    anchors = np.unique(np.vstack([origin, *meant]), axis=0)
+    points = [space.encode(nine) for nine in model.release.profiles.values()]
+    points += [space.encode(proposal.settings) for proposal in informed_designs(space, kinds)]
+    anchors = np.unique(np.vstack([origin, *points]), axis=0)
     local = round(LOCAL_SHARE * max(0, count - len(anchors)))
     random = np.random.default_rng(seed)
     around = np.clip(origin + LOCAL_REACH * random.standard_normal((local, space.size)), 0.0, 1.0)

@@ -19,8 +19,8 @@ class ClientWait(NamedTuple):
 
 def client_wait(osd: OsdNow) -> ClientWait:
     """Read it out of the counters; what waits and was never served shows in the dumps of the queue alone."""
-    waiting = osd.waiting(SERVICE_CLASS[CLIENT])
-    in_queue = fmean(waiting) if waiting else 0.0
+    queue_lengths = osd.waiting(SERVICE_CLASS[CLIENT])
+    in_queue = fmean(queue_lengths) if queue_lengths else 0.0
     total, process = osd.rate("osd.op_latency.sum"), osd.rate("osd.op_process_latency.sum")
     if osd.rises.get("osd.op_latency.count", 0.0) <= 0:
         return ClientWait(in_queue, 1.0 if in_queue else 0.0)

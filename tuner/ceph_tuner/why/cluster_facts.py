@@ -61,14 +61,14 @@ _T = TypeVar("_T")
 
 def gather(commander: Commander, clock: Clock, seconds: float, report: Optional[Report] = None) -> WhyFacts:
     """Look, wait, look again. Raises TunerError where nobody tells which OSDs there are."""
-    looking = Looking(commander, clock, report)
-    looking.look()
-    looking.wait(seconds)
-    looking.look()
-    return looking.facts()
+    looks = TwoLooks(commander, clock, report)
+    looks.look()
+    looks.wait(seconds)
+    looks.look()
+    return looks.facts()
 
 
-class Looking:
+class TwoLooks:
     """The two looks, for who waits in between by himself."""
 
     def __init__(self, commander: Commander, clock: Clock, report: Optional[Report] = None) -> None:
@@ -80,7 +80,7 @@ class Looking:
         self._silent: Set[int] = set()
         """OSDs that did not answer in time."""
         self._places: List[Place] = []
-        self._asked: Tuple[int, ...] = ()
+        self._osds: Tuple[int, ...] = ()
         self._kinds: Dict[int, str] = {}
         self._majors: Dict[int, int] = {}
         self._options: Dict[int, Dict[str, str]] = {}
@@ -104,23 +104,25 @@ class Looking:
         self._report("the maps", 0, 1)
         if not self._places:
             self._places = [place for place in self._config.places() if place.up]
-        self._osd_map = self._tried("the OSD map", lambda: self._mon("osd dump"), {})
+        self._osd_map = self._or_note("the OSD map", lambda: self._mon("osd dump"), {})
         self._rows.append(self._pgs())
-        if not self._asked:
-            self._asked = self._chosen()
-            rows: List[Any] = self._tried("what the OSDs are", lambda: self._mon("osd metadata"), [])
-            said = {int(row["id"]): row for row in rows}
-            self._kinds = {place.osd: kind_of(said.get(place.osd, {}), place.device_class) for place in self._places}
-            self._majors = {osd: major_of(row) for osd, row in said.items()}
+        if not self._osds:
+            self._osds = self._sample()
+            rows: List[Any] = self._or_note("what the OSDs are", lambda: self._mon("osd metadata"), [])
+            rows_by_osd = {int(row["id"]): row for row in rows}
+            self._kinds = {
+                place.osd: kind_of(rows_by_osd.get(place.osd, {}), place.device_class) for place in self._places
+            }
+            self._majors = {osd: major_of(row) for osd, row in rows_by_osd.items()}
             self._options = self._each("config show", self._config.effective_on)
         for number in range(_DUMPS):
-            for osd, dump in self._told("dump_op_pq_state", Queues.read).items():
+            for osd, dump in self._answers_at("dump_op_pq_state", Queues.read).items():
                 self._dumps.setdefault(osd, []).append(dump)
             # other questions lie between the dumps
             if number == 0:
-                self._counters.append(self._told("perf dump", rising_counters))
+                self._counters.append(self._answers_at("perf dump", rising_counters))
             if number == 1:
-                reservations = self._told("dump_recovery_reservations", both_slots)
+                reservations = self._answers_at("dump_recovery_reservations", both_slots)
                 self._reservations = {osd: own for osd, (_, own) in reservations.items()}
 
     def facts(self) -> WhyFacts:
@@ -137,7 +139,7 @@ class Looking:
         pools = {int(row["pool"]): pool_now(row) for row in self._osd_map.get("pools", [])}
         return WhyFacts(
             now,
-            tuple(self._osd(place) for place in self._places if place.osd in self._asked),
+            tuple(self._osd(place) for place in self._places if place.osd in self._osds),
             pgs,
             placed(pools, pgs, {place.osd: place.device_class for place in self._places}),
             words_of(self._osd_map.get("flags", "")),
@@ -150,12 +152,12 @@ class Looking:
         osd = OsdNow(place, kind, major, self._options.get(number, {}))
         looks = [counters[number] for counters in self._counters if number in counters]
         if len(looks) > 1:
-            (begun, before), (ended, after) = looks[0], looks[-1]
+            (first_at, before), (last_at, after) = looks[0], looks[-1]
             osd = replace(osd, removing=int(after.get(REMOVING, 0)))
             rises = {name: value - before[name] for name, value in after.items() if name in before and name != REMOVING}
             # a counter that fell is one of an OSD that started anew
-            if ended > begun and min(rises.values(), default=0.0) >= 0:
-                osd = replace(osd, seconds=ended - begun, rises=rises)
+            if last_at > first_at and min(rises.values(), default=0.0) >= 0:
+                osd = replace(osd, seconds=last_at - first_at, rises=rises)
         dumps = self._dumps.get(number, [])
         if dumps:
             queues: Tuple[Tuple[QueuedClass, ...], ...] = tuple(queued(own.tags, at) for at, own in dumps)
@@ -165,26 +167,26 @@ class Looking:
         local, remote = self._reservations.get(number, (Slots(), Slots()))
         return replace(osd, local=local, remote=remote)
 
-    def _chosen(self) -> Tuple[int, ...]:
-        running = {place.osd for place in self._places}
+    def _sample(self) -> Tuple[int, ...]:
+        up_osds = {place.osd for place in self._places}
         busy: Dict[int, None] = {}
         for row in self._rows[-1]:
             if not states_of(row) >= _CLEAN or "snaptrim" in str(row["state"]) or "scrubbing" in str(row["state"]):
-                busy.update(dict.fromkeys(osd for osd in (*row["acting"], *row["up"]) if osd in running))
-        chosen = set(spread(busy, OSDS_MOST // 2 if len(running) > OSDS_MOST else OSDS_MOST))
-        others = spread(running - chosen, OSDS_MOST - len(chosen))
-        few = self._of_small_classes(chosen.union(others))[: len(others)]
-        chosen |= {*few, *spread(others, max(0, len(others) - len(few)))}
-        if len(chosen) < len(running):
-            self._notes[f"{len(chosen)} of {len(running)} OSDs were asked: of those with work first"] = None
-        return tuple(sorted(chosen))
+                busy.update(dict.fromkeys(osd for osd in (*row["acting"], *row["up"]) if osd in up_osds))
+        sample = set(spread(busy, OSDS_MOST // 2 if len(up_osds) > OSDS_MOST else OSDS_MOST))
+        others = spread(up_osds - sample, OSDS_MOST - len(sample))
+        few = self._of_small_classes(sample.union(others))[: len(others)]
+        sample |= {*few, *spread(others, max(0, len(others) - len(few)))}
+        if len(sample) < len(up_osds):
+            self._notes[f"{len(sample)} of {len(up_osds)} OSDs were asked: of those with work first"] = None
+        return tuple(sorted(sample))
 
-    def _of_small_classes(self, chosen: Set[int]) -> List[int]:
+    def _of_small_classes(self, sample: Set[int]) -> List[int]:
         """OSDs of device classes that evenly over the ids are left out: a class of few OSDs has pools of its own."""
         few: List[int] = []
         for name in sorted({place.device_class for place in self._places}):
             own = {place.osd for place in self._places if place.device_class == name}
-            few += spread(own - chosen, max(0, OF_EACH_CLASS - len(own & chosen)))
+            few += spread(own - sample, max(0, OF_EACH_CLASS - len(own & sample)))
         return few
 
     def _late(self, pgs: Tuple[PgNow, ...], rows: List[Mapping[str, Any]], now: float) -> Tuple[PgNow, ...]:
@@ -205,18 +207,18 @@ class Looking:
         return GRACE * max(values, default=7 * 86_400.0), {pool: every for pool, every in own.items() if every > 0}
 
     def _pgs(self) -> List[Mapping[str, Any]]:
-        status: Mapping[str, Any] = self._tried("the state of the PGs", lambda: self._mon("status")["pgmap"], {})
+        status: Mapping[str, Any] = self._or_note("the state of the PGs", lambda: self._mon("status")["pgmap"], {})
         count = int(status.get("num_pgs", 0))
         if count > PGS_MOST:
             self._notes[f"{count} PGs are not listed one by one (at most {PGS_MOST})"] = None
             return []
-        answer: Any = self._tried("the PGs", lambda: self._mon("pg ls"), [])
+        answer: Any = self._or_note("the PGs", lambda: self._mon("pg ls"), [])
         rows: List[Mapping[str, Any]] = answer["pg_stats"] if isinstance(answer, dict) else answer
         return rows
 
-    def _told(self, prefix: str, meaning: Callable[[Mapping[str, Any]], _T]) -> Dict[int, Tuple[float, _T]]:
+    def _answers_at(self, prefix: str, meaning: Callable[[Mapping[str, Any]], _T]) -> Dict[int, Tuple[float, _T]]:
         """OSD -> when it answered, and what that means. What one says that has no meaning is its fault alone."""
-        stamped: Dict[int, Tuple[float, _T]] = {}
+        answers: Dict[int, Tuple[float, _T]] = {}
 
         def read(text: str) -> _T:
             with shaped(prefix):
@@ -225,17 +227,17 @@ class Looking:
         def ask(osds: Iterable[int]) -> Iterator[Tuple[int, Union[_T, CommandFailed, ClusterTimeout]]]:
             for osd, answer in self._config.each(osds, prefix, read):
                 if not isinstance(answer, (CommandFailed, ClusterTimeout)):
-                    stamped[osd] = (self._clock.now(), answer)
+                    answers[osd] = (self._clock.now(), answer)
                 yield osd, answer
 
         self._each(prefix, ask)
-        return stamped
+        return answers
 
     def _each(
         self, what: str, ask: Callable[[List[int]], Iterator[Tuple[int, Union[_T, CommandFailed, ClusterTimeout]]]]
     ) -> Dict[int, _T]:
         """What OSDs say. One that did not answer in time is asked nothing more."""
-        patient = [osd for osd in self._asked if osd not in self._silent]
+        patient = [osd for osd in self._osds if osd not in self._silent]
         answers: Dict[int, _T] = {}
         faults: Dict[str, List[int]] = {}
         try:
@@ -259,7 +261,7 @@ class Looking:
     def _mon(self, prefix: str) -> Any:
         return parsed(self._commander.mon(prefix, {}), prefix)
 
-    def _tried(self, what: str, ask: Callable[[], _T], otherwise: _T) -> _T:
+    def _or_note(self, what: str, ask: Callable[[], _T], otherwise: _T) -> _T:
         try:
             return ask()
         except (ClusterTimeout, CommandFailed, PermissionRefused, *MISREAD) as fault:

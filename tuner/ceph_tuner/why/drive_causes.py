@@ -40,25 +40,27 @@ def drive_s(osd: OsdNow) -> Optional[float]:
 
 def throttle(facts: WhyFacts) -> List[Cause]:
     """Transactions wait for BlueStore's throttle, while the drive has room."""
-    shares = {osd.id: part for osd in facts.osds if not is_saturated(osd) and (part := _throttled(osd)) >= THROTTLED}
+    shares = {
+        osd.id: part for osd in facts.osds if not is_saturated(osd) and (part := _throttle_share(osd)) >= THROTTLED
+    }
     total = all_in_flight(facts.osds)
     if not shares or total < 1:
         return []
     worst = max(shares, key=lambda osd: shares[osd])
     osd = facts.osd(worst)
     own = [pg for pg in facts.pgs if pg.osds & set(shares)]
-    held = max(shares.values()) * part_on(facts, shares)
+    held_share = max(shares.values()) * part_on(facts, shares)
     waits = osd.rate("bluestore.txc_throttle_lat.sum") if osd else 0.0
-    admitted = osd.number("bluestore_throttle_bytes") if osd else 0.0
+    limit_bytes = osd.number("bluestore_throttle_bytes") if osd else 0.0
     drive = (drive_s(osd) or 0.0) if osd else 0.0
     return [
         Cause(
             "throttle",
             CLIENT,
             facts.pool_names(own),
-            f"BlueStore's throttle holds writes on {named(shares)}: bluestore_throttle_bytes is {admitted:g}",
-            held,
-            held * total,
+            f"BlueStore's throttle holds writes on {named(shares)}: bluestore_throttle_bytes is {limit_bytes:g}",
+            held_share,
+            held_share * total,
             "operations",
             (
                 Evidence(
@@ -71,7 +73,7 @@ def throttle(facts: WhyFacts) -> List[Cause]:
             ),
             "Raise the throttle until the drive is busy; `ceph-tuner doctor` proposes a value.",
             (
-                *(("ceph config rm osd bluestore_throttle_bytes",) if 0 < admitted < THROTTLE_DEFAULT else ()),
+                *(("ceph config rm osd bluestore_throttle_bytes",) if 0 < limit_bytes < THROTTLE_DEFAULT else ()),
                 "ceph-tuner doctor --cluster NAME",
             ),
             tuple(sorted(shares)),
@@ -82,11 +84,11 @@ def throttle(facts: WhyFacts) -> List[Cause]:
 def slow_drive(facts: WhyFacts) -> List[Cause]:
     """A drive that takes much longer than its peers for the same work."""
     groups: Dict[Tuple[str, bool], Dict[int, float]] = {}
-    disturbed = _at_background_work(facts)
+    busy_osds = _at_background_work(facts)
     for osd in facts.osds:
         time = drive_s(osd)
         if time is not None:
-            groups.setdefault((osd.place.device_class, osd.id in disturbed), {})[osd.id] = time
+            groups.setdefault((osd.place.device_class, osd.id in busy_osds), {})[osd.id] = time
     causes = []
     total = all_in_flight(facts.osds)
     for times in groups.values():
@@ -99,7 +101,7 @@ def slow_drive(facts: WhyFacts) -> List[Cause]:
             continue
         worst = max(slow, key=lambda osd: slow[osd])
         own = [pg for pg in facts.pgs if pg.osds & set(slow)]
-        held = _share_of_time(facts, part_on(facts, slow), slow[worst] - usual)
+        held_share = _share_of_time(facts, part_on(facts, slow), slow[worst] - usual)
         words = (
             f"a write takes {1000 * slow[worst]:.3g} ms on its drive, {1000 * usual:.3g} ms in the median of its class"
         )
@@ -109,8 +111,8 @@ def slow_drive(facts: WhyFacts) -> List[Cause]:
                 CLIENT,
                 facts.pool_names(own),
                 f"The drive of {named(slow)} is slow: writes of its PGs wait for it",
-                held,
-                held * total,
+                held_share,
+                held_share * total,
                 "operations",
                 (
                     Evidence(f"osd.{worst}: {words}", f"ceph tell osd.{worst} perf dump bluestore"),
@@ -158,7 +160,7 @@ def saturated_drives(facts: WhyFacts) -> List[Cause]:
     if not osds or total < LEAST_IN_FLIGHT:
         return []
     own = [pg for pg in facts.pgs if pg.osds & {osd.id for osd in osds}]
-    held = part_on(facts, [osd.id for osd in osds])
+    held_share = part_on(facts, [osd.id for osd in osds])
     worst = max(osds, key=lambda osd: drive_s(osd) or 0.0)
     own_rate = worst.rate("osd.op_w") + worst.rate("osd.subop_w")
     rates = f"{own_rate:.3g} writes/s of clients, {worst.rate('osd.recovery_ops'):.3g} objects/s of recovery"
@@ -169,8 +171,8 @@ def saturated_drives(facts: WhyFacts) -> List[Cause]:
             CLIENT,
             facts.pool_names(own),
             f"The drives are at their end: {named(osd.id for osd in osds)}",
-            held,
-            held * total,
+            held_share,
+            held_share * total,
             "operations",
             (
                 Evidence(
@@ -198,7 +200,7 @@ def is_saturated(osd: OsdNow) -> bool:
     if time is None or osd.capacity <= 0:
         return False
     # what passes a throttle of Ceph's own size is more than any drive has under way
-    full = _throttled(osd) >= THROTTLED and osd.number("bluestore_throttle_bytes") >= THROTTLE_DEFAULT
+    full = _throttle_share(osd) >= THROTTLED and osd.number("bluestore_throttle_bytes") >= THROTTLE_DEFAULT
     return time * osd.capacity >= SATURATED_TIMES and (full or drive_use(osd) >= SATURATED_USE)
 
 
@@ -222,7 +224,7 @@ def _drive_rate(osd: OsdNow) -> float:
     return osd.rate("bluestore.state_aio_wait_lat.count") + osd.rate("bluestore.kv_commit_lat.count")
 
 
-def _throttled(osd: OsdNow) -> float:
+def _throttle_share(osd: OsdNow) -> float:
     """Share of transactions' time before the throttle; 0 of too few, or where nothing waits."""
     if osd.rises.get("bluestore.txc_commit_lat.count", 0.0) < LEAST_TRANSACTIONS:
         return 0.0

@@ -45,7 +45,7 @@ def wrong_capacity(facts: WhyFacts) -> List[Cause]:
         if first is None:
             continue
         option = f"osd_mclock_max_capacity_iops_{first.kind}"
-        seen = Evidence(_doubt(facts, first), f"ceph config show osd.{first.id} {option}")
+        evidence = Evidence(_doubt(facts, first), f"ceph config show osd.{first.id} {option}")
         causes.append(
             Cause(
                 "capacity",
@@ -55,7 +55,7 @@ def wrong_capacity(facts: WhyFacts) -> List[Cause]:
                 cause.held,
                 cause.waiting,
                 cause.unit,
-                (seen, *cause.evidence),
+                (evidence, *cause.evidence),
                 "Measure the capacity on an idle OSD, and store what it gives. Every share is a part of it.",
                 (
                     f"ceph tell osd.{first.id} cache drop",
@@ -79,17 +79,17 @@ def _by_limit(facts: WhyFacts, counts: Callable[[OsdNow, str], bool]) -> List[Ca
         own: List[PgNow] = []
         if work == CLIENT:
             waits = [client_wait(osd) for osd in facts.osds if osd.id in parts]
-            waiting = sum(wait.in_flight * wait.queued for wait in waits)
+            wait_count = sum(wait.in_flight * wait.queued for wait in waits)
             total = all_in_flight(facts.osds)
-            held = min(1.0, waiting / total) if total > 0 else 0.0
+            held_share = min(1.0, wait_count / total) if total > 0 else 0.0
             own = [pg for pg in facts.pgs if pg.acting and pg.acting[0] in parts]
         else:
             at_work = scheduled(facts, work)
             own = [pg for pg in at_work if pg.osds & set(parts)]
-            waiting = sum(together([parts[osd] for osd in pg.osds if osd in parts]) for pg in own)
-            held = waiting / len(at_work) if at_work else 0.0
-        if held > 0:
-            causes.append(_limit_cause(facts, work, own, sorted(parts), held, waiting))
+            wait_count = sum(together([parts[osd] for osd in pg.osds if osd in parts]) for pg in own)
+            held_share = wait_count / len(at_work) if at_work else 0.0
+        if held_share > 0:
+            causes.append(_limit_cause(facts, work, own, sorted(parts), held_share, wait_count))
     return causes
 
 
@@ -98,7 +98,9 @@ def _withheld(osd: OsdNow, service_class: str) -> float:
     return 1 - min(1.0, max(0.0, osd.number(f"osd_mclock_scheduler_{service_class}_lim", 1.0)))
 
 
-def _limit_cause(facts: WhyFacts, work: str, own: List[PgNow], osds: List[int], held: float, waiting: float) -> Cause:
+def _limit_cause(
+    facts: WhyFacts, work: str, own: List[PgNow], osds: List[int], held_share: float, wait_count: float
+) -> Cause:
     service_class = SERVICE_CLASS[work]
     worst = max((osd for osd in facts.osds if osd.id in osds), key=lambda osd: sum(limited(osd, service_class)))
     ahead = max(item.limit_ahead_s for dump in worst.queues for item in dump if item.service_class == service_class)
@@ -109,8 +111,8 @@ def _limit_cause(facts: WhyFacts, work: str, own: List[PgNow], osds: List[int], 
         work,
         facts.pool_names(own),
         f"mClock's limit holds {work}: {option} is {worst.number(option):g} on {named(osds)}",
-        held,
-        waiting,
+        held_share,
+        wait_count,
         "PGs" if work != CLIENT else "operations",
         (
             Evidence(
@@ -145,7 +147,7 @@ def _doubt(facts: WhyFacts, osd: OsdNow) -> str:
     low, high = BELIEVED[osd.kind]
     if not low <= osd.capacity <= high:
         return f"osd.{osd.id} has {osd.capacity:g} IOPS, beyond what Ceph believes of a bench ({low:g} to {high:g})"
-    stored = [
+    capacities = [
         Stored(
             each.id,
             each.kind,
@@ -157,7 +159,7 @@ def _doubt(facts: WhyFacts, osd: OsdNow) -> str:
         for each in facts.osds
         if each.capacity > 0
     ]
-    doubts = [doubt for doubt in capacity_doubts(stored) if doubt.osd == osd.id and doubt.rule != "unmeasured"]
+    doubts = [doubt for doubt in capacity_doubts(capacities) if doubt.osd == osd.id and doubt.rule != "unmeasured"]
     return doubts[0].words if doubts else ""
 
 

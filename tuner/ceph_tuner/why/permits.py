@@ -51,11 +51,11 @@ def flags(facts: WhyFacts) -> List[Cause]:
     causes = []
     for flag, holds in _FLAG_HOLDS.items():
         if flag in facts.flags:
-            causes += [_flagged(facts, flag, work, which) for work, which in holds]
+            causes += [_flag_cause(facts, flag, work, which) for work, which in holds]
     return [cause for cause in causes if cause.waiting > 0]
 
 
-def _flagged(facts: WhyFacts, flag: str, work: str, which: Callable[[PgNow], bool]) -> Cause:
+def _flag_cause(facts: WhyFacts, flag: str, work: str, which: Callable[[PgNow], bool]) -> Cause:
     whole = left(facts, work)
     own = [pg for pg in whole if which(pg) and "scrubbing" not in pg.states]
     words = f"{len(own)} of {len(whole)} PGs with {work} to do wait: {some_pgs(own)}"
@@ -82,7 +82,7 @@ def pool_flags(facts: WhyFacts) -> List[Cause]:
             which = _FLAG_HOLDS[flag][0][1]
             own = [pg for pg in whole if pg.pool == number and which(pg) and "scrubbing" not in pg.states]
             if own:
-                seen = Evidence(f"{len(own)} PGs of it are late: {some_pgs(own)}", "ceph pg ls")
+                evidence = Evidence(f"{len(own)} PGs of it are late: {some_pgs(own)}", "ceph pg ls")
                 causes.append(
                     Cause(
                         f"flag-{flag}",
@@ -92,7 +92,7 @@ def pool_flags(facts: WhyFacts) -> List[Cause]:
                         share(own, whole),
                         float(len(own)),
                         "PGs",
-                        (Evidence(f"flag of pool {pool.name}: {flag}", "ceph osd pool ls detail"), seen),
+                        (Evidence(f"flag of pool {pool.name}: {flag}", "ceph osd pool ls detail"), evidence),
                         "Unset the flag when the reason for it is gone.",
                         (f"ceph osd pool set {shlex.quote(pool.name)} {flag} 0",),
                     )
@@ -102,14 +102,14 @@ def pool_flags(facts: WhyFacts) -> List[Cause]:
 
 def scrub_hours(facts: WhyFacts, zone: tzinfo = timezone.utc) -> List[Cause]:
     """Late PGs on OSDs whose permitted hours or days are not now."""
-    closed = {osd.id: _bounds(osd.options) for osd in facts.osds if osd.options}
-    closed = {osd: bounds for osd, bounds in closed.items() if not may_begin(*bounds, facts.at, zone)}
+    bounds_by_osd = {osd.id: _bounds(osd.options) for osd in facts.osds if osd.options}
+    bounds_by_osd = {osd: bounds for osd, bounds in bounds_by_osd.items() if not may_begin(*bounds, facts.at, zone)}
     late = waiting(facts, SCRUB)
-    own = [pg for pg in late if pg.acting and pg.acting[0] in closed]
+    own = [pg for pg in late if pg.acting and pg.acting[0] in bounds_by_osd]
     if not own:
         return []
     osd = own[0].acting[0]
-    days, hours = closed[osd]
+    days, hours = bounds_by_osd[osd]
     words = f"hours {hours[0]} to {hours[1]}, days {days[0]} to {days[1]} (0 is Sunday), by the OSD's host; it is "
     words += f"{datetime.fromtimestamp(facts.at, zone):%H:%M} {zone} by the clock here"
     names = ("osd_scrub_begin_hour", "osd_scrub_end_hour", "osd_scrub_begin_week_day", "osd_scrub_end_week_day")
@@ -136,11 +136,13 @@ def scrub_hours(facts: WhyFacts, zone: tzinfo = timezone.utc) -> List[Cause]:
 def recovery_first(facts: WhyFacts) -> List[Cause]:
     """Late PGs on OSDs that recover: no scrub begins there."""
     at_work = frozenset(("recovering", "backfilling"))
-    recovering: FrozenSet[int] = frozenset(
+    recovery_osds: FrozenSet[int] = frozenset(
         osd for pg in facts.pgs if pg.states & pg.lasting & at_work for osd in pg.osds
     )
-    held = {osd.id for osd in facts.osds if osd.options.get("osd_scrub_during_recovery") == "false"} & recovering
-    own = [pg for pg in waiting(facts, SCRUB) if held & pg.osds]
+    barred_osds = {
+        osd.id for osd in facts.osds if osd.options.get("osd_scrub_during_recovery") == "false"
+    } & recovery_osds
+    own = [pg for pg in waiting(facts, SCRUB) if barred_osds & pg.osds]
     if not own:
         return []
     return [
@@ -154,13 +156,14 @@ def recovery_first(facts: WhyFacts) -> List[Cause]:
             "PGs",
             (
                 Evidence(
-                    f"{len(held)} OSDs recover, osd_scrub_during_recovery is false there", "ceph pg ls recovering"
+                    f"{len(barred_osds)} OSDs recover, osd_scrub_during_recovery is false there",
+                    "ceph pg ls recovering",
                 ),
                 Evidence(f"{len(own)} late PGs lie on them: {some_pgs(own)}", "ceph pg ls"),
             ),
             "Wait for recovery or speed it up; its own causes are named beside this one.",
             ("ceph config set osd osd_scrub_during_recovery true",),
-            tuple(sorted(held)),
+            tuple(sorted(barred_osds)),
         )
     ]
 

@@ -28,22 +28,22 @@ def stale_shards(facts: WhyFacts) -> List[Cause]:
                 lines[osd.id] = words
     causes = []
     for work in WORKS:
-        held, own, osds = _waiting_in(facts, work, lines)
-        if held > 0:
-            seen = [
+        held_share, own, osds = _waiting_in(facts, work, lines)
+        if held_share > 0:
+            evidence = [
                 Evidence(f"osd.{osd}: {lines[osd][0]}", f"ceph tell osd.{osd} dump_op_pq_state") for osd in osds[:3]
             ]
-            shown = f"ceph config show osd.{osds[0]}"
+            command = f"ceph config show osd.{osds[0]}"
             causes.append(
                 Cause(
                     CURE,
                     work,
                     facts.pool_names(own),
                     f"Shards of {named(osds)} schedule {work} by other values than the OSD shows",
-                    held,
+                    held_share,
                     float(len(own)) if work != CLIENT else _client_waiting(facts, osds),
                     "PGs" if work != CLIENT else "operations",
-                    (*seen, Evidence(f"{shown} has the values that were set, and not those in force", shown)),
+                    (*evidence, Evidence(f"{command} has the values that were set, and not those in force", command)),
                     "Make every shard read its values again; no setting changes.",
                     (f"ceph-tuner doctor --cluster NAME --cure {CURE} --yes",),
                     tuple(osds),
@@ -54,14 +54,16 @@ def stale_shards(facts: WhyFacts) -> List[Cause]:
 
 def strict_queue(facts: WhyFacts) -> List[Cause]:
     """Clients' operations wait behind a strict queue that does not empty."""
-    total, held, osds = all_in_flight(facts.osds), 0.0, []
+    total, wait_count, osds = all_in_flight(facts.osds), 0.0, []
     for osd in facts.osds:
         wait = client_wait(osd)
-        lasting = osd.strict and fmean(osd.strict) >= LEAST_STRICT and fmean(map(bool, osd.strict)) > MOST_OF_THE_TIME
-        if lasting and wait.queued >= MOST_OF_THE_TIME and not any(limited(osd, SERVICE_CLASS[CLIENT])):
-            held += wait.in_flight * wait.queued
+        is_lasting = (
+            osd.strict and fmean(osd.strict) >= LEAST_STRICT and fmean(map(bool, osd.strict)) > MOST_OF_THE_TIME
+        )
+        if is_lasting and wait.queued >= MOST_OF_THE_TIME and not any(limited(osd, SERVICE_CLASS[CLIENT])):
+            wait_count += wait.in_flight * wait.queued
             osds.append(osd)
-    if not osds or total <= 0 or held < 1:
+    if not osds or total <= 0 or wait_count < 1:
         return []
     worst = max(osds, key=lambda osd: fmean(osd.strict))
     own = [pg for pg in facts.pgs if pg.acting[:1] and pg.acting[0] in {osd.id for osd in osds}]
@@ -73,8 +75,8 @@ def strict_queue(facts: WhyFacts) -> List[Cause]:
             CLIENT,
             facts.pool_names(own),
             f"Clients wait behind the strict queue of {named(osd.id for osd in osds)}: replica writes and the like",
-            min(1.0, held / total),
-            held,
+            min(1.0, wait_count / total),
+            wait_count,
             "operations",
             (
                 Evidence(f"osd.{worst.id}: {lengths} items in the strict queue at {len(worst.strict)} looks",
@@ -104,8 +106,8 @@ def share(facts: WhyFacts) -> List[Cause]:
             and osd.rate("osd.op") > 1
         }
         own = [(pg, max(waits.get(osd, 0.0) for osd in pg.osds)) for pg in at_work if pg.osds & set(waits)]
-        held = sum(part for _, part in own) / len(at_work) if at_work else 0.0
-        if held < MOST_OF_THE_TIME:
+        held_share = sum(part for _, part in own) / len(at_work) if at_work else 0.0
+        if held_share < MOST_OF_THE_TIME:
             continue
         worst = max(waits, key=lambda osd: waits[osd])
         osd = facts.osd(worst)
@@ -118,8 +120,8 @@ def share(facts: WhyFacts) -> List[Cause]:
                 work,
                 facts.pool_names([pg for pg, _ in own]),
                 f"{work.capitalize()} waits for its share beside clients",
-                held,
-                held * len(at_work),
+                held_share,
+                held_share * len(at_work),
                 "PGs",
                 (
                     Evidence(f"osd.{worst}: {lengths} requests of {service_class} wait, for no limit",

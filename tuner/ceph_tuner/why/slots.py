@@ -24,7 +24,7 @@ def reservations(facts: WhyFacts) -> List[Cause]:
         full = {osd.id for osd in facts.osds if _is_full(osd.local) or _is_full(osd.remote)}
         own = [pg for pg in own if pg.osds & full]
         if own and not facts.flags & _STOPPED[work]:
-            causes.append(_reserved(facts, work, own, full))
+            causes.append(_slots_cause(facts, work, own, full))
     return causes
 
 
@@ -33,13 +33,15 @@ def _is_full(slots: object) -> bool:
     return 0 < most <= len(holders)
 
 
-def _reserved(facts: WhyFacts, work: str, own: List[PgNow], full: Set[int]) -> Cause:
+def _slots_cause(facts: WhyFacts, work: str, own: List[PgNow], full: Set[int]) -> Cause:
     first = min(full & frozenset().union(*(pg.osds for pg in own)))
     osd = facts.osd(first)
     slots = osd.local if osd and _is_full(osd.local) else osd.remote if osd else None
     holders = ", ".join(slots.holders[:3]) if slots else ""
     most = slots.most if slots else 0
-    taken = f"osd.{first}: {most} of {most} slots taken by {holders}, {len(slots.waiting) if slots else 0} PGs in line"
+    slots_text = (
+        f"osd.{first}: {most} of {most} slots taken by {holders}, {len(slots.waiting) if slots else 0} PGs in line"
+    )
     at_work = running(facts, work)
     return Cause(
         "reservation-slots",
@@ -53,7 +55,7 @@ def _reserved(facts: WhyFacts, work: str, own: List[PgNow], full: Set[int]) -> C
             Evidence(
                 f"{len(own)} PGs in {work}_wait, {len(at_work)} at work: {some_pgs(own)}", f"ceph pg ls {work}_wait"
             ),
-            Evidence(taken, f"ceph tell osd.{first} dump_recovery_reservations"),
+            Evidence(slots_text, f"ceph tell osd.{first} dump_recovery_reservations"),
         ),
         "More slots let more PGs recover at once, and take more from clients. Under mClock the override comes first.",
         (*_override(osd), f"ceph config set osd osd_max_backfills {most + 1}"),

@@ -54,14 +54,14 @@ def scheduled(facts: WhyFacts, work: str) -> List[PgNow]:
 
 def judged(facts: WhyFacts, pgs: List[PgNow]) -> List[PgNow]:
     """Those on OSDs that were asked: what holds the others cannot be seen, and is no share of anything."""
-    asked = {osd.id for osd in facts.osds}
-    return [pg for pg in pgs if pg.osds & asked]
+    osd_ids = {osd.id for osd in facts.osds}
+    return [pg for pg in pgs if pg.osds & osd_ids]
 
 
 def led(facts: WhyFacts, pgs: List[PgNow]) -> List[PgNow]:
     """The same for what a PG's primary alone decides."""
-    asked = {osd.id for osd in facts.osds}
-    return [pg for pg in pgs if pg.acting and pg.acting[0] in asked]
+    osd_ids = {osd.id for osd in facts.osds}
+    return [pg for pg in pgs if pg.acting and pg.acting[0] in osd_ids]
 
 
 def part_on(facts: WhyFacts, osds: Collection[int]) -> float:

@@ -150,12 +150,12 @@ class Audit:
 
     def newest(self, count: int = PER_BLOCK * BLOCKS) -> List[Record]:
         """The last `count` records, the newest last."""
-        found: List[Record] = []
+        records: List[Record] = []
         for block in reversed(self._blocks()):
-            if len(found) >= count:
+            if len(records) >= count:
                 break
-            found = [*self._records(block), *found]
-        return found[max(0, len(found) - count) :]
+            records = [*self._records(block), *records]
+        return records[max(0, len(records) - count) :]
 
     def _blocks(self) -> List[int]:
         names = [key[len(self._prefix) :] for key in self._store.keys(self._prefix)]
@@ -170,7 +170,7 @@ class Audit:
         return [] if text is None else text.split("\n")
 
     def _records(self, block: int) -> List[Record]:
-        found = []
+        records = []
         for place, line in enumerate(self._lines(block), start=block * PER_BLOCK + 1):
             try:
                 record = Record.from_dict(read_json(line, PREFIX))
@@ -178,21 +178,23 @@ class Audit:
                 # cut short, or written by something else: the others are still true
                 continue
             if record.number == place:
-                found.append(record)
-        return found
+                records.append(record)
+        return records
 
 
 def every_trail(store: Store) -> List[Record]:
     """The records of all automatic modes, of the cluster's and of device classes' own, the newest last."""
     prefixes = {PREFIX, *(key[: key.rindex("/") + 1] for key in store.keys(PREFIX))}
-    found = [record for prefix in sorted(prefixes) for record in Audit(store, prefix).newest()]
-    return sorted(found, key=lambda record: record.at)
+    records = [record for prefix in sorted(prefixes) for record in Audit(store, prefix).newest()]
+    return sorted(records, key=lambda record: record.at)
 
 
 def without_outcome(records: Sequence[Record]) -> List[Record]:
     """Acts that were announced and of which nobody told what came of them: a mgr that died on the way."""
-    told = {record.refers for record in records}
-    return [record for record in records if record.what in ACTS and not record.refers and record.number not in told]
+    act_numbers = {record.refers for record in records}
+    return [
+        record for record in records if record.what in ACTS and not record.refers and record.number not in act_numbers
+    ]
 
 
 def _json(document: Any) -> str:

@@ -75,43 +75,43 @@ class CapacityDoubt:
     """IOPS to set instead, where it was measured."""
 
 
-def findings(stored: Iterable[Stored]) -> List[CapacityDoubt]:
+def findings(capacities: Iterable[Stored]) -> List[CapacityDoubt]:
     """Hold each capacity against its source, its work, its peers and its bench; OSD by OSD."""
-    osds = sorted(stored, key=lambda entry: entry.osd)
+    osds = sorted(capacities, key=lambda entry: entry.osd)
     medians = _medians(osds)
     return [finding for entry in osds for finding in _of_one(entry, medians.get(_group(entry)))]
 
 
-def summary(found: Sequence[CapacityDoubt], named: int = 5) -> List[str]:
+def summary(doubts: Sequence[CapacityDoubt], most: int = 5) -> List[str]:
     """One line for each rule, with the first OSDs by name."""
     lines = []
     for rule, words in RULES.items():
-        osds = [f"osd.{finding.osd}" for finding in found if finding.rule == rule]
+        osds = [f"osd.{finding.osd}" for finding in doubts if finding.rule == rule]
         if osds:
-            more = f" and {len(osds) - named} more" if len(osds) > named else ""
-            lines.append(f"{words}: {', '.join(osds[:named])}{more}")
+            more = f" and {len(osds) - most} more" if len(osds) > most else ""
+            lines.append(f"{words}: {', '.join(osds[:most])}{more}")
     return lines
 
 
 def reason_not_to_bench(
     entry: Stored,
-    asked: bool,
+    on_request: bool,
     canary: Container[int],
     iops: Optional[float],
     work: Sequence[str],
     sight: Sight,
     on_trial: bool = False,
-    benching: Sequence[int] = (),
+    benches: Sequence[int] = (),
 ) -> Optional[str]:
     """Say why an OSD must not be measured now; None where it may.
 
-    `iops`: client operations per second that it serves; `work`: kinds of background work on its PGs; `benching`: OSDs
+    `iops`: client operations per second that it serves; `work`: kinds of background work on its PGs; `benches`: OSDs
     whose bench is under way. A bench writes as fast as the device can, so it needs somebody who asked for it and an
     OSD that nobody waits for, or one of the canary, whose part it is to suffer first.
     """
     shaky = unsteady(sight)
     degraded = sight.values.get("recovery.objects_left", 0.0)
-    if not asked:
+    if not on_request:
         return "nobody asked for a bench"
     if shaky:
         return f"the cluster is not steady: {shaky}"
@@ -119,8 +119,8 @@ def reason_not_to_bench(
         return f"{degraded:g} objects are degraded: their other copies come first"
     if on_trial:
         return "settings are on trial, and a bench would be taken for their effect"
-    if benching:
-        return f"osd.{benching[0]} is being measured: one at a time"
+    if benches:
+        return f"osd.{benches[0]} is being measured: one at a time"
     if entry.osd in canary:
         return None
     if iops is None:
@@ -134,26 +134,26 @@ def reason_not_to_bench(
 
 
 def _of_one(entry: Stored, median: Optional[float]) -> List[CapacityDoubt]:
-    found = []
-    name, has = f"osd.{entry.osd}", f"{entry.iops:.6g} IOPS{_outranking(entry.source)}"
+    doubts = []
+    name, has = f"osd.{entry.osd}", f"{entry.iops:.6g} IOPS{_precedence(entry.source)}"
     low, high = BELIEVED[entry.kind]
     if not entry.measured:
         why = f"its bench at boot was skipped, or not within {low:g} to {high:g}"
         where = "" if entry.source == "default" else f", set at {entry.source}"
         words = f"{name} has Ceph's default for {entry.kind}, {has}{where}: {why}"
-        found.append(CapacityDoubt(entry.osd, "unmeasured", words, entry.bench))
+        doubts.append(CapacityDoubt(entry.osd, "unmeasured", words, entry.bench))
     if entry.served is not None and entry.served > entry.iops * SERVED_FACTOR:
         words = f"{name} has {has} and was seen to serve {entry.served:.6g} writes/s: it can do more than it says"
-        found.append(CapacityDoubt(entry.osd, "served", words, entry.bench))
+        doubts.append(CapacityDoubt(entry.osd, "served", words, entry.bench))
     if entry.measured and median is not None and not 1 / PEERS_FACTOR <= entry.iops / median <= PEERS_FACTOR:
         words = f"{name} has {has}, its peers of class {_group(entry)} a median of {median:.6g}"
-        found.append(CapacityDoubt(entry.osd, "peers", words, entry.bench))
+        doubts.append(CapacityDoubt(entry.osd, "peers", words, entry.bench))
     if entry.bench is not None and not 1 / BENCH_FACTOR <= entry.bench / entry.iops <= BENCH_FACTOR:
         words = f"{name} has {has}, its bench gave {entry.bench:.6g}"
         if not low <= entry.bench <= high:
             words += f", which Ceph itself would not believe ({low:g} to {high:g}): measure with fio"
-        found.append(CapacityDoubt(entry.osd, "bench", words, entry.bench))
-    return found
+        doubts.append(CapacityDoubt(entry.osd, "bench", words, entry.bench))
+    return doubts
 
 
 def _medians(osds: Iterable[Stored]) -> Mapping[str, float]:
@@ -168,5 +168,5 @@ def _group(entry: Stored) -> str:
     return entry.device_class or entry.kind
 
 
-def _outranking(source: str) -> str:
+def _precedence(source: str) -> str:
     return f" ({source} of the OSD itself, which outranks the monitors)" if source in _OWN_SOURCES else ""

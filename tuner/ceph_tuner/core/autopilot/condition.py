@@ -53,13 +53,13 @@ class Condition:
         cls, release: str, osds: Mapping[str, int], capacity_iops: Mapping[str, float], means: Mapping[str, float]
     ) -> Condition:
         """Make one out of a window's means."""
-        iops, moved, reads = (means.get(f"client.{name}") for name in ("iops", "bytes_s", "read_iops"))
+        iops, bytes_s, reads = (means.get(f"client.{name}") for name in ("iops", "bytes_s", "read_iops"))
         return cls(
             release,
             dict(osds),
             dict(capacity_iops),
             iops,
-            moved / iops if iops and moved is not None else None,
+            bytes_s / iops if iops and bytes_s is not None else None,
             reads / iops if iops and reads is not None else None,
             frozenset(kind for kind, names in _UNDER_WAY.items() if all(means.get(name, 0.0) > 0 for name in names)),
         )
@@ -101,39 +101,39 @@ class Condition:
 
 def changed(before: Condition, now: Condition, factor: float = Policy.changed_factor) -> List[str]:
     """Say what changed enough to begin again; nothing where the cluster is what it was."""
-    found = [f"release {before.release} became {now.release}"] if before.release != now.release else []
+    reasons = [f"release {before.release} became {now.release}"] if before.release != now.release else []
     for name in sorted(before.osds.keys() | now.osds.keys()):
         was, are = before.osds.get(name, 0), now.osds.get(name, 0)
         if abs(are - was) >= OSDS_SHARE * max(was, are) and was != are:
-            found.append(f"{was} OSDs of class {name} became {are}")
+            reasons.append(f"{was} OSDs of class {name} became {are}")
     for name in sorted(before.capacity_iops.keys() & now.capacity_iops.keys()):
         old, new = before.capacity_iops[name], now.capacity_iops[name]
         if _beyond(old, new, CAPACITY_FACTOR):
-            found.append(f"capacity of class {name}: {old:.4g} IOPS an OSD became {new:.4g}")
-    found += _load(before, now, factor)
-    begun = sorted(now.work - before.work)
-    return [*found, *([f"{' and '.join(begun)} began"] if begun else [])]
+            reasons.append(f"capacity of class {name}: {old:.4g} IOPS an OSD became {new:.4g}")
+    reasons += _load(before, now, factor)
+    new_work = sorted(now.work - before.work)
+    return [*reasons, *([f"{' and '.join(new_work)} began"] if new_work else [])]
 
 
 def _load(before: Condition, now: Condition, factor: float) -> List[str]:
     if before.iops is None or now.iops is None:
         return []
     idle = max(before.idle_iops, now.idle_iops)
-    found = []
+    reasons = []
     if _beyond(max(before.iops, idle), max(now.iops, idle), factor):
-        found.append(f"clients: {before.iops:.4g} operations/s became {now.iops:.4g}")
+        reasons.append(f"clients: {before.iops:.4g} operations/s became {now.iops:.4g}")
     if min(before.iops, now.iops) <= idle:
-        return found
+        return reasons
     if before.operation_bytes is not None and now.operation_bytes is not None:
         # an operation without data is an operation of one sector at most
         old, new = max(before.operation_bytes, 512.0), max(now.operation_bytes, 512.0)
         if _beyond(old, new, factor):
-            found.append(f"clients: {old:.4g} bytes an operation became {new:.4g}")
+            reasons.append(f"clients: {old:.4g} bytes an operation became {new:.4g}")
     old_share, new_share = before.read_share, now.read_share
     # for a factor of 2 a quarter of all operations, which is half the reads of a balanced mix
     if old_share is not None and new_share is not None and abs(new_share - old_share) > (factor - 1) / 4:
-        found.append(f"clients: {old_share:.0%} reads became {new_share:.0%}")
-    return found
+        reasons.append(f"clients: {old_share:.0%} reads became {new_share:.0%}")
+    return reasons
 
 
 def lighter(before: Mapping[str, float], now: Mapping[str, float], idle_iops: float = 0.0) -> str:
@@ -148,12 +148,12 @@ def lighter(before: Mapping[str, float], now: Mapping[str, float], idle_iops: fl
                 return "clients are not seen"
             if name in now and now[name] < LIGHTER * before.get(name, 0.0):
                 return f"clients {words.format(now[name])}, {before[name]:.4g} before"
-    ended = [
+    finished_work = [
         kind
         for kind, names in _UNDER_WAY.items()
         if all(before.get(name, 0.0) > 0 for name in names) and not all(now.get(name, 0.0) > 0 for name in names)
     ]
-    return f"{' and '.join(ended)} ended" if ended else ""
+    return f"{' and '.join(finished_work)} ended" if finished_work else ""
 
 
 def _beyond(old: float, new: float, factor: float) -> bool:

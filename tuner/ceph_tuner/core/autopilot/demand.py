@@ -26,22 +26,22 @@ _SCRUB = ("scrub.objects_s", "scrub.bytes_s")
 
 
 def asked_for(
-    values: Mapping[str, float], usual: Mapping[str, float], tolerance: float, left: Mapping[str, float]
+    values: Mapping[str, float], usual: Mapping[str, float], tolerance: float, remainders: Mapping[str, float]
 ) -> Dict[str, float]:
     """Give the values without the rates of work that was not there to be done.
 
     `usual`: the means before. A client rate is left out where it is below its usual value while the latency is not
-    above, beyond the tolerance. `left`: the newest sight of what is left, as work may have ended within a window.
+    above, beyond the tolerance. `remainders`: the newest sight of what is left, as work may have ended within a window.
     """
-    present = {**values, **{name: value for name, value in left.items() if name in values}}
+    present = {**values, **{name: value for name, value in remainders.items() if name in values}}
     return {name: value for name, value in values.items() if not _idle(name, present, usual, tolerance)}
 
 
 def dwindles(metric: str, values: Mapping[str, float], usual: Mapping[str, float]) -> bool:
     """Whether less than half is left of the work: the last PGs are worked on by fewer OSDs, whatever the settings."""
-    left = _left_of(metric)
-    before = sum(usual.get(name, 0.0) for name in left)
-    return before > 0 and sum(values.get(name, 0.0) for name in left) < before / 2
+    names = _left_of(metric)
+    before = sum(usual.get(name, 0.0) for name in names)
+    return before > 0 and sum(values.get(name, 0.0) for name in names) < before / 2
 
 
 def _left_of(metric: str) -> Tuple[str, ...]:
@@ -57,8 +57,8 @@ def _idle(metric: str, values: Mapping[str, float], usual: Mapping[str, float], 
         return _clients_idle(metric, values, usual, tolerance)
     if parted(metric)[0] in _SCRUB:
         return values[metric] == 0
-    left = [values[name] for name in _left_of(metric) if name in values]
-    return bool(left) and not any(left)
+    remainders = [values[name] for name in _left_of(metric) if name in values]
+    return bool(remainders) and not any(remainders)
 
 
 def _clients_idle(metric: str, values: Mapping[str, float], usual: Mapping[str, float], tolerance: float) -> bool:
@@ -66,8 +66,8 @@ def _clients_idle(metric: str, values: Mapping[str, float], usual: Mapping[str, 
         # PGs that serve no operation are inactive: the guard sees them
         return not clients_wait(values, usual)
     latency = _of_same_clients(metric, "mean_ms")
-    known = metric in usual and latency in usual and latency in values
-    return known and values[metric] < usual[metric] and values[latency] <= usual[latency] * (1 + tolerance)
+    comparable = metric in usual and latency in usual and latency in values
+    return comparable and values[metric] < usual[metric] and values[latency] <= usual[latency] * (1 + tolerance)
 
 
 def offered(metric: str, means: Mapping[str, float]) -> bool:

@@ -47,33 +47,33 @@ def effects(
     1 - (1 - confidence)/k. Values that are absent, zero or not finite are left out, as they have no logarithm.
     `alternating`: each pair that is `during` holds a turn of the new settings and one of the old; others do not count.
     """
-    found = {}
-    ordered = sorted(pairs, key=lambda pair: pair.at)
+    effect_by_metric = {}
+    by_time = sorted(pairs, key=lambda pair: pair.at)
     for metric, lower in lower_is_better.items():
-        during = _log_ratios(metric, ordered, during=True)
-        before = _log_ratios(metric, ordered, during=False)
-        stood = sum(
-            pair.during and pair.tried.get(metric) == 0 and _positive(pair.control.get(metric, 0.0)) for pair in ordered
+        during = _log_ratios(metric, by_time, during=True)
+        before = _log_ratios(metric, by_time, during=False)
+        standstills = sum(
+            pair.during and pair.tried.get(metric) == 0 and _positive(pair.control.get(metric, 0.0)) for pair in by_time
         )
-        if before and 3 * stood > len(during) + stood:
+        if before and 3 * standstills > len(during) + standstills:
             # it has no logarithm, and work that stands still beside work that goes on is not "not seen"
-            found[metric] = Effect(metric, None, -math.inf, math.inf, stood, UNKNOWN)
+            effect_by_metric[metric] = Effect(metric, None, -math.inf, math.inf, standstills, UNKNOWN)
             continue
         if not during:
             continue
         if alternating:
             (turns,) = drawn_in(during)
-            seen = sequential.mean(turns, confidence, NOISE_FLOOR)
+            interval = sequential.mean(turns, confidence, NOISE_FLOOR)
         elif before:
             earlier, later = drawn_in(before, during)
-            seen = sequential.difference(earlier, later, confidence, NOISE_FLOOR)
+            interval = sequential.difference(earlier, later, confidence, NOISE_FLOOR)
         else:
-            found[metric] = Effect(metric, None, -math.inf, math.inf, len(during), UNKNOWN)
+            effect_by_metric[metric] = Effect(metric, None, -math.inf, math.inf, len(during), UNKNOWN)
             continue
-        low, high = _share(seen.low), _share(seen.high)
+        low, high = _share(interval.low), _share(interval.high)
         verdict = verdict_on(low, high, lower, tolerance)
-        found[metric] = Effect(metric, _share(seen.estimate), low, high, len(during), verdict)
-    return found
+        effect_by_metric[metric] = Effect(metric, _share(interval.estimate), low, high, len(during), verdict)
+    return effect_by_metric
 
 
 def drawn_in(*samples: Sequence[float]) -> List[List[float]]:
@@ -126,7 +126,9 @@ def _log_ratios(metric: str, pairs: Sequence[Pair], during: bool) -> List[float]
     """Tried over control, in the order of time."""
     values = ((pair.tried.get(metric, 0.0), pair.control.get(metric, 0.0)) for pair in pairs if pair.during == during)
     # a difference of logarithms: the ratio itself may be too large or too small for a float
-    return [math.log(tried) - math.log(control) for tried, control in values if _positive(tried) and _positive(control)]
+    return [
+        math.log(canary) - math.log(control) for canary, control in values if _positive(canary) and _positive(control)
+    ]
 
 
 def _positive(value: float) -> bool:

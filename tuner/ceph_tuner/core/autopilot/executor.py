@@ -162,7 +162,7 @@ class TrialExecutor(Generic[S]):
     def start(self) -> None:
         """Read the state and take back what a mgr that is gone left. Raises TunerError; call it again then."""
         self._logbook.remember()
-        self.state, damaged = self._read()
+        self.state, damage = self._read()
         applier, lock = self._new_hands()
         others = self._elsewhere()
         ours = [entry for entry in applier.leftover() if entry.number not in others and self._is_ours(entry)]
@@ -171,17 +171,17 @@ class TrialExecutor(Generic[S]):
         if ours:
             with lock:
                 try:
-                    taken_back = [done.entry.number for done in applier.recover()]
+                    taken_back = [undo.entry.number for undo in applier.recover()]
                 except Locked:
                     raise
                 except TunerError as error:
                     problem = f"what another mgr left cannot be taken back: {error}"
-        kept = self._kept(applier.history())
-        if damaged:
+        kept_number = self._permanent_change(applier.history())
+        if damage:
             self._remember(self.state)
-            self._do(Note("stopped", f"{damaged}: switched off"))
-        if taken_back or problem or kept is not None or self.state.phase != self._initial.phase:
-            self.handle(Started(self._clock.now(), tuple(taken_back), kept, problem))
+            self._do(Note("stopped", f"{damage}: switched off"))
+        if taken_back or problem or kept_number is not None or self.state.phase != self._initial.phase:
+            self.handle(Started(self._clock.now(), tuple(taken_back), kept_number, problem))
 
     def end_write(self, breach: Breach) -> None:
         """End what `handle` writes just now, and take back what it did. Any thread may call it."""
@@ -237,9 +237,9 @@ class TrialExecutor(Generic[S]):
             return self._keep(act)
         return None
 
-    def _tell(self, telling: Optional[Callable[[], None]] = None) -> None:
+    def _tell(self, call: Optional[Callable[[], None]] = None) -> None:
         """Tell the logbook, in order. An audit trail that cannot be written delays no taking back."""
-        self._untold += [telling] if telling is not None else []
+        self._untold += [call] if call is not None else []
         with contextlib.suppress(TunerError):
             while self._untold:
                 self._untold[0]()
@@ -266,14 +266,14 @@ class TrialExecutor(Generic[S]):
         return Wrote(self._clock.now(), tuple(numbers))
 
     def _take_back(self, act: TakeBack) -> Any:
-        held = self._hands is not None
+        had_lock = self._hands is not None
         try:
             try:
                 drift = self._return(act.numbers)
             except Locked:
                 # a lock that was lost is no reason to wait for the next look: with a new one we are told who has it
                 self._let_go()
-                if not held:
+                if not had_lock:
                     raise
                 drift = self._return(act.numbers)
         except TunerError as error:
@@ -284,7 +284,7 @@ class TrialExecutor(Generic[S]):
         """Take back these changes and every trial; give what was left because others had changed it."""
         applier = self._take_hold()
         # what a failed write or a lost lock left half done comes first
-        drift = tuple(str(item) for done in applier.recover() for item in done.drift)
+        drift = tuple(str(item) for undo in applier.recover() for item in undo.drift)
         # a write that failed after its last step, or whose number could not be remembered, is in force as well
         trials = [entry.number for entry in applier.history() if entry.trial and entry.state == APPLIED]
         return drift + self._undo(applier, sorted({*numbers, *trials}))
@@ -300,11 +300,11 @@ class TrialExecutor(Generic[S]):
     def _undo(self, applier: Applier, numbers: Sequence[int]) -> Tuple[str, ...]:
         """Take changes back, newest first; give what was left because others had changed it."""
         drift: List[str] = []
-        known = {entry.number: entry for entry in applier.history()}
+        entries = {entry.number: entry for entry in applier.history()}
         for number in sorted(numbers, reverse=True):
             # the journal forgets only what was taken back: by whoever had the lock while ours was lost
-            if number in known and known[number].state != UNDONE:
-                drift += map(str, applier.undo_entry(known[number]).drift)
+            if number in entries and entries[number].state != UNDONE:
+                drift += map(str, applier.undo_entry(entries[number]).drift)
         return tuple(drift)
 
     def _take_hold(self) -> Applier:
@@ -355,11 +355,11 @@ class TrialExecutor(Generic[S]):
     def _is_ours(self, entry: Entry) -> bool:
         return self.state.on_cluster
 
-    def _kept(self, entries: Sequence[Entry]) -> Optional[int]:
+    def _permanent_change(self, entries: Sequence[Entry]) -> Optional[int]:
         """Number of a change that was made permanent just before the mgr died."""
         last = self.state.changes[-1:]
-        found = [entry.number for entry in entries if entry.number in last and entry.state == APPLIED]
-        return found[0] if found and not any(entry.trial for entry in entries if entry.number in last) else None
+        numbers = [entry.number for entry in entries if entry.number in last and entry.state == APPLIED]
+        return numbers[0] if numbers and not any(entry.trial for entry in entries if entry.number in last) else None
 
 
 class Executor(TrialExecutor[State]):
@@ -389,7 +389,7 @@ class Executor(TrialExecutor[State]):
 
 
 def _entry(applier: Applier, number: int) -> Entry:
-    found = [entry for entry in applier.history() if entry.number == number]
-    if not found:
+    entries = [entry for entry in applier.history() if entry.number == number]
+    if not entries:
         raise TunerError(f"change {number} is no longer in the journal")
-    return found[0]
+    return entries[0]

@@ -66,7 +66,7 @@ def _observing(state: State, look: Look, policy: Policy, now: float) -> List[str
         lines.append(f"It kept change {state.kept} last; `ceph tuner rollback --yes` takes that back.")
     if not look.wanted:
         return [*lines, "No objective is set, so there is nothing to do: `ceph tuner slo set 'client.p95_ms<=80'`."]
-    lines += _missed(look)
+    lines += _misses(look)
     if state.gave_up:
         return [
             *lines,
@@ -90,19 +90,19 @@ def _observing(state: State, look: Look, policy: Policy, now: float) -> List[str
 
 
 def _asking(state: State, look: Look, policy: Policy, now: float) -> List[str]:
-    following = {
+    next_step = {
         APPROVE: "the proposal waits for approval",
         DRY_RUN: "it reports what it would try, and tries nothing",
     }.get(state.mode, "canary and control are compared, then the canary gets the settings")
-    asked = f"It asked the optimiser for settings {duration(now - state.since)} ago."
-    return [asked, *_missed(look), f"Next: {following}."]
+    request = f"It asked the optimiser for settings {duration(now - state.since)} ago."
+    return [request, *_misses(look), f"Next: {next_step}."]
 
 
 def _waiting(state: State, look: Look, policy: Policy, now: float) -> List[str]:
     return [
         f"A proposal waits for approval since {utc_minute(state.since)}; nothing is written.",
         *_why(state),
-        *_missed(look),
+        *_misses(look),
         *_waits(look),
         "Next: `ceph tuner approve` starts its trial, `ceph tuner reject` drops it.",
         "It is dropped by itself once the objectives are met or the cluster changes.",
@@ -111,14 +111,14 @@ def _waiting(state: State, look: Look, policy: Policy, now: float) -> List[str]:
 
 def _comparing(state: State, look: Look, policy: Policy, now: float) -> List[str]:
     rollout = _of(state).rollout
-    needed = policy.windows_before(rollout.alternating)
+    enough = policy.windows_before(rollout.alternating)
     canary = rollout.stages[0]
     who = "all OSDs" if rollout.alternating else f"{_osds(len(canary.osds))} with {_others(len(canary.control))}"
     verb = "watches" if rollout.alternating else "compares"
     return [
-        f"It {verb} {who} before anything is written: {min(look.pairs, needed)} of {needed} windows.",
+        f"It {verb} {who} before anything is written: {min(look.pairs, enough)} of {enough} windows.",
         *_why(state),
-        *_missed(look),
+        *_misses(look),
         *_waits(look),
         f"Next: it writes the settings to {_some(canary.targets)}.",
         "Dropped at once: the cluster changes, `ceph tuner auto pause` or `off`.",
@@ -136,7 +136,7 @@ def _trying(state: State, look: Look, policy: Policy, now: float) -> List[str]:
         turn = "the new ones have" if state.leg else "the old ones have"
         where = f"Old and new settings take turns on all {everyone} OSDs, as there is no control; {turn} theirs now."
         windows, unit = state.turns, "turns"
-        following = "once the turns show a gain and no harm, the new settings stay and are held"
+        next_step = "once the turns show a gain and no harm, the new settings stay and are held"
     else:
         where = (
             f"The settings are on {len(stage.osds)} of {everyone} OSDs, compared with {_others(len(stage.control))}."
@@ -144,15 +144,15 @@ def _trying(state: State, look: Look, policy: Policy, now: float) -> List[str]:
         where += f" Stage {state.stage + 1} of {len(rollout.stages)}."
         windows, unit = look.windows, "windows"
         wider = rollout.stages[state.stage + 1 :][:1]
-        following = f"if all is well, they go to {len(wider[0].osds) if wider else everyone} of {everyone} OSDs"
+        next_step = f"if all is well, they go to {len(wider[0].osds) if wider else everyone} of {everyone} OSDs"
     return [
         where,
         *_why(state),
         f"{windows} {unit} so far; a verdict takes {policy.least_windows} to {policy.most_windows}.",
         *_effects(look),
-        *_missed(look),
+        *_misses(look),
         *_waits(look),
-        f"Next: {following}.",
+        f"Next: {next_step}.",
         f"Without a verdict by then they are taken back, and it pauses for {duration(policy.back_off)}.",
         _STOPS,
     ]
@@ -168,7 +168,7 @@ def _holding(state: State, look: Look, policy: Policy, now: float) -> List[str]:
         *gain,
         *(["Windows count once the scrubs have ended that began under the old settings."] if look.outlived else []),
         *(f"Broken by these windows on the whole: {objective}." for objective in look.broken),
-        *_missed(look),
+        *_misses(look),
         "Next: they are kept if all stays well and they gained something, else taken back.",
         _STOPS,
     ]
@@ -200,11 +200,11 @@ _PHASES: Dict[str, Callable[[State, Look, Policy, float], List[str]]] = {
 
 def _why(state: State) -> List[str]:
     proposed = _of(state)
-    chosen = [f"Where: {proposed.rollout.why}."] if proposed.rollout.why else []
-    return [f"Proposal {proposed.number}: {proposed.why}.", *chosen]
+    where = [f"Where: {proposed.rollout.why}."] if proposed.rollout.why else []
+    return [f"Proposal {proposed.number}: {proposed.why}.", *where]
 
 
-def _missed(look: Look) -> List[str]:
+def _misses(look: Look) -> List[str]:
     return [f"Missed: {objective}." for objective in look.missed]
 
 
@@ -213,8 +213,10 @@ def _waits(look: Look) -> List[str]:
 
 
 def _effects(look: Look) -> List[str]:
-    shown = [effect for effect in look.effects.values() if effect.change is not None]
-    return [f"So far {in_words(effect)}: {_VERDICTS[effect.verdict]}." for effect in shown] or ["No effect seen yet."]
+    estimates = [effect for effect in look.effects.values() if effect.change is not None]
+    return [f"So far {in_words(effect)}: {_VERDICTS[effect.verdict]}." for effect in estimates] or [
+        "No effect seen yet."
+    ]
 
 
 def _some(targets: Sequence[str], most: int = 3) -> str:

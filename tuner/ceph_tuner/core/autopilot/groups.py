@@ -70,18 +70,18 @@ def rollout(places: Sequence[Place], device_class: str, target: str, policy: Pol
     stages = [_stage(canary, (), members)]
     kinds = list(LEAST_OF)
     wider = [units[name] for name in reversed(kinds[: kinds.index(kind) + 1])]
-    for left in range(_steps(_size(canary), len(members)), 1, -1):
+    for stages_ahead in range(_steps(_size(canary), len(members)), 1, -1):
         had = frozenset(stages[-1].osds)
-        growth = (len(members) / len(had)) ** (1.0 / left)
+        growth = (len(members) / len(had)) ** (1.0 / stages_ahead)
         # a quarter more, as a subtree is taken as a whole; one OSD is left as the control
         room = min(math.ceil(len(had) * growth * 1.25), len(members) - 1) - len(had)
         picks = [_pick([unit for unit in choice if had.isdisjoint(unit.osds)], room) for choice in wider]
-        added = max(picks, key=_size)  # the finest of those of one size
-        if added:
-            stages.append(_stage(added, had, members))
+        addition = max(picks, key=_size)  # the finest of those of one size
+        if addition:
+            stages.append(_stage(addition, had, members))
     share, others = _size(canary) / len(members), len(stages[0].control)
     reasons.append(
-        f"{_named(canary)} first, {_size(canary)} of {len(members)} OSDs ({share:.0%}), compared with {others} others"
+        f"{_names(canary)} first, {_size(canary)} of {len(members)} OSDs ({share:.0%}), compared with {others} others"
     )
     jump = len(members) / len(stages[-1].osds)
     if jump > 2 * GROWTH:
@@ -91,10 +91,10 @@ def rollout(places: Sequence[Place], device_class: str, target: str, policy: Pol
 
 def _in_crush_order(places: Sequence[Place], osds: Sequence[int], device_class: str) -> List[int]:
     """Neighbours in the tree are neighbours in the list."""
-    chosen = set(osds)
-    members = [p for p in places if p.osd in chosen and device_class in ("", p.device_class)]
-    named = {level for place in members for level in place.locations}
-    levels = [level for level in reversed(LOCATION_TYPES) if level in named]
+    ids = set(osds)
+    members = [p for p in places if p.osd in ids and device_class in ("", p.device_class)]
+    levels_there = {level for place in members for level in place.locations}
+    levels = [level for level in reversed(LOCATION_TYPES) if level in levels_there]
     members.sort(key=lambda p: ([p.locations.get(level, "") for level in levels], p.osd))
     return [place.osd for place in members]
 
@@ -107,22 +107,22 @@ def _units(kind: str, places: Sequence[Place], members: Sequence[int], device_cl
     for osd in members:
         if kind in by_osd[osd].locations:
             inside.setdefault(by_osd[osd].locations[kind], []).append(osd)
-    parsed = Target.parse(target)
-    mixed: Set[str] = set()
-    limping: Set[str] = set()
+    section = Target.parse(target)
+    shared_names: Set[str] = set()
+    names_with_down: Set[str] = set()
     for place in places:
         name = place.locations.get(kind, "")
-        if device_class not in ("", place.device_class) or not parsed.covers(place):
-            mixed.add(name)
+        if device_class not in ("", place.device_class) or not section.covers(place):
+            shared_names.add(name)
         elif not place.up:
-            limping.add(name)
+            names_with_down.add(name)
     return [
         _Unit(
             f"{kind} {name}",
             tuple(osds),
             # the mask would cover what is of another class as well
-            tuple(f"osd.{osd}" for osd in osds) if name in mixed else (f"osd/{kind}:{name}",),
-            name not in mixed and name not in limping,
+            tuple(f"osd.{osd}" for osd in osds) if name in shared_names else (f"osd/{kind}:{name}",),
+            name not in shared_names and name not in names_with_down,
         )
         for name, osds in inside.items()
     ]
@@ -163,16 +163,16 @@ def _steps(first: int, count: int) -> int:
 def _pick(units: Sequence[_Unit], room: int) -> List[_Unit]:
     """Take units up to `room` OSDs, large ones first; those in poor order only where no others fit."""
     for whole in (True, False):
-        taken: List[_Unit] = []
+        picks: List[_Unit] = []
         osds = sections = 0
         # sorting is stable: what is alike stays in the order of the tree
         for unit in sorted((unit for unit in units if unit.whole is whole), key=lambda unit: -len(unit.osds)):
             if osds + len(unit.osds) <= room and sections + len(unit.sections) <= SECTIONS:
-                taken.append(unit)
+                picks.append(unit)
                 osds += len(unit.osds)
                 sections += len(unit.sections)
-        if taken:
-            return taken
+        if picks:
+            return picks
     return []
 
 
@@ -180,16 +180,16 @@ def _size(units: Sequence[_Unit]) -> int:
     return sum(len(unit.osds) for unit in units)
 
 
-def _stage(added: Sequence[_Unit], had: Iterable[int], members: Sequence[int]) -> Stage:
-    osds = set(had).union(*(unit.osds for unit in added))
+def _stage(addition: Sequence[_Unit], had: Iterable[int], members: Sequence[int]) -> Stage:
+    osds = set(had).union(*(unit.osds for unit in addition))
     others = [osd for osd in members if osd not in osds]
     size = min(len(others), max(len(osds), CONTROL_LEAST), CONTROL_MOST)
     control = [others[index * len(others) // size] for index in range(size)]
     return Stage(
-        tuple(section for unit in added for section in unit.sections), tuple(sorted(osds)), tuple(sorted(control))
+        tuple(section for unit in addition for section in unit.sections), tuple(sorted(osds)), tuple(sorted(control))
     )
 
 
-def _named(units: Sequence[_Unit]) -> str:
+def _names(units: Sequence[_Unit]) -> str:
     names = [unit.name for unit in units]
     return ", ".join(names) if len(names) <= 4 else f"{', '.join(names[:3])} and {len(names) - 3} more"

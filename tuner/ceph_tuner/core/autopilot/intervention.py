@@ -33,19 +33,19 @@ def interventions(
     `ours`: what the journal says of the changes on trial. `places`: the OSDs that the trial is on.
     """
     old, new = _knobs(before), _knobs(now)
-    allowed: Dict[Key, FrozenSet[Optional[str]]] = {}
+    own_values: Dict[Key, FrozenSet[Optional[str]]] = {}
     for restore in ours:
-        allowed[restore.key] = allowed.get(restore.key, frozenset()) | restore.ours
+        own_values[restore.key] = own_values.get(restore.key, frozenset()) | restore.ours
     drift = []
-    for key, values in sorted(allowed.items()):
+    for key, values in sorted(own_values.items()):
         if not any(_same(new.get(key), value) for value in values):
-            wanted = sorted(value for value in values if value is not None)
-            drift.append(str(Drift(*key, wanted[0] if wanted else None, new.get(key))))
+            texts = sorted(value for value in values if value is not None)
+            drift.append(str(Drift(*key, texts[0] if texts else None, new.get(key))))
     manual: List[str] = []
     for key in sorted(old.keys() | new.keys()):
-        if key not in allowed and not _same(old.get(key), new.get(key)) and covered(key[0], places):
-            found, was = (_shown(table.get(key)) for table in (new, old))
-            manual.append(f"{key[0]} {key[1]}: {found}, before the trial {was}")
+        if key not in own_values and not _same(old.get(key), new.get(key)) and covered(key[0], places):
+            now_text, was = (_text_of(table.get(key)) for table in (new, old))
+            manual.append(f"{key[0]} {key[1]}: {now_text}, before the trial {was}")
     return Interventions(tuple(drift), tuple(manual))
 
 
@@ -61,5 +61,5 @@ def _same(one: Optional[str], other: Optional[str]) -> bool:
     return one is other if one is None or other is None else same_value(one, other)
 
 
-def _shown(value: Optional[str]) -> str:
+def _text_of(value: Optional[str]) -> str:
     return "no entry" if value is None else value

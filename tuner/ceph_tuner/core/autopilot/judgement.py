@@ -48,7 +48,7 @@ class Judgement(NamedTuple):
 
 def judge(
     effects: Mapping[str, Effect],
-    allowed: Mapping[str, float],
+    tolerances: Mapping[str, float],
     aims: Sequence[str],
     windows: int,
     policy: Policy,
@@ -56,7 +56,8 @@ def judge(
 ) -> Judgement:
     """Judge a stage by what it did to the metrics of hard objectives, and to those that were missed (`aims`).
 
-    `allowed` has the former, as far as they were seen before, with the share by which each may be worse (`allowances`).
+    `tolerances` has the former, as far as they were seen before, and the share by which each may be worse
+    (`allowances`).
     What is surely worse than allowed ends it at once, and it passes when that is ruled out for each. A gain on part of
     the OSDs is noted and not asked for: a write waits for replicas elsewhere, so that it shows diluted there. Whether
     there is one is asked once the settings are everywhere.
@@ -64,19 +65,19 @@ def judge(
     `unseen`: metrics of clients that no window shows now. Nobody was seen not to be harmed then, also where they were
     not seen before. A stage that shows the clients so rarely that its last window would not tell either ends early.
     """
-    doubts = [f"harm not ruled out yet: {metric} is not seen" for metric in unseen if metric not in allowed]
-    watched: List[Effect] = []
-    compared: Dict[str, int] = {}
-    for metric, share in allowed.items():
+    doubts = [f"harm not ruled out yet: {metric} is not seen" for metric in unseen if metric not in tolerances]
+    comparable: List[Effect] = []
+    window_counts: Dict[str, int] = {}
+    for metric, share in tolerances.items():
         effect = shown(effects, metric)
         if effect is None:
             # client latency that is no longer seen, and work that stands still on one side, are no proof of being well
             doubtful = metric.startswith("client.") or any(name in effects for name in (metric, stand_in(metric)))
             doubts += [f"harm not ruled out yet: {metric} is not seen on both sides"] * doubtful
-            compared[metric] = 0
+            window_counts[metric] = 0
             continue
-        compared[metric] = effect.windows
-        watched.append(effect)
+        window_counts[metric] = effect.windows
+        comparable.append(effect)
         lower_is_better = METRICS[effect.metric].lower_is_better
         bearable = share if METRICS[metric].lower_is_better == lower_is_better else _of_stand_in(share)
         if verdict_on(effect.low, effect.high, lower_is_better, bearable) == WORSE:
@@ -87,23 +88,23 @@ def judge(
         return Judgement(GO_ON, f"{windows} of at least {policy.least_windows} windows")
     gains = gained(effects, aims)
     if not doubts:
-        words = "; ".join(map(in_words, gains or watched)) or "nothing that can be compared was harmed"
+        words = "; ".join(map(in_words, gains or comparable)) or "nothing that can be compared was harmed"
         return Judgement(PASSED, words, bool(gains))
-    few = _too_few(compared, windows, policy)
+    few = _too_few(window_counts, windows, policy)
     if few:
         return Judgement(INCONCLUSIVE, few)
     verdict = INCONCLUSIVE if windows >= policy.most_windows else GO_ON
     return Judgement(verdict, f"{windows} windows; " + "; ".join(doubts))
 
 
-def _too_few(compared: Mapping[str, int], windows: int, policy: Policy) -> str:
+def _too_few(window_counts: Mapping[str, int], windows: int, policy: Policy) -> str:
     """Say which metric of the clients would be seen too rarely up to the last window; empty where none would."""
     if windows < min(2 * policy.least_windows, policy.most_windows):
         return ""
     enough = min(ENOUGH, policy.most_windows)
     words = (
         f"{metric} was seen on both sides in {count} of {windows} windows only"
-        for metric, count in compared.items()
+        for metric, count in window_counts.items()
         if metric.startswith("client.") and count * policy.most_windows < windows * enough
     )
     return next(words, "")
@@ -111,8 +112,8 @@ def _too_few(compared: Mapping[str, int], windows: int, policy: Policy) -> str:
 
 def gained(effects: Mapping[str, Effect], aims: Sequence[str]) -> List[Effect]:
     """Give the effects that made a missed objective's metric surely better."""
-    seen = (shown(effects, metric) for metric in aims)
-    return [effect for effect in seen if effect is not None and effect.verdict == BETTER]
+    candidates = (shown(effects, metric) for metric in aims)
+    return [effect for effect in candidates if effect is not None and effect.verdict == BETTER]
 
 
 def allowances(slo: Slo, baseline: Mapping[str, float], tolerance: float) -> Dict[str, float]:
@@ -120,13 +121,13 @@ def allowances(slo: Slo, baseline: Mapping[str, float], tolerance: float) -> Dic
 
     Where it is missed already, or only just met, it is the tolerance: no trial could rule out less than noise.
     """
-    found = {}
+    shares = {}
     for objective, bound in Judge(slo, baseline).must_hold(tolerance).items():
         before = baseline[objective.metric]
         if before > 0:
             slack = bound / before - 1.0 if objective.comparison == "<=" else 1.0 - bound / before
-            found[objective.metric] = max(slack, tolerance)
-    return found
+            shares[objective.metric] = max(slack, tolerance)
+    return shares
 
 
 def _of_stand_in(share: float) -> float:
@@ -136,8 +137,8 @@ def _of_stand_in(share: float) -> float:
 
 def shown(effects: Mapping[str, Effect], metric: str) -> Optional[Effect]:
     """Give the effect on a metric, or on what stands in for it; None where neither was seen."""
-    seen = (effects.get(name) for name in (metric, stand_in(metric) or ""))
-    return next((effect for effect in seen if effect is not None and effect.change is not None), None)
+    candidates = (effects.get(name) for name in (metric, stand_in(metric) or ""))
+    return next((effect for effect in candidates if effect is not None and effect.change is not None), None)
 
 
 def in_words(effect: Effect) -> str:

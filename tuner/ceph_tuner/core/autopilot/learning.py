@@ -31,7 +31,7 @@ def trial_of(result: Learn, at: float, seconds: float, device_class: str = "") -
 
 def estimated(baseline: Mapping[str, float], effects: Mapping[str, Effect]) -> Dict[str, Measure]:
     """Give metrics as they would have been on the whole cluster; what no effect was seen on is left out."""
-    found = {}
+    measures = {}
     for metric, before in baseline.items():
         effect = shown(effects, metric)
         if effect is None or effect.change is None:
@@ -43,8 +43,8 @@ def estimated(baseline: Mapping[str, float], effects: Mapping[str, Effect]) -> D
         spread = effect.high - effect.low
         error = before * spread / _WIDTH if math.isfinite(spread) else 0.0
         windows = max(effect.windows, 1)
-        found[metric] = Measure(mean, error * math.sqrt(windows), windows)
-    return found
+        measures[metric] = Measure(mean, error * math.sqrt(windows), windows)
+    return measures
 
 
 def absolute(slo: Slo, reference: Mapping[str, float]) -> Slo:
@@ -55,6 +55,6 @@ def absolute(slo: Slo, reference: Mapping[str, float]) -> Slo:
     objectives: List[Objective] = []
     for item in slo.objectives:
         bound = item.bound.resolve(reference.get(item.metric))
-        fixed = item.bound if bound is None else Bound(bound)
-        objectives.append(Objective(item.metric, item.comparison, fixed, item.hard, item.priority))
+        bound_value = item.bound if bound is None else Bound(bound)
+        objectives.append(Objective(item.metric, item.comparison, bound_value, item.hard, item.priority))
     return Slo(slo.name, tuple(objectives), slo.goal)

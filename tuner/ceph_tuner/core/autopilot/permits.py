@@ -43,10 +43,10 @@ _STATES = (
 
 def unsteady(sight: Sight) -> str:
     """What of the cluster is not steady now, in words; empty where all is."""
-    found = [f"{HEALTH_ERR} {sight.words}".rstrip()] if sight.health == HEALTH_ERR else []
-    found += [f"{sight.values[name]:g} {words}" for name, words in _STATES if sight.values.get(name, 0.0) > 0]
-    found += sorted(check for check in sight.checks if check in _UNSTEADY or _DOWN.fullmatch(check))
-    return ", ".join(found)
+    reasons = [f"{HEALTH_ERR} {sight.words}".rstrip()] if sight.health == HEALTH_ERR else []
+    reasons += [f"{sight.values[name]:g} {words}" for name, words in _STATES if sight.values.get(name, 0.0) > 0]
+    reasons += sorted(check for check in sight.checks if check in _UNSTEADY or _DOWN.fullmatch(check))
+    return ", ".join(reasons)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Calm:
     def after(self, sight: Sight, osds: Mapping[int, int]) -> Calm:
         """Take a sight. `osds`: id of each OSD that is up -> the map since which it is (`up_from`)."""
         up = hash(frozenset(osds.items()))
-        moving = sight.values.get("backfill.objects_left", float(self.moving)) > 0
+        moves = sight.values.get("backfill.objects_left", float(self.moving)) > 0
         why = unsteady(sight)
         if not why and self.seen is None:
             why = "it was not watched before"
@@ -75,9 +75,9 @@ class Calm:
             why = f"it was not watched for {sight.at - self.seen:.0f} s"
         elif not why and up != self.osds:
             why = "OSDs came, went or started anew"
-        elif not why and moving and not self.moving:
+        elif not why and moves and not self.moving:
             why = "a rebalancing began"
-        now = replace(self, seen=sight.at, osds=up, moving=moving)
+        now = replace(self, seen=sight.at, osds=up, moving=moves)
         return replace(now, unrest=sight.at, why=why) if why else now
 
 
@@ -100,7 +100,7 @@ def reason_to_wait(
         outside_hours(at, policy),
         _unrest(at, policy, calm),
         _back_off(at, policy, failures, failed_at),
-        _declined(at, policy, declined_at),
+        _pause_after_rejection(at, policy, declined_at),
         _budget(at, policy, moves),
     ]
     return "; ".join(reason for reason in reasons if reason) or None
@@ -153,7 +153,7 @@ def _back_off(at: float, policy: Policy, failures: int, failed_at: float) -> Opt
     return f"pause after {failures} trial{'s' if failures > 1 else ''} taken back in a row: until {utc(until)}"
 
 
-def _declined(at: float, policy: Policy, declined_at: float) -> Optional[str]:
+def _pause_after_rejection(at: float, policy: Policy, declined_at: float) -> Optional[str]:
     until = declined_at + back_off_s(policy, 1)
     return None if at >= until else f"pause after a proposal that was not tried: until {utc(until)}"
 

@@ -81,14 +81,14 @@ def groups_of(state: State) -> Dict[str, Tuple[int, ...]]:
     """
     if state.proposed is None or state.proposed.rollout.alternating:
         return {}
-    found: Dict[str, Tuple[int, ...]] = {}
+    groups: Dict[str, Tuple[int, ...]] = {}
     stages = state.proposed.rollout.stages
     for number in {state.stage, state.stage + (state.phase not in (WAITING, COMPARING))}:
         if number < len(stages) and stages[number].control:
             had = set(stages[number - 1].osds) if number else set()
-            found[f"tried {number}"] = tuple(osd for osd in stages[number].osds if osd not in had)
-            found[f"control {number}"] = stages[number].control
-    return found
+            groups[f"tried {number}"] = tuple(osd for osd in stages[number].osds if osd not in had)
+            groups[f"control {number}"] = stages[number].control
+    return groups
 
 
 class PhaseWindows:
@@ -109,8 +109,8 @@ class PhaseWindows:
     def close(self, newest: float, state: State, slo: Optional[Slo], baseline: Values, policy: Policy) -> List[Closed]:
         """Close the windows that are over at `newest`, the time of the newest sample; give them, oldest first."""
         self._follow(newest, state, policy)
-        self._outlived = not self._windows and self._scrubs_outlived(newest, state, slo)
-        found: List[Closed] = []
+        self._outlived = not self._windows and self._old_scrubs_go_on(newest, state, slo)
+        windows: List[Closed] = []
         while newest >= self._edge + policy.window:
             start, self._edge = self._edge, self._edge + policy.window
             window = self._eyes.between(start, self._edge)
@@ -118,39 +118,39 @@ class PhaseWindows:
                 continue
             means = at_work(window.means)
             verdicts = tuple(Judge(slo, baseline).verdicts(means))
-            found.append(Closed(start, self._edge, means, verdicts))
+            windows.append(Closed(start, self._edge, means, verdicts))
             if self._outlived:
                 # the guard takes it; of the settings it says nothing yet
                 continue
             self._windows += 1
             self._compare(start, self._edge, state, means)
-        self._closed.extend(found)
-        return found
+        self._closed.extend(windows)
+        return windows
 
     def see(self, at: float, state: State, slo: Optional[Slo], policy: Policy) -> Look:
         """Give what the windows say; whoever watches the cluster adds the rest."""
         objectives = slo.objectives if slo is not None else ()
-        missed, met = self._missed(policy.miss_windows)
+        misses, met = self._misses(policy.miss_windows)
         means = self._means(state, policy)
         hard = tuple(dict.fromkeys(item.metric for item in objectives if item.hard))
         return Look(
             at,
             means=means,
             wanted=slo is not None,
-            missed=tuple(_in_words(verdict.objective, verdict.seen) for verdict in missed),
-            metrics_missed=tuple(verdict.objective.metric for verdict in missed),
+            missed=tuple(_in_words(verdict.objective, verdict.seen) for verdict in misses),
+            metrics_missed=tuple(verdict.objective.metric for verdict in misses),
             met=met,
             allowed=allowances(slo, state.baseline, policy.tolerance) if slo is not None else {},
             hard_metrics=hard,
             unseen=unseen_of(hard, [row.means for row in self._rows(state, policy)]),
             windows=self._windows,
-            pairs=self._compared(state),
+            pairs=self._comparable_windows(state),
             effects=self._effects(state, [item.metric for item in objectives], policy),
             outlived=self._outlived,
-            broken=self._broken(state, slo, policy, means),
+            broken=self._breaches(state, slo, policy, means),
         )
 
-    def _scrubs_outlived(self, newest: float, state: State, slo: Optional[Slo]) -> bool:
+    def _old_scrubs_go_on(self, newest: float, state: State, slo: Optional[Slo]) -> bool:
         """Whether scrubs of the old settings go on that show in an objective: `osd_max_scrubs` is about new ones."""
         if state.phase != HOLDING or state.proposed is None or MAX_SCRUBS not in state.proposed.settings:
             return False
@@ -159,14 +159,16 @@ class PhaseWindows:
         began = self._eyes.scrubs_since
         return began is not None and began < state.since + STATS_LATE_S and newest < state.since + OUTLIVED_S
 
-    def _broken(self, state: State, slo: Optional[Slo], policy: Policy, means: Values) -> Tuple[str, ...]:
+    def _breaches(self, state: State, slo: Optional[Slo], policy: Policy, means: Values) -> Tuple[str, ...]:
         """Hard objectives that the windows on probation, of these means, break on the whole; in words."""
         if slo is None or state.phase != HOLDING or not self._windows:
             return ()
-        held = Judge(slo, state.baseline).must_hold(policy.guard_tolerance)
+        bounds = Judge(slo, state.baseline).must_hold(policy.guard_tolerance)
         of_work_there = asked_for(means, state.baseline, policy.guard_tolerance, {})
-        judged = {name: mean for name, mean in of_work_there.items() if not dwindles(name, means, state.baseline)}
-        return tuple(_in_words(each, judged[each.metric]) for each in beyond(held, judged))
+        means_at_work = {
+            name: mean for name, mean in of_work_there.items() if not dwindles(name, means, state.baseline)
+        }
+        return tuple(_in_words(each, means_at_work[each.metric]) for each in beyond(bounds, means_at_work))
 
     def _rows(self, state: State, policy: Policy) -> List[Closed]:
         """Give the windows of this phase where it is about them (a turn: those of this turn), else the last ones."""
@@ -178,14 +180,14 @@ class PhaseWindows:
     def _means(self, state: State, policy: Policy) -> Values:
         """Means over these windows."""
         rows = self._rows(state, policy)
-        found: Dict[str, List[float]] = {}
+        values: Dict[str, List[float]] = {}
         for row in rows:
             for name, value in row.means.items():
-                found.setdefault(name, []).append(value)
+                values.setdefault(name, []).append(value)
         # work that ended has no more than the newest window shows; what clients at work lack is only not seen there
         newest = rows[-1].means if rows else {}
-        missing = [name for name in found if name not in newest and offered(name, newest)]
-        return {name: math.fsum(found[name]) / len(found[name]) for name in [*newest, *missing]}
+        of_earlier_windows = [name for name in values if name not in newest and offered(name, newest)]
+        return {name: math.fsum(values[name]) / len(values[name]) for name in [*newest, *of_earlier_windows]}
 
     @property
     def newest(self) -> Optional[Closed]:
@@ -228,10 +230,12 @@ class PhaseWindows:
             return
         for name in groups_of(state):
             kind, _, number = name.partition(" ")
-            tried, control = (self._eyes.group_between(f"{side} {number}", start, end) for side in ("tried", "control"))
-            if kind == "tried" and tried and control and state.phase != HOLDING:
+            canary, control = (
+                self._eyes.group_between(f"{side} {number}", start, end) for side in ("tried", "control")
+            )
+            if kind == "tried" and canary and control and state.phase != HOLDING:
                 during = state.phase == TRYING and int(number) == state.stage
-                self._pairs.setdefault(int(number), []).append(Pair(end, during, tried, control))
+                self._pairs.setdefault(int(number), []).append(Pair(end, during, canary, control))
 
     def _turn(self, end: float, state: State, means: Values) -> None:
         """A window of a turn is over; one that did not show everything is followed by another of the same turn."""
@@ -245,7 +249,7 @@ class PhaseWindows:
             if new.leg and not before.leg and not after.leg
         ]
 
-    def _compared(self, state: State) -> int:
+    def _comparable_windows(self, state: State) -> int:
         """Windows of this phase that can be compared; where nothing stands beside, each one."""
         if not groups_of(state):
             return self._windows
@@ -264,14 +268,14 @@ class PhaseWindows:
 
     @staticmethod
     def _reckon(pairs: Sequence[Pair], state: State, metrics: Sequence[str], policy: Policy) -> Dict[str, Effect]:
-        watched = dict.fromkeys([*metrics, *filter(None, map(stand_in, metrics))])
+        names = dict.fromkeys([*metrics, *filter(None, map(stand_in, metrics))])
         # any of these metrics may end the trial: together they have the confidence that was asked for
-        confidence = 1.0 - (1.0 - policy.confidence) / max(1, len(watched))
-        directions = {name: METRICS[name].lower_is_better for name in watched}
+        confidence = 1.0 - (1.0 - policy.confidence) / max(1, len(names))
+        directions = {name: METRICS[name].lower_is_better for name in names}
         turns = state.proposed is not None and state.proposed.rollout.alternating and state.phase == TRYING
         return effects(pairs, directions, confidence, policy.tolerance, turns)
 
-    def _missed(self, count: int) -> Tuple[List[Verdict], bool]:
+    def _misses(self, count: int) -> Tuple[List[Verdict], bool]:
         """Objectives that all but a fifth of the last windows missed; whether all but a fifth of them met every one."""
         recent = list(self._closed)[-count:]
         newest = [verdict.objective for verdict in recent[-1].verdicts if verdict.met is not None] if recent else []
@@ -280,9 +284,9 @@ class PhaseWindows:
         misses: Dict[Objective, List[Verdict]] = {}
         for verdict in (each for row in recent for each in row.verdicts if each.met is False):
             misses.setdefault(verdict.objective, []).append(verdict)
-        spared = count // SPARED
-        missed = [misses[each][-1] for each in newest if len(misses.get(each, ())) >= count - spared]
-        return missed, all(len(misses.get(each, ())) <= spared for each in newest)
+        exceptions = count // SPARED
+        lasting_misses = [misses[each][-1] for each in newest if len(misses.get(each, ())) >= count - exceptions]
+        return lasting_misses, all(len(misses.get(each, ())) <= exceptions for each in newest)
 
 
 def _geometric_means(one: Values, other: Values) -> Dict[str, float]:

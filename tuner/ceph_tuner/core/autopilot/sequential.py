@@ -72,12 +72,12 @@ def difference(before: Sequence[float], during: Sequence[float], confidence: flo
         return _around(estimate, math.inf)
     freedom = count + more - 2
     spread, spread_during = _variance(before), _variance(during)
-    pooled = ((count - 1) * spread + (more - 1) * spread_during) / freedom
+    variance = ((count - 1) * spread + (more - 1) * spread_during) / freedom
     effective = count * more / (count + more)
     # The settings, or the load, may change the noise as well, which the pooled deviation does not show while `during`
     # is short. Its own deviation is then known badly: (n-1)/(n-3) is the variance of a t distribution.
     apart = spread / count + spread_during / more * (more - 1) / (more - 3)
-    error = math.sqrt(max(pooled / effective, floor * floor / effective, apart))
+    error = math.sqrt(max(variance / effective, floor * floor / effective, apart))
     return _around(estimate, error * inflation(before, during) * radius(effective, freedom, confidence))
 
 
@@ -100,12 +100,12 @@ def inflation(*samples: Sequence[float]) -> float:
         middle = fmean(sample)
         rest = [value - middle for value in sample]
         squares += sum(value * value for value in rest)
-        together += sum(value * following for value, following in zip(rest, rest[1:]))
+        together += sum(value * successor for value, successor in zip(rest, rest[1:]))
     count = sum(len(sample) for sample in samples)
-    seen = together / squares if squares > 0.0 else 0.0
+    estimate = together / squares if squares > 0.0 else 0.0
     # a mean that is estimated as well makes r too small, by about 1/n a sample
-    weighed = CORRELATION_WEIGHT * USUAL_CORRELATION + count * seen + len(samples)
-    correlation = min(max(weighed / (CORRELATION_WEIGHT + count), 0.0), CORRELATION_MOST)
+    weight_sum = CORRELATION_WEIGHT * USUAL_CORRELATION + count * estimate + len(samples)
+    correlation = min(max(weight_sum / (CORRELATION_WEIGHT + count), 0.0), CORRELATION_MOST)
     return math.sqrt((1.0 + correlation) / (1.0 - correlation))
 
 

@@ -158,22 +158,22 @@ class State:
         """
         if not isinstance(document, dict):
             raise TypeError(f"the state is {type(document).__name__}, not an object")
-        known = {name: document[name] for name in cls.__dataclass_fields__ if name in document}
-        proposed = known.get("proposed")
-        known["proposed"] = Proposed.from_dict(proposed) if proposed else None
-        effects = [Effect.from_dict(entry) for entry in known.get("effects", ())]
-        known["effects"] = {effect.metric: effect for effect in effects}
-        known["changes"] = tuple(int(number) for number in known.get("changes", ()))
-        known["aims"] = tuple(str(metric) for metric in known.get("aims", ()))
-        known["moves"] = tuple(float(at) for at in known.get("moves", ()))
-        known["baseline"] = {str(name): float(value) for name, value in dict(known.get("baseline", {})).items()}
-        known["condition"] = dict(known.get("condition", {}))
-        for name, found in known.items():
+        values = {name: document[name] for name in cls.__dataclass_fields__ if name in document}
+        proposed = values.get("proposed")
+        values["proposed"] = Proposed.from_dict(proposed) if proposed else None
+        effects = [Effect.from_dict(entry) for entry in values.get("effects", ())]
+        values["effects"] = {effect.metric: effect for effect in effects}
+        values["changes"] = tuple(int(number) for number in values.get("changes", ()))
+        values["aims"] = tuple(str(metric) for metric in values.get("aims", ()))
+        values["moves"] = tuple(float(at) for at in values.get("moves", ()))
+        values["baseline"] = {str(name): float(value) for name, value in dict(values.get("baseline", {})).items()}
+        values["condition"] = dict(values.get("condition", {}))
+        for name, item in values.items():
             # damage that is not noticed here would be met at each sample, with a trial on the cluster
             kinds = _KINDS.get(cls.__dataclass_fields__[name].type)
-            if kinds is not None and (not isinstance(found, kinds) or isinstance(found, bool) != (kinds == (bool,))):
-                raise TypeError(f"{name} is {found!r}")
-        return cls(**known)
+            if kinds is not None and (not isinstance(item, kinds) or isinstance(item, bool) != (kinds == (bool,))):
+                raise TypeError(f"{name} is {item!r}")
+        return cls(**values)
 
 
 _NONE = type(None)

@@ -99,41 +99,45 @@ def refusal(state: State, what: str) -> Optional[str]:
     return None
 
 
-def _started(state: State, event: Started, policy: Policy) -> Decision:
+def _on_start(state: State, event: Started, policy: Policy) -> Decision:
     detail: Dict[str, Any] = {"taken_back": list(event.taken_back), "phase": state.phase}
     if event.problem:
         stuck = replace(state, phase=RETURNING, since=event.at, back_off=True, problem=event.problem)
         return Decision(stuck, (Note("stopped", event.problem, detail=detail),))
     if event.kept is not None and state.phase == WRITING:
-        kept = _kept(state, Kept(event.at, event.kept), policy)
-        return Decision(kept.state, (Note("failover", f"change {event.kept} had been kept", detail=detail), *kept.acts))
+        decision = _on_keep(state, Kept(event.at, event.kept), policy)
+        return Decision(
+            decision.state, (Note("failover", f"change {event.kept} had been kept", detail=detail), *decision.acts)
+        )
     acts: Tuple[Act, ...] = ()
     if event.taken_back or state.phase != OBSERVING:
-        found = f"took back changes {', '.join(map(str, event.taken_back))}" if event.taken_back else "nothing to undo"
-        acts = (Note("failover", f"another mgr became active while {state.phase}: {found}", detail=detail),)
+        outcome = (
+            f"took back changes {', '.join(map(str, event.taken_back))}" if event.taken_back else "nothing to undo"
+        )
+        acts = (Note("failover", f"another mgr became active while {state.phase}: {outcome}", detail=detail),)
     if state.phase == RETURNING:
         # finish it, and then what was to follow: a pause that an operator asked for outlives the mgr
         return Decision(state, (*acts, TakeBack(state.changes, "another mgr had begun to")))
     # the trial may be why the mgr died: the next one can wait, and not all mgrs are for dying of one
-    tried = state.tried + 1 if state.on_cluster else state.tried
-    return Decision(replace(_idle(state, event.at, failed=state.on_cluster), tried=tried), acts)
+    trials = state.tried + 1 if state.on_cluster else state.tried
+    return Decision(replace(_idle(state, event.at, failed=state.on_cluster), tried=trials), acts)
 
 
-def _told(state: State, event: OperatorCommand, policy: Policy) -> Decision:
+def _on_command(state: State, event: OperatorCommand, policy: Policy) -> Decision:
     if refusal(state, event.what) is not None:
         return Decision(state)
     why = event.why or f"by {event.by}"
     if event.what in MODES:
         note = Note("mode", f"{state.mode} to {event.what}", event.by)
-        changed = replace(_going_on(state), mode=event.what, gave_up="", worker_failures=0)
-        unapproved = event.what == APPROVE and state.mode != APPROVE
-        if event.what in (OFF, DRY_RUN) or (unapproved and state.on_cluster):
-            return _drop(changed, event.at, f"switched {event.what} {why}", (note,))
-        if unapproved and state.phase == COMPARING:
-            changed = replace(changed, phase=WAITING, since=event.at)
+        successor = replace(_going_on(state), mode=event.what, gave_up="", worker_failures=0)
+        needs_approval = event.what == APPROVE and state.mode != APPROVE
+        if event.what in (OFF, DRY_RUN) or (needs_approval and state.on_cluster):
+            return _drop(successor, event.at, f"switched {event.what} {why}", (note,))
+        if needs_approval and state.phase == COMPARING:
+            successor = replace(successor, phase=WAITING, since=event.at)
         if event.what == AUTO and state.phase == WAITING:
-            changed = replace(changed, phase=COMPARING, since=event.at)
-        return Decision(changed, (note,))
+            successor = replace(successor, phase=COMPARING, since=event.at)
+        return Decision(successor, (note,))
     if event.what == "pause":
         state = replace(state, paused_until=None)
         return _drop(state, event.at, f"paused {why}", (Note("paused", why, event.by),), then=f"paused {why}")
@@ -145,12 +149,12 @@ def _told(state: State, event: OperatorCommand, policy: Policy) -> Decision:
     if event.what == "accept":
         return Decision(replace(state, phase=COMPARING, since=event.at), (Note("approval", "approved", event.by),))
     if event.what == "reject":
-        rejected = replace(_idle(state, event.at), tried=state.tried + 1, declined_at=event.at)
-        return Decision(rejected, (Note("approval", "rejected", event.by),))
+        idle = replace(_idle(state, event.at), tried=state.tried + 1, declined_at=event.at)
+        return Decision(idle, (Note("approval", "rejected", event.by),))
     raise ValueError(f"what (={event.what!r}) is no command of the automatic mode")
 
 
-def _looked(state: State, look: Look, policy: Policy) -> Decision:
+def _on_look(state: State, look: Look, policy: Policy) -> Decision:
     # a clock that was ahead leaves times behind that are far in the future: they bind nobody
     state = replace(state, moves=tuple(at for at in state.moves if abs(look.at - at) < DAY_S))
     if state.paused and state.paused_until is not None and not _until(look.at, state.paused_until, policy.back_off):
@@ -194,7 +198,7 @@ def _observing(state: State, look: Look, policy: Policy) -> Decision:
         return Decision(replace(state, gave_up=words), (*acts, Note("gave up", words)))
     if _until(look.at, asks_again(state, policy), asks_again(state, policy) - state.asked_at):
         return Decision(state, tuple(acts))
-    asking = replace(
+    successor = replace(
         state,
         phase=ASKING,
         since=look.at,
@@ -202,17 +206,17 @@ def _observing(state: State, look: Look, policy: Policy) -> Decision:
         aims=look.metrics_missed,
         baseline=dict(look.means),
     )
-    return Decision(asking, (*acts, Ask()))
+    return Decision(successor, (*acts, Ask()))
 
 
-def _answered(state: State, event: Answered, policy: Policy) -> Decision:
+def _on_answer(state: State, event: Answered, policy: Policy) -> Decision:
     if state.phase != ASKING:
         # it was switched off or paused meanwhile
         return Decision(state)
     if event.refused:
         words = event.refused
-        failed = replace(_idle(state, event.at), worker_failures=state.worker_failures + 1)
-        return Decision(failed, (Note("refused", words),))
+        idle = replace(_idle(state, event.at), worker_failures=state.worker_failures + 1)
+        return Decision(idle, (Note("refused", words),))
     if not event.settings or event.rollout is None:
         gave_up = replace(_idle(state, event.at), gave_up=event.why, worker_failures=0)
         return Decision(gave_up, (Note("gave up", event.why),))
@@ -225,8 +229,8 @@ def _answered(state: State, event: Answered, policy: Policy) -> Decision:
         would = replace(_idle(state, event.at), declined_at=event.at)
         return Decision(would, (Note("would try", event.why, detail=detail),))
     phase = WAITING if state.mode == APPROVE else COMPARING
-    taken = replace(state, phase=phase, since=event.at, proposed=proposed, stage=0, leg=False, gain="")
-    return Decision(taken, (Note("proposal", event.why, detail=detail),))
+    successor = replace(state, phase=phase, since=event.at, proposed=proposed, stage=0, leg=False, gain="")
+    return Decision(successor, (Note("proposal", event.why, detail=detail),))
 
 
 def _policy_change(state: State, look: Look) -> str:
@@ -234,7 +238,7 @@ def _policy_change(state: State, look: Look) -> str:
     return f"other objectives are wanted by the calendar: {now} after {before}"
 
 
-def _overtaken(state: State, look: Look) -> str:
+def _why_out_of_date(state: State, look: Look) -> str:
     """Why a proposal that is not written yet is out of date; empty where it is not."""
     if look.policy != state.policy:
         return _policy_change(state, look)
@@ -242,20 +246,20 @@ def _overtaken(state: State, look: Look) -> str:
 
 
 def _waiting(state: State, look: Look, policy: Policy) -> Decision:
-    reason = _overtaken(state, look)
+    reason = _why_out_of_date(state, look)
     if not reason:
         return Decision(state)
     return Decision(_idle(state, look.at), (Note("proposal", f"dropped: {reason}"),))
 
 
 def _comparing(state: State, look: Look, policy: Policy) -> Decision:
-    reason = _overtaken(state, look)
+    reason = _why_out_of_date(state, look)
     if reason:
         return Decision(_idle(state, look.at), (Note("proposal", f"dropped: {reason}"),))
     if look.wait:
         # what was compared meanwhile is no baseline
         return Decision(replace(state, since=look.at) if look.windows else state)
-    if look.pairs < policy.windows_before(_proposed(state).rollout.alternating):
+    if look.pairs < policy.windows_before(_proposal(state).rollout.alternating):
         if look.windows < policy.baseline_windows + policy.most_windows:
             return Decision(state)
         words = f"dropped: canary and control were seen together in {look.pairs} of {look.windows} windows only"
@@ -264,7 +268,7 @@ def _comparing(state: State, look: Look, policy: Policy) -> Decision:
 
 
 def _trying(state: State, look: Look, policy: Policy) -> Decision:
-    proposed = _proposed(state)
+    proposed = _proposal(state)
     if proposed.rollout.alternating:
         return _alternating(state, look, policy)
     judgement = _judge(state, look, policy, look.windows)
@@ -273,8 +277,8 @@ def _trying(state: State, look: Look, policy: Policy) -> Decision:
     if look.wait:
         # forward moves wait; what is on the canary is well
         return Decision(state)
-    passed = replace(state, stage=state.stage + 1, gain=state.gain or _gain(judgement), effects=look.effects)
-    return _write(passed, look.at, judgement.words)
+    successor = replace(state, stage=state.stage + 1, gain=state.gain or _gain(judgement), effects=look.effects)
+    return _write(successor, look.at, judgement.words)
 
 
 def _alternating(state: State, look: Look, policy: Policy) -> Decision:
@@ -294,8 +298,8 @@ def _alternating(state: State, look: Look, policy: Policy) -> Decision:
         # a turn is a forward move like any other, and what waits has nothing on the cluster
         return Decision(state)
     if judgement.verdict == judging.PASSED:
-        passed = replace(state, passed=True, gain=_gain(judgement), effects=look.effects)
-        return _write(passed, look.at, judgement.words)
+        successor = replace(state, passed=True, gain=_gain(judgement), effects=look.effects)
+        return _write(successor, look.at, judgement.words)
     return _write(state, look.at, "next turn", turn=True)
 
 
@@ -305,8 +309,8 @@ def _unless_over(state: State, look: Look, policy: Policy, judgement: judging.Ju
     if judgement.verdict == judging.INCONCLUSIVE:
         # it is not passed: people may look, and after a while it goes on with other settings
         then = f"the last trial was inconclusive: {judgement.words}"
-        paused = replace(state, paused_until=look.at + policy.back_off)
-        return _back(paused, look, f"inconclusive: {judgement.words}", failure=False, then=then)
+        successor = replace(state, paused_until=look.at + policy.back_off)
+        return _back(successor, look, f"inconclusive: {judgement.words}", failure=False, then=then)
     return Decision(state)
 
 
@@ -330,10 +334,10 @@ def _holding(state: State, look: Look, policy: Policy) -> Decision:
     # the canary's gain was seen beside a control; what all OSDs show may be the load's doing
     less = "" if state.gain else lighter(state.baseline, look.means, look.idle_iops)
     gains = [] if less else judging.gained(look.effects, state.aims)
-    met = bool(state.aims) and not less and not set(state.aims) & set(look.metrics_missed)
+    success = bool(state.aims) and not less and not set(state.aims) & set(look.metrics_missed)
     # what is not seen is not met
-    met = met and all(metric in look.means for metric in state.aims)
-    if look.unseen or not (state.gain or gains or met):
+    success = success and all(metric in look.means for metric in state.aims)
+    if look.unseen or not (state.gain or gains or success):
         if look.windows < policy.most_windows:
             return Decision(state)
         blind = f"{' and '.join(look.unseen)} not seen" if look.unseen else ""
@@ -347,26 +351,26 @@ def _holding(state: State, look: Look, policy: Policy) -> Decision:
     )
 
 
-def _wrote(state: State, event: Wrote, policy: Policy) -> Decision:
+def _on_write(state: State, event: Wrote, policy: Policy) -> Decision:
     if not event.numbers and (state.last_stage or not state.changes):
         words = "the settings are in force already: there is nothing to try"
         return Decision(replace(_idle(state, event.at), tried=state.tried + 1), (Note("refused", words),))
-    alternating = _proposed(state).rollout.alternating
+    alternating = _proposal(state).rollout.alternating
     changes = event.numbers if state.last_stage else (*state.changes, *event.numbers)
     phase = HOLDING if state.last_stage and (state.passed or not alternating) else TRYING
     turns = state.turns + 1 if alternating else 0
     return Decision(replace(state, phase=phase, since=event.at, changes=changes, leg=alternating, turns=turns))
 
 
-def _write_failed(state: State, event: WriteFailed, policy: Policy) -> Decision:
-    failed = replace(state, changes=tuple(dict.fromkeys((*state.changes, *event.numbers))))
-    if event.busy and not failed.changes:
+def _on_write_failure(state: State, event: WriteFailed, policy: Policy) -> Decision:
+    successor = replace(state, changes=tuple(dict.fromkeys((*state.changes, *event.numbers))))
+    if event.busy and not successor.changes:
         return Decision(_idle(state, event.at), (Note("proposal", f"dropped: {event.words}"),))
     why = event.words if event.rule else f"a write failed: {event.words}"
-    return _back(failed, Look(event.at), why, failure=True, rule=event.rule or "write failed")
+    return _back(successor, Look(event.at), why, failure=True, rule=event.rule or "write failed")
 
 
-def _took_back(state: State, event: TookBack, policy: Policy) -> Decision:
+def _on_take_back(state: State, event: TookBack, policy: Policy) -> Decision:
     acts: Tuple[Act, ...] = (Note("drift", "; ".join(event.drift)),) if event.drift else ()
     if state.phase == WRITING:
         # a turn of an alternating trial
@@ -379,22 +383,22 @@ def _took_back(state: State, event: TookBack, policy: Policy) -> Decision:
     return Decision(idle, acts)
 
 
-def _take_back_failed(state: State, event: TakeBackFailed, policy: Policy) -> Decision:
+def _on_take_back_failure(state: State, event: TakeBackFailed, policy: Policy) -> Decision:
     acts: Tuple[Act, ...] = () if event.words == state.problem else (Note("stopped", event.words),)
     return Decision(replace(state, phase=RETURNING, problem=event.words), acts)
 
 
-def _kept(state: State, event: Kept, policy: Policy) -> Decision:
+def _on_keep(state: State, event: Kept, policy: Policy) -> Decision:
     acts: Tuple[Act, ...] = ()
     if state.proposed is not None:
         acts = (Learn(state.proposed.settings, state.effects, state.baseline, state.proposed.number),)
-    kept = replace(_idle(state, event.at), failures=0, tried=state.tried + 1, kept=event.number)
-    return Decision(kept, acts)
+    successor = replace(_idle(state, event.at), failures=0, tried=state.tried + 1, kept=event.number)
+    return Decision(successor, acts)
 
 
 def _write(state: State, at: float, words: str = "", turn: bool = False) -> Decision:
     """Write the state's stage."""
-    proposed = _proposed(state)
+    proposed = _proposal(state)
     stage = proposed.rollout.stages[state.stage]
     targets = (proposed.rollout.target,) if state.last_stage else stage.targets
     moves = state.moves if turn else (*state.moves, at)
@@ -417,10 +421,12 @@ def _back(state: State, look: Look, why: str, failure: bool, rule: str = "", the
     """Take the trial back: never waits for anybody."""
     acts: List[Act] = [Note("taken back", why, detail={**_detail(look), "rule": rule or "trial"})]
     if state.proposed is not None:
-        failed = why if failure else ""
-        acts.append(Learn(state.proposed.settings, dict(look.effects), state.baseline, state.proposed.number, failed))
-    tried = state.tried + 1
-    back = replace(state, phase=RETURNING, since=look.at, back_off=failure, then=then, tried=tried)
+        failure_words = why if failure else ""
+        acts.append(
+            Learn(state.proposed.settings, dict(look.effects), state.baseline, state.proposed.number, failure_words)
+        )
+    trials = state.tried + 1
+    back = replace(state, phase=RETURNING, since=look.at, back_off=failure, then=then, tried=trials)
     return Decision(back, (*acts, TakeBack(state.changes, why)))
 
 
@@ -478,19 +484,19 @@ def _detail(look: Look) -> Dict[str, Any]:
     return {"effects": [effect.to_dict() for effect in look.effects.values()]}
 
 
-def _proposed(state: State) -> Proposed:
+def _proposal(state: State) -> Proposed:
     if state.proposed is None:
         raise ValueError(f"phase {state.phase} needs a proposal")
     return state.proposed
 
 
-def _unmoved(state: State, look: Look, policy: Policy) -> Decision:
+def _stay(state: State, look: Look, policy: Policy) -> Decision:
     return Decision(state)
 
 
 _LOOKS: Dict[str, Callable[[State, Look, Policy], Decision]] = {
     OBSERVING: _observing,
-    ASKING: _unmoved,
+    ASKING: _stay,
     WAITING: _waiting,
     COMPARING: _comparing,
     WRITING: _interrupted,
@@ -499,13 +505,13 @@ _LOOKS: Dict[str, Callable[[State, Look, Policy], Decision]] = {
 }
 
 _HANDLERS: Dict[type, Callable[[State, Any, Policy], Decision]] = {
-    Started: _started,
-    OperatorCommand: _told,
-    Look: _looked,
-    Answered: _answered,
-    Wrote: _wrote,
-    WriteFailed: _write_failed,
-    TookBack: _took_back,
-    TakeBackFailed: _take_back_failed,
-    Kept: _kept,
+    Started: _on_start,
+    OperatorCommand: _on_command,
+    Look: _on_look,
+    Answered: _on_answer,
+    Wrote: _on_write,
+    WriteFailed: _on_write_failure,
+    TookBack: _on_take_back,
+    TakeBackFailed: _on_take_back_failure,
+    Kept: _on_keep,
 }

@@ -100,64 +100,66 @@ class Watchdog:
         return objectives or recovery
 
     def _objectives(self, means: Mapping[str, float]) -> Optional[Breach]:
-        broken = beyond(self._held, self._asked_for(means), clients_wait(means, self._baseline))
-        if not broken and not self._keeps(means):
+        violations = beyond(self._held, self._asked_for(means), clients_wait(means, self._baseline))
+        if not violations and not self._keeps(means):
             # the streak stays as it is
             return None
-        windows = self._streaks.count("slo", bool(broken))
+        windows = self._streaks.count("slo", bool(violations))
         if windows < self._policy.guard_windows:
             return None
-        words = "; ".join(self._words(objective, means.get(objective.metric)) for objective in broken)
+        words = "; ".join(self._words(objective, means.get(objective.metric)) for objective in violations)
         return Breach("slo", f"{words}: broken for {windows} windows in a row")
 
     def _keeps(self, means: Mapping[str, float]) -> bool:
         """Whether a window that broke nothing shows that something is kept, and nothing of the clients is missing."""
-        missing = [
+        gaps = [
             objective
             for objective in self._held
             if objective.metric not in means
             and objective.metric.startswith("client.")
             and objective.metric in self._baseline
         ]
-        return not missing and any(objective.metric in means for objective in self._held)
+        return not gaps and any(objective.metric in means for objective in self._held)
 
-    def _words(self, objective: Objective, seen: Optional[float]) -> str:
+    def _words(self, objective: Objective, value: Optional[float]) -> str:
         bound, own = self._held[objective], objective.bound.resolve(self._baseline.get(objective.metric))
-        if seen is None:
+        if value is None:
             return f"{objective.metric} is not seen, as {WAITING}"
         unit = METRICS[objective.metric].unit
-        words = f"{objective.metric} at {seen:.4g} {unit}, must be {objective.comparison} {bound:.4g}"
+        words = f"{objective.metric} at {value:.4g} {unit}, must be {objective.comparison} {bound:.4g}"
         before = self._baseline.get(objective.metric, bound)
         borne = f"{before:.4g} before the trial, and {self._policy.guard_tolerance:.0%} worse is borne"
         return words if bound == own else f"{words} ({objective.text} was missed already: {borne})"
 
     def _recovery(self, means: Mapping[str, float]) -> Optional[Breach]:
         """Whether degraded objects stay so: nothing but recovery stands between them and the next failure."""
-        left = means.get(_DEGRADED)
-        if left is None:
+        copies = means.get(_DEGRADED)
+        if copies is None:
             return None
-        last, self._degraded = self._degraded, left
+        last, self._degraded = self._degraded, copies
         left_before, rate_before = self._baseline.get(_DEGRADED, 0.0), self._baseline.get(_MENDED)
         # where nothing was mended before, the settings are not what keeps it from being mended now
-        judged = left > 0 and (left_before == 0 or bool(rate_before))
-        grows = self._streaks.count("recovery grows", judged and last is not None and left > max(last, left_before))
+        comparable = copies > 0 and (left_before == 0 or bool(rate_before))
+        grows = self._streaks.count(
+            "recovery grows", comparable and last is not None and copies > max(last, left_before)
+        )
         rate, slow = means.get(_MENDED), False
-        if judged and left_before > 0 and rate is not None and rate_before:
+        if comparable and left_before > 0 and rate is not None and rate_before:
             # the last PGs recover at a lower rate, having fewer OSDs to do it: what is left must also take long
-            longer = finish_s(left, rate) > finish_s(left_before, rate_before)
+            longer = finish_s(copies, rate) > finish_s(left_before, rate_before)
             slow = longer and rate < self._policy.guard_recovery * rate_before
-        slowed = self._streaks.count("recovery slow", slow) if rate is not None else 0
+        slow_windows = self._streaks.count("recovery slow", slow) if rate is not None else 0
         if grows >= self._policy.guard_windows:
             return Breach(
                 "recovery",
-                f"{left:.6g} degraded object copies, {left_before:.6g} before the trial, and more of them in each of "
+                f"{copies:.6g} degraded object copies, {left_before:.6g} before the trial, and more of them in each of "
                 f"{grows} windows in a row",
             )
-        if slowed >= self._policy.guard_windows:
+        if slow_windows >= self._policy.guard_windows:
             return Breach(
                 "recovery",
                 f"recovery at {rate:.4g} copies/s, below {self._policy.guard_recovery:.0%} of the {rate_before:.4g} "
-                f"before the trial for {slowed} windows in a row, with {left:.6g} copies left",
+                f"before the trial for {slow_windows} windows in a row, with {copies:.6g} copies left",
             )
         return None
 

@@ -42,7 +42,7 @@ class Choice(NamedTuple):
 def choose(
     kind: Kind,
     trials: Sequence[Trial],
-    kept: Optional[Slo],
+    slo: Optional[Slo],
     in_force: Settings,
     release: Release,
     version: Version,
@@ -50,14 +50,14 @@ def choose(
 ) -> Choice:
     """Give the fastest settings that keep what is to be kept, as far as that is known.
 
-    `kept`: objectives on clients and all that is to be kept; without any, nothing speaks against the boldest ones.
+    `slo`: objectives on clients and all that is to be kept; without any, nothing speaks against the boldest ones.
     `in_force`: what the OSDs have, of `LOOKED_AT`. Raises InputError where nothing is faster than that.
     `now`: how fast the work goes with those; a trial that was no faster is no boost.
     """
-    if kept is not None and kept.objectives:
-        validated = _validated(kind, trials, kept, release, version, now)
-        if validated is not None:
-            return validated
+    if slo is not None and slo.objectives:
+        by_trial = _by_trial(kind, trials, slo, release, version, now)
+        if by_trial is not None:
+            return by_trial
     settings = known(kind, in_force, release, version)
     if not settings:
         raise InputError("boost", f"{kind.name} with settings in force that are as fast", "slower settings in force")
@@ -82,16 +82,16 @@ def known(kind: Kind, in_force: Settings, release: Release, version: Version) ->
     return settings
 
 
-def _validated(
+def _by_trial(
     kind: Kind,
     trials: Sequence[Trial],
-    kept: Slo,
+    slo: Slo,
     release: Release,
     version: Version,
     now: Mapping[str, float],
 ) -> Optional[Choice]:
-    judge = Judge(kept)
-    fitting = [
+    judge = Judge(slo)
+    candidates = [
         trial
         for trial in trials
         if trial.failed is None
@@ -100,12 +100,12 @@ def _validated(
         and _fits(trial.run.settings, release, version)
     ]
     # one rate for all: bytes a second are more than copies of any number
-    metric = next((name for name in kind.speed if any(trial.means.get(name) for trial in fitting)), "")
-    faster = [trial for trial in fitting if trial.means.get(metric, 0.0) > now.get(metric, 0.0)]
+    metric = next((name for name in kind.speed if any(trial.means.get(name) for trial in candidates)), "")
+    faster = [trial for trial in candidates if trial.means.get(metric, 0.0) > now.get(metric, 0.0)]
     if not faster:
         return None
     trial = max(faster, key=lambda each: (each.means[metric], each.at))
-    words = f"of {len(fitting)} trials on this cluster that kept the objectives, {trial.run.label} was the fastest"
+    words = f"of {len(candidates)} trials on this cluster that kept the objectives, {trial.run.label} was the fastest"
     return Choice(dict(trial.run.settings), f"{words} ({utc_minute(trial.at)})")
 
 

@@ -21,12 +21,12 @@ def explain(state: State, means: Mapping[str, float], finish: Optional[Finish], 
         return [*lines, *_last(state)]
     kind = KINDS[state.request.kind]
     lines.append(f"boosts {kind.name} since {utc(state.begun)}: {state.grounds}")
-    left = kind.left_in(means)
-    if left is not None:
+    remainder = kind.left_in(means)
+    if remainder is not None:
         before = kind.left_in(state.baseline)
-        of = f" of {before:.6g}" if before is not None and before >= left else ""
-        lines.append(f"{left:.6g}{of} {kind.what} are left")
-    lines.append(_finish(finish, left, now))
+        of = f" of {before:.6g}" if before is not None and before >= remainder else ""
+        lines.append(f"{remainder:.6g}{of} {kind.what} are left")
+    lines.append(_finish(finish, remainder, now))
     lines.append(f"ends at {utc(state.ends_at)} at the latest, in {duration(state.ends_at - now)}")
     if state.request.keep:
         lines.append(f"ends when one of these is missed: {'; '.join(state.request.keep)}")
@@ -37,8 +37,8 @@ def explain(state: State, means: Mapping[str, float], finish: Optional[Finish], 
     return lines
 
 
-def _finish(finish: Optional[Finish], left: Optional[float], now: float) -> str:
-    if left == 0:
+def _finish(finish: Optional[Finish], remainder: Optional[float], now: float) -> str:
+    if remainder == 0:
         return "nothing is left: it ends once that has lasted"
     if finish is None:
         return "when it will be done is not known yet"
@@ -56,10 +56,12 @@ def _last(state: State) -> List[str]:
     if not last:
         return []
     lines = [f"the last one, of {last.get('kind')}, ended at {utc(float(last.get('ended') or 0))}: {last.get('why')}"]
-    saved = last.get("saved_s")
-    if isinstance(saved, (int, float)):
+    savings_s = last.get("saved_s")
+    if isinstance(savings_s, (int, float)):
         # at the rate before it
         lines.append(
-            f"it saved {duration(saved)} beside the rate before it" if saved > 0 else "it was no faster than before it"
+            f"it saved {duration(savings_s)} beside the rate before it"
+            if savings_s > 0
+            else "it was no faster than before it"
         )
     return lines

@@ -22,11 +22,11 @@ def parse_keep(text: str, means: Mapping[str, float]) -> Tuple[Objective, ...]:
     lines = [line for line in map(str.strip, text.split(SEPARATOR)) if line]
     if len(lines) > MOST:
         raise InputError("--keep", f"{len(lines)} objectives", f"at most {MOST}")
-    parsed = [parse_objective(line, lambda *keys: "--keep") for line in lines]
-    if not parsed:
+    objectives = [parse_objective(line, lambda *keys: "--keep") for line in lines]
+    if not objectives:
         return ()
     try:
-        slo = absolute(Slo("keep", tuple(parsed)), means)
+        slo = absolute(Slo("keep", tuple(objectives)), means)
     except ValueError as error:
         raise InputError("--keep", repr(text), str(error)) from error
     for verdict in Judge(slo).verdicts_at_work(means):

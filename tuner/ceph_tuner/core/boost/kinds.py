@@ -26,8 +26,8 @@ class Kind(NamedTuple):
 
     def seconds_left(self, means: Mapping[str, float]) -> Optional[float]:
         """How long it would take at the rate of this window; None where no rate was seen."""
-        left, rate = self.left_in(means), sum(means.get(name, 0.0) for name in self.mended)
-        return left / rate if left is not None and rate > 0 else None
+        remainder, rate = self.left_in(means), sum(means.get(name, 0.0) for name in self.mended)
+        return remainder / rate if remainder is not None and rate > 0 else None
 
 
 _DEGRADED, _MISPLACED = "recovery.objects_left", "backfill.objects_left"

@@ -35,25 +35,28 @@ class Progress:
 
     points: Tuple[Tuple[float, float], ...] = ()
 
-    def after(self, at: float, left: float) -> Progress:
+    def after(self, at: float, remainder: float) -> Progress:
         """Take a window's end; what comes from before the last one (the clock was set) begins anew."""
         before = self.points if self.points and self.points[-1][0] < at else ()
-        return Progress((*before, (at, left))[-MOST - 1 :])
+        return Progress((*before, (at, remainder))[-MOST - 1 :])
 
     def finish(self) -> Optional[Finish]:
         """The forecast; None before two windows ended, or where nothing is left."""
         if len(self.points) < 2 or self.points[-1][1] <= 0:
             return None
         pairs = zip(self.points, self.points[1:])
-        rates = [(before - left) / (at - begun) for (begun, before), (at, left) in pairs]
+        rates = [(before - remainder) / (at - start) for (start, before), (at, remainder) in pairs]
         mean = sum(rates) / len(rates)
         floor = max(FLOOR * abs(mean), 1e-9)
         interval = sequential.mean(rates, CONFIDENCE, floor)
-        at, left = self.points[-1]
+        at, remainder = self.points[-1]
         return Finish(
-            _end(at, left, interval.estimate), _end(at, left, interval.high), _end(at, left, interval.low), mean
+            _end(at, remainder, interval.estimate),
+            _end(at, remainder, interval.high),
+            _end(at, remainder, interval.low),
+            mean,
         )
 
 
-def _end(at: float, left: float, rate: float) -> Optional[float]:
-    return at + left / rate if rate > 0 else None
+def _end(at: float, remainder: float, rate: float) -> Optional[float]:
+    return at + remainder / rate if rate > 0 else None

@@ -77,16 +77,16 @@ class RuleWatch:
 
     def after(self, at: float, means: Mapping[str, float]) -> RuleWatch:
         """Take a sample; what it does not show stays as it is."""
-        since, spent = dict(self.since), self.spent
+        since, spent_kinds = dict(self.since), self.spent
         for kind in KINDS.values():
-            left = kind.left_in(means)
-            if left == 0:
+            remainder = kind.left_in(means)
+            if remainder == 0:
                 since.pop(kind.name, None)
-                spent = spent - {kind.name}
-            elif left is not None:
+                spent_kinds = spent_kinds - {kind.name}
+            elif remainder is not None:
                 # a clock that was set back begins to count anew
                 since[kind.name] = min(since.get(kind.name, at), at)
-        return RuleWatch(since, spent)
+        return RuleWatch(since, spent_kinds)
 
     def due(self, rules: Tuple[Rule, ...], at: float) -> Optional[Rule]:
         """The first rule whose work has lasted long enough and had no boost."""

@@ -86,41 +86,41 @@ class State:
         """
         if not isinstance(document, dict):
             raise TypeError(f"the state is {type(document).__name__}, not an object")
-        known = {name: document[name] for name in cls.__dataclass_fields__ if name in document}
-        for name, value in known.items():
+        values = {name: document[name] for name in cls.__dataclass_fields__ if name in document}
+        for name, value in values.items():
             kind = _KINDS.get(str(cls.__dataclass_fields__[name].type))
             if kind is not None and (not isinstance(value, kind) or isinstance(value, bool) != (kind is bool)):
                 raise TypeError(f"{name} is {value!r}")
         try:
-            request = Request.from_dict(known["request"]) if known.get("request") else None
+            request = Request.from_dict(values["request"]) if values.get("request") else None
         except InputError as error:
             raise ValueError(str(error)) from error
-        clean_since = known.get("clean_since")
-        known.update(
+        clean_since = values.get("clean_since")
+        values.update(
             request=request,
-            settings=dict(known.get("settings", {})),
-            baseline={str(name): float(value) for name, value in dict(known.get("baseline", {})).items()},
-            changes=_numbers(known.get("changes", [])),
+            settings=dict(values.get("settings", {})),
+            baseline={str(name): float(value) for name, value in dict(values.get("baseline", {})).items()},
+            changes=_numbers(values.get("changes", [])),
             clean_since=None if clean_since is None else float(clean_since),
-            last=_outcome(dict(known.get("last", {}))),
+            last=_outcome(dict(values.get("last", {}))),
         )
-        return cls(**known)
+        return cls(**values)
 
 
-def _numbers(stored: Any) -> Tuple[int, ...]:
+def _numbers(value: Any) -> Tuple[int, ...]:
     """Journal numbers, of which another one would be somebody else's change."""
-    if not isinstance(stored, list) or any(isinstance(each, bool) or not isinstance(each, int) for each in stored):
-        raise TypeError(f"changes is {stored!r:.100}")
-    return tuple(stored)
+    if not isinstance(value, list) or any(isinstance(each, bool) or not isinstance(each, int) for each in value):
+        raise TypeError(f"changes is {value!r:.100}")
+    return tuple(value)
 
 
-def _outcome(stored: Mapping[str, Any]) -> Dict[str, Any]:
+def _outcome(document: Mapping[str, Any]) -> Dict[str, Any]:
     """What came of the one before, without what is of another type: it is past, and costs no boost."""
     kinds: Dict[str, Any] = dict.fromkeys(("kind", "why", "rule"), str)
     kinds.update((name, (int, float)) for name in ("begun", "ended", "seconds", "left_before", "left", "saved_s"))
     return {
         name: value
-        for name, value in stored.items()
+        for name, value in document.items()
         if value is None or (isinstance(value, kinds.get(name, object)) and not isinstance(value, bool))
     }
 

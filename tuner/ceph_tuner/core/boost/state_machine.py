@@ -73,10 +73,10 @@ def refusal(state: State, what: str) -> Optional[str]:
     return None
 
 
-def _begun(state: State, event: Begin) -> Decision:
+def _on_begin(state: State, event: Begin) -> Decision:
     if state.phase != OFF:
         return Decision(state)
-    starting = State(
+    successor = State(
         STARTING,
         event.at,
         event.request,
@@ -86,16 +86,16 @@ def _begun(state: State, event: Begin) -> Decision:
         dict(event.baseline),
         last=state.last,
     )
-    return _write(starting, event.at)
+    return _write(successor, event.at)
 
 
-def _told(state: State, event: OperatorCommand) -> Decision:
+def _on_command(state: State, event: OperatorCommand) -> Decision:
     if event.what != CANCEL or state.phase not in (STARTING, ON):
         return Decision(state)
     return _end(state, Look(event.at), event.why or f"cancelled by {event.by}", BY_OPERATOR, event.by)
 
 
-def _looked(state: State, look: Look) -> Decision:
+def _on_look(state: State, look: Look) -> Decision:
     if state.phase == OFF:
         return Decision(state)
     if state.phase == ENDING:
@@ -106,8 +106,8 @@ def _looked(state: State, look: Look) -> Decision:
         return _end(state, look, look.breach.reason, look.breach.rule)
     if state.time_is_up(look.at):
         return _end(state, look, f"{duration(_request(state).at_most_s)} are over", TIME)
-    left = _left(state, look)
-    if left == 0:
+    remainder = _remainder(state, look)
+    if remainder == 0:
         return _clean(state, look)
     state = replace(state, clean_since=None)
     waits = bool(state.problem) and 0 <= look.at - state.since < AGAIN_S
@@ -126,7 +126,7 @@ def _clean(state: State, look: Look) -> Decision:
     return _end(state, look, f"no {KINDS[_request(state).kind].what} are left for {duration(CLEAN_S)}", CLEAN)
 
 
-def _wrote(state: State, event: Wrote) -> Decision:
+def _on_write(state: State, event: Wrote) -> Decision:
     if state.phase != STARTING:
         return Decision(state)
     if not event.numbers:
@@ -134,7 +134,7 @@ def _wrote(state: State, event: Wrote) -> Decision:
     return Decision(replace(state, phase=ON, since=event.at, writing=False, changes=event.numbers))
 
 
-def _write_failed(state: State, event: WriteFailed) -> Decision:
+def _on_write_failure(state: State, event: WriteFailed) -> Decision:
     if state.phase != STARTING:
         return Decision(state)
     if event.busy and state.resumed and not event.numbers:
@@ -145,26 +145,26 @@ def _write_failed(state: State, event: WriteFailed) -> Decision:
     return _end(state, Look(event.at), why, event.rule or WRITE_FAILED)
 
 
-def _took_back(state: State, event: TookBack) -> Decision:
+def _on_take_back(state: State, event: TookBack) -> Decision:
     acts: Tuple[Act, ...] = (Note(DRIFT, "; ".join(event.drift)),) if event.drift else ()
     return Decision(State(since=event.at, last=state.last), acts)
 
 
-def _take_back_failed(state: State, event: TakeBackFailed) -> Decision:
+def _on_take_back_failure(state: State, event: TakeBackFailed) -> Decision:
     acts: Tuple[Act, ...] = () if event.words == state.problem else (Note(STOPPED, event.words),)
     return Decision(replace(state, phase=ENDING, problem=event.words), acts)
 
 
-def _started(state: State, event: Started) -> Decision:
+def _on_start(state: State, event: Started) -> Decision:
     detail = {"taken_back": list(event.taken_back), "phase": state.phase}
     if event.problem:
-        stopped = Note(STOPPED, event.problem, detail=detail)
+        note_of_stop = Note(STOPPED, event.problem, detail=detail)
         if state.phase in (STARTING, ON):
             # it does not go on, which people and the rules are to know; the next look takes it back
-            ended = _end(state, Look(event.at), event.problem, WRITE_FAILED)
-            return Decision(replace(ended.state, problem=event.problem), (stopped, ended.acts[0]))
+            end = _end(state, Look(event.at), event.problem, WRITE_FAILED)
+            return Decision(replace(end.state, problem=event.problem), (note_of_stop, end.acts[0]))
         stuck = replace(state, phase=ENDING, since=event.at, problem=event.problem, writing=False)
-        return Decision(stuck, (stopped,))
+        return Decision(stuck, (note_of_stop,))
     numbers = ", ".join(map(str, event.taken_back))
     words = f"another mgr became active: {f'took back changes {numbers}' if numbers else 'nothing to undo'}"
     note = Note(FAILOVER, words, detail=detail)
@@ -172,11 +172,11 @@ def _started(state: State, event: Started) -> Decision:
         return Decision(state, (note,) if event.taken_back else ())
     if state.phase == ENDING:
         return Decision(state, (note, TakeBack(state.changes, state.why)))
-    waiting = replace(state, phase=STARTING, since=event.at, writing=False, changes=(), resumed=state.resumed + 1)
+    successor = replace(state, phase=STARTING, since=event.at, writing=False, changes=(), resumed=state.resumed + 1)
     if state.resumed >= MOST_RESUMED:
-        ended = _end(waiting, Look(event.at), f"{state.resumed + 1} mgrs ended while it was on", MGRS)
-        return Decision(ended.state, (note, *ended.acts))
-    return Decision(waiting, (note,))
+        end = _end(successor, Look(event.at), f"{state.resumed + 1} mgrs ended while it was on", MGRS)
+        return Decision(end.state, (note, *end.acts))
+    return Decision(successor, (note,))
 
 
 def _write(state: State, at: float) -> Decision:
@@ -197,9 +197,9 @@ def _write(state: State, at: float) -> Decision:
 def _end(state: State, look: Look, why: str, rule: str, by: str = "automatic mode") -> Decision:
     """Take it back: never waits for anybody."""
     last = outcome_of(state, look, why, rule)
-    ending = replace(state, phase=ENDING, since=look.at, writing=False, why=why, rule=rule, last=last)
+    successor = replace(state, phase=ENDING, since=look.at, writing=False, why=why, rule=rule, last=last)
     note = Note(BOOST_ENDED, f"boost of {_request(state).kind}: {why}", by, {**last, "rule": rule})
-    return Decision(ending, (note, TakeBack(state.changes, why)))
+    return Decision(successor, (note, TakeBack(state.changes, why)))
 
 
 def outcome_of(state: State, look: Look, why: str, rule: str) -> Dict[str, Any]:
@@ -207,7 +207,7 @@ def outcome_of(state: State, look: Look, why: str, rule: str) -> Dict[str, Any]:
     request = _request(state)
     kind, seconds = KINDS[request.kind], max(look.at - state.begun, 0.0)
     # the wait for being sure that it is clean is no part of the work
-    worked = seconds if state.clean_since is None else max(state.clean_since - state.begun, 0.0)
+    work_s = seconds if state.clean_since is None else max(state.clean_since - state.begun, 0.0)
     before = kind.seconds_left(state.baseline)
     return {
         "kind": request.kind,
@@ -218,11 +218,11 @@ def outcome_of(state: State, look: Look, why: str, rule: str) -> Dict[str, Any]:
         "seconds": seconds,
         "left_before": kind.left_in(state.baseline),
         "left": kind.left_in(look.means),
-        "saved_s": before - worked if rule == CLEAN and before is not None else None,
+        "saved_s": before - work_s if rule == CLEAN and before is not None else None,
     }
 
 
-def _left(state: State, look: Look) -> Optional[float]:
+def _remainder(state: State, look: Look) -> Optional[float]:
     return KINDS[_request(state).kind].left_in(look.means)
 
 
@@ -233,12 +233,12 @@ def _request(state: State) -> Request:
 
 
 _HANDLERS: Dict[type, Callable[[State, Any], Decision]] = {
-    Begin: _begun,
-    OperatorCommand: _told,
-    Look: _looked,
-    Wrote: _wrote,
-    WriteFailed: _write_failed,
-    TookBack: _took_back,
-    TakeBackFailed: _take_back_failed,
-    Started: _started,
+    Begin: _on_begin,
+    OperatorCommand: _on_command,
+    Look: _on_look,
+    Wrote: _on_write,
+    WriteFailed: _on_write_failure,
+    TookBack: _on_take_back,
+    TakeBackFailed: _on_take_back_failure,
+    Started: _on_start,
 }

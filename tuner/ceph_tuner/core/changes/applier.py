@@ -114,13 +114,13 @@ class Applier:
         versions = self._config.versions()
         refuse_versions(versions, settings)
         places = self._config.places()
-        sources, unlooked = self._sources(covered(target, places))
+        sources, doubts = self._sources(covered(target, places))
         oldest = min(map(parse_version, versions))
         resource = self._config.resource if isinstance(self._config, InResource) else None
         entries = self._config.dump() if current is None else current
         plan = plan_change(entries, target, settings, self._release, places, sources, oldest, resource)
         self._rehearse(plan.steps)
-        return replace(plan, warnings=(*plan.warnings, *unlooked))
+        return replace(plan, warnings=(*plan.warnings, *doubts))
 
     def _rehearse(self, steps: Sequence[Step]) -> None:
         """Where an operator writes to the monitors too: refuse what it would undo."""
@@ -130,13 +130,13 @@ class Applier:
     def _sources(self, osds: Sequence[int]) -> Tuple[Dict[int, Mapping[str, Mapping[str, str]]], List[str]]:
         """What each OSD says of its knobs, and which do not answer: a plan does not hang on one that hangs."""
         by_osd: Dict[int, Mapping[str, Mapping[str, str]]] = {osd: {} for osd in osds}
-        unlooked = []
+        doubts = []
         for osd, answer in self._poll.once("the OSDs' own settings are read", osds, self._config.sources_on):
             if isinstance(answer, (CommandFailed, ClusterTimeout)):
-                unlooked.append(f"osd.{osd} does not answer ({answer}): what its own ceph.conf says was not looked at")
+                doubts.append(f"osd.{osd} does not answer ({answer}): what its own ceph.conf says was not looked at")
             else:
                 by_osd[osd] = {name: levels for name, levels in answer.items() if name in KNOBS}
-        return by_osd, unlooked
+        return by_osd, doubts
 
     def plan_rereading(self, target: str) -> ChangePlan:
         """Decide how every shard of a target's OSDs reads its values again. Writes nothing. Raises InputError."""
@@ -159,7 +159,7 @@ class Applier:
         """
         with self._lock:
             self.recover()
-            self._refuse_unsettled()
+            self._refuse_leftover()
             self._journal.read().check_whole()
             self._refuse_stale(plan)
             if not plan.steps:
@@ -199,18 +199,18 @@ class Applier:
         doubtful: Set[Key] = set()
         try:
             for step in plan.steps:
-                self._await_settled(step, plan.steps, check).check()
+                self._await_state(step, plan.steps, check).check()
                 check()
                 doubtful = {step.key}
                 self._write(step)
             doubtful = set()
-            unsettled = self._settle()
-            remarks = [*self._await_effect(plan, check), *unsettled]
+            late = self._settle()
+            problems = [*self._await_effect(plan, check), *late]
             if gone:
                 self._await_sources(set(gone), check=check).check()
             # what was only held or touched meanwhile is as before: not ours any more
-            entry = replace(entry, restores=standing, note="; ".join(remarks)[:_NOTE_MAX])
-            return self._moved(entry, APPLIED if standing else UNDONE)
+            entry = replace(entry, restores=standing, note="; ".join(problems)[:_NOTE_MAX])
+            return self._transition(entry, APPLIED if standing else UNDONE)
         except Locked:
             # whoever has the lock now takes the change back; two at once would be worse
             raise
@@ -221,15 +221,15 @@ class Applier:
     def keep(self, entry: Entry) -> Entry:
         """Make a trial permanent."""
         with self._lock:
-            stored = self._entry(entry.number)
-            if stored.state != APPLIED:
+            current = self._entry(entry.number)
+            if current.state != APPLIED:
                 raise RetryLater(
-                    f"change {stored.number} cannot be kept: it is {stored.state}", "see `ceph-tuner history`"
+                    f"change {current.number} cannot be kept: it is {current.state}", "see `ceph-tuner history`"
                 )
-            self._trials.discard(stored.number)
-            kept = replace(stored, trial=False)
-            self._record(kept)
-            return kept
+            self._trials.discard(current.number)
+            permanent = replace(current, trial=False)
+            self._record(permanent)
+            return permanent
 
     def recover(self) -> List[Undone]:
         """Take back what interrupted runs left: half-done changes, half-done undos, and trials whose owner is gone."""
@@ -251,48 +251,48 @@ class Applier:
         Raises InputError where there is nothing to take back.
         """
         with self._lock:
-            chosen = self.undoable(to, everything)
-            done = self.recover()
-            if not chosen and not done:
+            entries = self.undoable(to, everything)
+            undos = self.recover()
+            if not entries and not undos:
                 raise InputError("journal", "no change in force", "a change that was applied by ceph-tuner")
-            for entry in chosen:
+            for entry in entries:
                 self._lay_bare(entry)
-                done.append(self._take_back(entry))
+                undos.append(self._take_back(entry))
             with suppress(TunerError):
                 # what is taken back is, whether old entries go now or with the next change
                 self._journal.trim()
-            return done
+            return undos
 
     def _lay_bare(self, entry: Entry) -> None:
         """What is taken back but for an operator's last run goes back to what was before this change as well."""
         before = {restore.key: restore.value for restore in entry.restores}
-        for above in (left for left in self.leftover() if left.number > entry.number):
+        for above in (change for change in self.leftover() if change.number > entry.number):
             restores = tuple(replace(item, value=before.get(item.key, item.value)) for item in above.restores)
             if restores != above.restores:
                 self._record(replace(above, restores=restores))
 
     def undoable(self, to: Optional[int] = None, everything: bool = False) -> List[Entry]:
         """Changes that `undo` would take back, newest first, beside those of `leftover`. Reads only."""
-        left = {entry.number for entry in self.leftover()}
+        leftover = {entry.number for entry in self.leftover()}
         entries = self._journal.entries()
-        standing = [entry for entry in reversed(entries) if entry.state == APPLIED and entry.number not in left]
+        in_force = [entry for entry in reversed(entries) if entry.state == APPLIED and entry.number not in leftover]
         if everything:
-            return standing
+            return in_force
         if to is None:
-            return [] if left else standing[:1]
+            return [] if leftover else in_force[:1]
         if to != 0 and to not in {entry.number for entry in entries}:
-            numbers = ", ".join(str(entry.number) for entry in reversed(standing)) or "none"
+            numbers = ", ".join(str(entry.number) for entry in reversed(in_force)) or "none"
             raise InputError(
                 "--to", str(to), f"the number of a change (in force: {numbers}), or 0 for before the first"
             )
-        return [entry for entry in standing if entry.number > to]
+        return [entry for entry in in_force if entry.number > to]
 
     def undo_entry(self, entry: Entry) -> Undone:
         """Take back one change of one's own, such as a trial. Later changes of the same keys stay: they are drift."""
         with self._lock:
-            stored = self._entry(entry.number)
-            self._lay_bare(stored)
-            return self._take_back(stored)
+            current = self._entry(entry.number)
+            self._lay_bare(current)
+            return self._take_back(current)
 
     def history(self) -> List[Entry]:
         """Every change that is remembered, oldest first."""
@@ -331,11 +331,11 @@ class Applier:
         self._refuse_out_of_reach(entry)
         drift: Dict[Key, Drift] = {}
         late: Dict[str, None] = {}
-        retired: Dict[str, str] = {}
+        losses: Dict[str, str] = {}
         doubtful, repair = set(doubtful), entry.state != APPLYING
         # also where nothing is to be written: for what was begun before, and to give up what others state as well
         waits = in_resource = any(resource_of(restore.who) is not None for restore in entry.restores)
-        unsettled: List[str] = []
+        resource_faults: List[str] = []
         if entry.state == UNDOING:
             # who wrote the profile before may be gone: what makes shards read again must come after they have seen it
             late.update(dict.fromkeys(self._await_sources({restore.key for restore in entry.restores}).words))
@@ -344,38 +344,38 @@ class Applier:
             plan = plan_restore(self._config.dump(), entry.restores, places, self._release, doubtful, repair)
             drift.update({(item.who, item.name): item for item in plan.drift})
             # the plan's own list, since it knows what it holds at custom meanwhile
-            entry = self._moved(replace(entry, restores=plan.restores), UNDOING)
+            entry = self._transition(replace(entry, restores=plan.restores), UNDOING)
             if not plan.steps and not waits:
                 break
             for step in plan.steps:
                 # it goes on: to stop half-way would be worse, and it is told
-                shown = [item for item in plan.steps if item is step or item.name not in retired]
-                late.update(dict.fromkeys(self._await_settled(step, shown).words))
-                retired.update(self._write_back(step))
+                steps = [item for item in plan.steps if item is step or item.name not in losses]
+                late.update(dict.fromkeys(self._await_state(step, steps).words))
+                losses.update(self._write_back(step))
             doubtful, repair = set(), False
             # what an operator had begun before it saw the resource without our values comes again now, or never
-            waits, unsettled = False, self._settle()
-        late.update(dict.fromkeys(unsettled))
-        left = plan_restore(self._config.dump(), entry.restores, self._config.places(), self._release)
-        if left.steps:
+            waits, resource_faults = False, self._settle()
+        late.update(dict.fromkeys(resource_faults))
+        remainder = plan_restore(self._config.dump(), entry.restores, self._config.places(), self._release)
+        if remainder.steps:
             raise Stopped(
-                f"change {entry.number}: {left.steps[0].who} {left.steps[0].name} does not stay as it was; "
+                f"change {entry.number}: {remainder.steps[0].who} {remainder.steps[0].name} does not stay as it was; "
                 "something else keeps writing it",
                 "stop what writes it, then `ceph-tuner rollback`",
             )
-        drift.update({(item.who, item.name): item for item in left.drift})
-        for key in {item.key for item in left.restores} - {(item.who, item.name) for item in left.drift}:
+        drift.update({(item.who, item.name): item for item in remainder.drift})
+        for key in {item.key for item in remainder.restores} - {(item.who, item.name) for item in remainder.drift}:
             # an operator has set ours over it, and that is taken back
             drift.pop(key, None)
-        keys = {key for key in {restore.key for restore in entry.restores} | set(drift) if key[1] not in retired}
+        keys = {key for key in {restore.key for restore in entry.restores} | set(drift) if key[1] not in losses}
         late.update(dict.fromkeys(self._await_sources(keys, last=True).words))
-        unseen = (*retired.values(), *late)
-        words = "; ".join([part for part in (note or entry.note, *retired.values(), *map(str, drift.values())) if part])
+        doubts = (*losses.values(), *late)
+        words = "; ".join([part for part in (note or entry.note, *losses.values(), *map(str, drift.values())) if part])
         # what an operator may still set over it is looked at again by the next run
-        state = UNDOING if in_resource and unsettled else UNDONE
-        entry = self._moved(replace(entry, trial=False, note=words[:_NOTE_MAX]), state)
+        state = UNDOING if in_resource and resource_faults else UNDONE
+        entry = self._transition(replace(entry, trial=False, note=words[:_NOTE_MAX]), state)
         self._trials.discard(entry.number)
-        return Undone(entry, tuple(drift.values()), unseen)
+        return Undone(entry, tuple(drift.values()), doubts)
 
     def _doubtful(self, entry: Entry) -> Set[Key]:
         """After a crash while applying: the first step not seen may still be under way to the monitors.
@@ -385,17 +385,17 @@ class Applier:
         if entry.state != APPLYING:
             return set()
         values = {(row.who, row.name): row.value for row in self._config.dump()}
-        shown = {step.key: step.old for step in reversed(entry.steps)}
-        unlike = [sum(not same(values.get(key), value) for key, value in shown.items())]
+        values_by_key = {step.key: step.old for step in reversed(entry.steps)}
+        unlike = [sum(not same(values.get(key), value) for key, value in values_by_key.items())]
         for step in entry.steps:
             # of one key at a time, as a rollout over thousands of OSDs has as many steps
             unlike.append(
-                unlike[-1] + same(values.get(step.key), shown[step.key]) - same(values.get(step.key), step.new)
+                unlike[-1] + same(values.get(step.key), values_by_key[step.key]) - same(values.get(step.key), step.new)
             )
-            shown[step.key] = step.new
+            values_by_key[step.key] = step.new
         return {step.key for step, count in zip(entry.steps, unlike) if count == min(unlike)}
 
-    def _await_settled(self, step: Step, steps: Sequence[Step], check: Callable[[], None] = unhindered) -> Late:
+    def _await_state(self, step: Step, steps: Sequence[Step], check: Callable[[], None] = unhindered) -> Late:
         """Where a step ends the state that the earlier ones needed: the OSDs that are late to show those."""
         if not step.settled:
             return Late()
@@ -407,7 +407,7 @@ class Applier:
         words = self._config.settle() if isinstance(self._config, InResource) else ""
         return [words] if words else []
 
-    def _refuse_unsettled(self) -> None:
+    def _refuse_leftover(self) -> None:
         """Nothing goes on top of a change that an operator may set once more."""
         for entry in self.leftover():
             raise RetryLater(
@@ -419,12 +419,12 @@ class Applier:
         """A change in a resource is taken back where that resource is reached: its operator would set it again."""
         here = self._config.resource if isinstance(self._config, InResource) else None
         for restore in entry.restores:
-            named = resource_of(restore.who)
-            if named is not None and named[0] != here:
+            resource_address = resource_of(restore.who)
+            if resource_address is not None and resource_address[0] != here:
                 raise InputError(
                     f"change {entry.number}",
-                    f"values in the CephCluster {named[0]}",
-                    f"`--rook {named[0]}` to reach it",
+                    f"values in the CephCluster {resource_address[0]}",
+                    f"`--rook {resource_address[0]}` to reach it",
                 )
 
     def _write(self, step: Step) -> None:
@@ -458,9 +458,9 @@ class Applier:
     def _await_effect(self, plan: ChangePlan, check: Callable[[], None] = unhindered) -> List[str]:
         """Raise EffectNotSeen unless every covered OSD comes to show what was planned; name those that went down."""
 
-        def wrong(osd: int, shown: Mapping[str, str]) -> Optional[str]:
+        def wrong(osd: int, options: Mapping[str, str]) -> Optional[str]:
             for name, value in plan.expected.items():
-                own = shown.get(name, "no such option")
+                own = options.get(name, "no such option")
                 if not same_value(own, value):
                     return f"osd.{osd} shows {name} = {own}, expected {value}"
             return None
@@ -468,9 +468,9 @@ class Applier:
         ask = partial(self._config.effective_on, names=tuple(plan.expected))
         late = self._poll.until_right("the OSDs are asked whether they follow", plan.osds, ask, wrong, True, check)
         late.check()
-        running = set(covered(plan.target, self._config.places()))
+        up = set(covered(plan.target, self._config.places()))
         return [
-            *(f"osd.{osd} went down: it follows when it starts, unchecked" for osd in plan.osds if osd not in running),
+            *(f"osd.{osd} went down: it follows when it starts, unchecked" for osd in plan.osds if osd not in up),
             *(f"{words}: unchecked" for words in late.silent),
         ]
 
@@ -505,10 +505,10 @@ class Applier:
                 return entry
         raise InputError("journal", f"no change {number}", "a change of this cluster")
 
-    def _moved(self, entry: Entry, state: str) -> Entry:
-        moved = replace(entry, state=state, changed=self._clock.now())
-        self._record(moved)
-        return moved
+    def _transition(self, entry: Entry, state: str) -> Entry:
+        successor = replace(entry, state=state, changed=self._clock.now())
+        self._record(successor)
+        return successor
 
     def _record(self, entry: Entry) -> None:
         self._lock.check()

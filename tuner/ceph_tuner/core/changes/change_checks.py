@@ -48,13 +48,13 @@ def refuse_outranked(
     after: Database,
     target: Target,
     expected: Mapping[str, str],
-    running: Sequence[Place],
+    places_up: Sequence[Place],
     sources: Mapping[int, Sources],
 ) -> None:
     """What would make the write without effect is said before it, not found out after it."""
     who = str(target)
     for name, value in expected.items():
-        for place in running:
+        for place in places_up:
             decides = after.winner(name, place)
             if decides is not None and decides.who != who and not same_value(decides.value, value):
                 raise InputError(
@@ -81,22 +81,22 @@ def refuse_wandering(current: Iterable[ConfigEntry], writes: Sequence[ConfigWrit
     written may be what stands there: also a value that is only held for as long as a change takes.
     """
     entries = sorted(current)
-    written = [ConfigEntry(who, name, "") for who, name, _ in writes]
-    everything = Database([*entries, *written])
-    contested = {place.osd: [(name, place) for name in everything.contested(place)] for place in places}
-    if not any(contested.values()):
+    additions = [ConfigEntry(who, name, "") for who, name, _ in writes]
+    everything = Database([*entries, *additions])
+    conflicts = {place.osd: [(name, place) for name in everything.contested(place)] for place in places}
+    if not any(conflicts.values()):
         return
     database = Database(entries)
-    deciding = {(name, osd): _who(database, name, place) for osd, rows in contested.items() for name, place in rows}
+    winners = {(name, osd): _who(database, name, place) for osd, rows in conflicts.items() for name, place in rows}
     for who, name, value in writes:
         ours = section_of(who)
         if ours is None:
             continue
         database.write(who, name, value)
         # a large cluster has thousands of sections of one OSD
-        reached = contested.values() if ours.osd is None else [contested.get(ours.osd, [])]
-        for option, place in (row for rows in reached for row in rows if ours.covers(row[1])):
-            before, after = deciding[option, place.osd], _who(database, option, place)
+        rows_of_osds = conflicts.values() if ours.osd is None else [conflicts.get(ours.osd, [])]
+        for option, place in (row for rows in rows_of_osds for row in rows if ours.covers(row[1])):
+            before, after = winners[option, place.osd], _who(database, option, place)
             if option != name and before != after:
                 raise InputError(
                     f"{name} at `{who}`",
@@ -110,7 +110,7 @@ def refuse_wandering(current: Iterable[ConfigEntry], writes: Sequence[ConfigWrit
                     f"`{after}`, which still decides for osd.{place.osd}: nothing else stands between the two",
                     f"{option} in one of these sections alone (ceph config rm {after} {option})",
                 )
-            deciding[option, place.osd] = after
+            winners[option, place.osd] = after
 
 
 def _way_out(decides: ConfigEntry, target: Target, after: Database) -> str:
@@ -195,10 +195,10 @@ def refuse_late(where: Target, names: Iterable[str]) -> None:
             )
 
 
-def unset_under_custom(current: Database, running: Sequence[Place]) -> List[str]:
+def unset_under_custom(current: Database, places_up: Sequence[Place]) -> List[str]:
     """A custom profile with holes cannot be restored to the letter: what such an OSD uses depends on its past."""
     reasons = []
-    for place in running:
+    for place in places_up:
         if current.profile(place) != "custom":
             continue
         unset = [name for name in MCLOCK_NINE if current.winner(name, place) is None]

@@ -71,10 +71,10 @@ class Database:
         before: Optional[Options] = None
         """The nearest section before that has anything for this OSD."""
         for options in (*self._shared, self._own.get(place.osd, {})):
-            held = best is not None and before is not None and best[0].masked and name in options
-            if held and (_last(before or {}, place) != name or _first(options, place) != name):
-                held = False
-            previous = best[0] if held and best is not None else None
+            sticky = best is not None and before is not None and best[0].masked and name in options
+            if sticky and (_last(before or {}, place) != name or _first(options, place) != name):
+                sticky = False
+            previous = best[0] if sticky and best is not None else None
             for section, entry in options.get(name, {}).items():
                 if section.covers(place) and (previous is None or section.precision >= previous.precision):
                     best, previous = (section, entry), section
@@ -87,10 +87,12 @@ class Database:
         earlier: Set[str] = set()
         names: List[str] = []
         for options in (*self._shared, self._own.get(place.osd, {})):
-            covering = {name for name, under in options.items() if _covers(under, place)}
-            names += sorted(earlier & covering)
+            names_here = {name for name, under in options.items() if _covers(under, place)}
+            names += sorted(earlier & names_here)
             earlier |= {
-                name for name in covering if any(section.masked and section.covers(place) for section in options[name])
+                name
+                for name in names_here
+                if any(section.masked and section.covers(place) for section in options[name])
             }
         return names
 

@@ -36,10 +36,10 @@ class CustomResource:
     @classmethod
     def parse(cls, text: str, place: str) -> CustomResource:
         """Read NAMESPACE/NAME. Raises InputError."""
-        matched = _NAMED.fullmatch(text)
-        if matched is None:
+        match = _NAMED.fullmatch(text)
+        if match is None:
             raise InputError(place, repr(text[:80]), "NAMESPACE/NAME of a CephCluster, such as rook-ceph/rook-ceph")
-        return cls(matched[1], matched[2])
+        return cls(match[1], match[2])
 
     def who(self, section: str) -> str:
         """The name of a row for one of its sections."""
@@ -51,14 +51,14 @@ class CustomResource:
 
 def resource_of(who: str) -> Optional[Tuple[CustomResource, str]]:
     """The resource and the section that a row names; None for one of the monitors'."""
-    matched = _WHO.fullmatch(who)
-    return None if matched is None else (CustomResource(matched[1], matched[2]), matched[3])
+    match = _WHO.fullmatch(who)
+    return None if match is None else (CustomResource(match[1], match[2]), match[3])
 
 
 def is_of_osds(who: str) -> bool:
     """Whether a row states something for OSDs: at the monitors, or in a resource."""
-    named = resource_of(who)
-    return section_of(who if named is None else named[1]) is not None
+    resource_address = resource_of(who)
+    return section_of(who if resource_address is None else resource_address[1]) is not None
 
 
 def of_another(value: str, manager: str) -> str:
@@ -68,5 +68,5 @@ def of_another(value: str, manager: str) -> str:
 
 def stated_by_another(value: Optional[str]) -> Optional[str]:
     """What somebody else states by such a value; None where nobody does."""
-    matched = _OF_OTHERS.fullmatch(value or "")
-    return None if matched is None else matched[1]
+    match = _OF_OTHERS.fullmatch(value or "")
+    return None if match is None else match[1]

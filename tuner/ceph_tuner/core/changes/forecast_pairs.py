@@ -67,23 +67,23 @@ def outcome_of(entry: Entry, entries: Sequence[Entry], windows: Sequence[Window]
     end = min((moment for moment in others if moment > entry.at), default=begin + LONGEST_S)
     if entry.state == UNDONE:
         end = min(end, entry.changed)
-    chosen = [window for window in windows if window.start >= begin and window.end <= min(end, begin + LONGEST_S)]
-    together = merged(chosen)
-    if together is None or sum(window.seconds for window in chosen) < LEAST_S:
+    parts = [window for window in windows if window.start >= begin and window.end <= min(end, begin + LONGEST_S)]
+    together = merged(parts)
+    if together is None or sum(window.seconds for window in parts) < LEAST_S:
         return None
     return Outcome(together.start, together.end, together.measures)
 
 
-def due(entries: Sequence[Entry], kept: Mapping[int, Outcome], windows: Sequence[Window]) -> Dict[int, Outcome]:
+def due(entries: Sequence[Entry], outcomes: Mapping[int, Outcome], windows: Sequence[Window]) -> Dict[int, Outcome]:
     """Changes with a forecast whose outcome the minutes show and nobody kept yet, by number."""
-    found: Dict[int, Outcome] = {}
+    outcomes_due: Dict[int, Outcome] = {}
     for entry in entries:
-        if entry.forecast and entry.number not in kept and entry.state in (APPLIED, UNDONE):
+        if entry.forecast and entry.number not in outcomes and entry.state in (APPLIED, UNDONE):
             outcome = outcome_of(entry, entries, windows)
             # until the stretch is over a later look knows more
             if outcome is not None and windows and windows[-1].end >= outcome.start + LONGEST_S - MINUTE:
-                found[entry.number] = outcome
-    return found
+                outcomes_due[entry.number] = outcome
+    return outcomes_due
 
 
 def outcome_record(entry: Entry, outcome: Outcome) -> Dict[str, Any]:
@@ -101,27 +101,27 @@ def outcome_record(entry: Entry, outcome: Outcome) -> Dict[str, Any]:
 def outcomes_of(entries: Sequence[Entry], records: Sequence[Mapping[str, Any]]) -> Dict[int, Outcome]:
     """Stored outcomes of these changes, the newest record of each; what another version wrote is passed over."""
     began = {entry.number: entry.at for entry in entries}
-    found: Dict[int, Outcome] = {}
+    outcomes: Dict[int, Outcome] = {}
     for record in records:
         read = _read(record)
         if read is not None and began.get(read[0]) == read[1]:
-            found[read[0]] = read[2]
-    return found
+            outcomes[read[0]] = read[2]
+    return outcomes
 
 
 def forecast_pairs(
     entries: Sequence[Entry], outcomes: Mapping[int, Outcome], trials: Sequence[Trial]
 ) -> List[ForecastPair]:
     """Every metric that was both foretold and measured, oldest first."""
-    found: List[ForecastPair] = []
+    pairs: List[ForecastPair] = []
     for entry in entries:
         record = ForecastRecord.from_dict(entry.forecast)
         if record is not None and entry.number in outcomes:
-            found += _paired(f"change {entry.number}", record, outcomes[entry.number].measures)
+            pairs += _pairs(f"change {entry.number}", record, outcomes[entry.number].measures)
     for trial in trials:
         if trial.run.forecast is not None and trial.failed is None:
-            found += _paired(trial.run.label, trial.run.forecast, trial.measures)
-    return sorted(found, key=lambda pair: (pair.at, pair.subject, pair.metric))
+            pairs += _pairs(trial.run.label, trial.run.forecast, trial.measures)
+    return sorted(pairs, key=lambda pair: (pair.at, pair.subject, pair.metric))
 
 
 def kept_pairs(history: History, entries: Sequence[Entry]) -> List[ForecastPair]:
@@ -161,7 +161,7 @@ def _read(record: Mapping[str, Any]) -> Optional[Tuple[int, float, Outcome]]:
         return None
 
 
-def _paired(subject: str, record: ForecastRecord, measures: Mapping[str, Measure]) -> List[ForecastPair]:
+def _pairs(subject: str, record: ForecastRecord, measures: Mapping[str, Measure]) -> List[ForecastPair]:
     return [
         ForecastPair(record.at, subject, name, record.level, interval, measures[name].mean, record.model)
         for name, interval in record.metrics.items()

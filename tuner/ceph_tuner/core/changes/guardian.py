@@ -99,38 +99,38 @@ class RadosCommander:
         self._cluster.shutdown()
 
 
-def _answer(shown: str, run: Any, *arguments: Any) -> str:
+def _answer(command: str, run: Any, *arguments: Any) -> str:
     try:
         code, output, words = run(*arguments)
     except Exception as error:
         # librados raises what it could not even send
         code, output, words = -abs(getattr(error, "errno", None) or errno.EIO), b"", str(error)
-    return answered(shown, code, output.decode(errors="replace"), words)
+    return answered(command, code, output.decode(errors="replace"), words)
 
 
-def take_back(commander: Commander, clock: Clock, gone: Tuple[str, str], left: int, who: str) -> List[Undone]:
-    """Take back what the process `gone` (host, process) left when the lock's generation was `left` (`generation_of`).
+def take_back(commander: Commander, clock: Clock, process: Tuple[str, str], generation: int, who: str) -> List[Undone]:
+    """Take back what a `process` (host, process) left when the lock was at `generation` (`generation_of`).
 
     Nothing where somebody else has done so. Raises TunerError; Locked while another tuner is at work.
     """
     store = CommandStore(commander)
-    withdraw(store, gone, left)
+    withdraw(store, process, generation)
     release = release_of(min(osd_versions(commander), key=parse_version))
     lock = Lock(store, clock, this_process(who), may_live)
     applier = Applier(CommandConfig(commander), store, clock, lock, release, who)
     # what was begun later is a trial of a mgr that lives
-    if all(entry.generation > left for entry in applier.leftover()):
+    if all(entry.generation > generation for entry in applier.leftover()):
         return []
     return applier.recover()
 
 
-def withdraw(store: Store, gone: Tuple[str, str], left: int) -> None:
+def withdraw(store: Store, process: Tuple[str, str], generation: int) -> None:
     """Remove the claims that a process has left. It may go on under the same id, without its modules.
 
     Were it alive all the same, `Lock.check()` would stop it.
     """
     for claim in claims(store):
-        if (claim.holder.host, claim.holder.process) == gone and claim.generation <= left:
+        if (claim.holder.host, claim.holder.process) == process and claim.generation <= generation:
             store.remove(claim.key)
 
 
@@ -144,10 +144,10 @@ class _Mgr:
         """None where the mgr is gone or silent for so long."""
         deadline = time.monotonic() + silence_s
         while b"\n" not in self._buffer:
-            left = deadline - time.monotonic()
-            if left <= 0 or self._ended or os.getppid() != self._parent:
+            seconds = deadline - time.monotonic()
+            if seconds <= 0 or self._ended or os.getppid() != self._parent:
                 return None
-            if select.select([0], [], [], min(left, LOOK_S))[0]:
+            if select.select([0], [], [], min(seconds, LOOK_S))[0]:
                 read = os.read(0, 1 << 16)
                 self._ended = not read
                 self._buffer += read
@@ -157,7 +157,7 @@ class _Mgr:
 
 def _problem(access: Mapping[str, str]) -> str:
     """Why the cluster cannot be reached from here; in a process of its own, as librados takes much memory."""
-    reading, writing = os.pipe()
+    source, sink = os.pipe()
     child = os.fork()
     if child == 0:
         words = "its trial ended without a word"
@@ -167,10 +167,10 @@ def _problem(access: Mapping[str, str]) -> str:
         except Exception as error:
             words = f"{type(error).__name__}: {error}"
         finally:
-            os.write(writing, words.encode())
+            os.write(sink, words.encode())
             os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as answer:
+    os.close(sink)
+    with os.fdopen(source) as answer:
         words = answer.read()
     os.waitpid(child, 0)
     return words
@@ -181,26 +181,26 @@ def _withdraw_trial(task: Mapping[str, Any]) -> None:
     signal.alarm(int(ATTEMPTS_S + 3 * COMMAND_S))
     clock, deadline = SystemClock(), time.monotonic() + ATTEMPTS_S
     who = f"guardian of {task['who']}"
-    left: Optional[int] = None
+    generation: Optional[int] = None
     while time.monotonic() < deadline:
         with contextlib.suppress(TunerError, NoRadosError):
             commander = RadosCommander(task["access"])
             try:
-                if left is None:
+                if generation is None:
                     # by order and not by time: clocks are set, and a mgr that is back needs minutes for its next trial
-                    left = generation_of(CommandStore(commander))
+                    generation = generation_of(CommandStore(commander))
                     clock.sleep(ON_ITS_WAY_S)
-                done = take_back(commander, clock, (task["host"], task["process"]), left, who)
-                if done:
-                    _log(commander, who, done)
+                undos = take_back(commander, clock, (task["host"], task["process"]), generation, who)
+                if undos:
+                    _log(commander, who, undos)
                 return
             finally:
                 commander.close()
         clock.sleep(2.0)
 
 
-def _log(commander: RadosCommander, who: str, done: List[Undone]) -> None:
-    numbers = ", ".join(str(undone.entry.number) for undone in done)
+def _log(commander: RadosCommander, who: str, undos: List[Undone]) -> None:
+    numbers = ", ".join(str(undone.entry.number) for undone in undos)
     words = f"{who}: the plugin was unloaded or its mgr died during a trial: took back change {numbers}"
     command: Dict[str, Any] = {"level": "warn", "channel": "cluster", "logtext": [one_line(words)]}
     with contextlib.suppress(TunerError):

@@ -145,9 +145,9 @@ class Contents(NamedTuple):
 
     def check_whole(self) -> None:
         """Raise JournalDamaged where a change may be in force that cannot be read: no other one goes on top of it."""
-        damaged = [item for item in self.set_aside if item.number]
-        if damaged:
-            raise JournalDamaged(f"{damaged[0]}; no new change is written while it is there")
+        damage = [item for item in self.set_aside if item.number]
+        if damage:
+            raise JournalDamaged(f"{damage[0]}; no new change is written while it is there")
 
 
 class Journal:
@@ -160,19 +160,21 @@ class Journal:
     def read(self) -> Contents:
         """What can be read, oldest first, and what cannot."""
         texts = contents(self._store, PREFIX)
-        stored = sorted((_stored(key, text) for key, text in texts.items()), key=lambda item: (item.restored, item.key))
-        left = _MANY
-        if self._osds is not None and stored and stored[-1].restored > _FEW:
-            left = max(_MANY // 10, self._osds() * 4 * _A_KEY_EACH)
-        most = max(_FEW, left // 4)
+        records = sorted(
+            (_record_of(key, text) for key, text in texts.items()), key=lambda item: (item.restored, item.key)
+        )
+        room = _MANY
+        if self._osds is not None and records and records[-1].restored > _FEW:
+            room = max(_MANY // 10, self._osds() * 4 * _A_KEY_EACH)
+        most = max(_FEW, room // 4)
         entries: List[Entry] = []
         set_aside: List[SetAside] = []
         # the small ones first: what is made to fill the memory must not push the others out
-        for item in stored:
-            content = item.read(min(most, left))
+        for item in records:
+            content = item.read(min(most, room))
             if isinstance(content, Entry):
                 entries.append(content)
-                left -= item.restored
+                room -= item.restored
             else:
                 set_aside.append(content)
         return Contents(sorted(entries, key=lambda entry: entry.number), sorted(set_aside))
@@ -183,9 +185,10 @@ class Journal:
 
     def next_number(self) -> int:
         """One more than the highest: unique, as only the lock's holder asks."""
-        stored = self.read()
+        contents = self.read()
         return (
-            max([entry.number for entry in stored.entries] + [item.number for item in stored.set_aside], default=0) + 1
+            max([entry.number for entry in contents.entries] + [item.number for item in contents.set_aside], default=0)
+            + 1
         )
 
     def write(self, entry: Entry) -> None:
@@ -202,14 +205,14 @@ class Journal:
         for entry in [entry for entry in entries if entry.state == UNDONE][: max(0, excess)]:
             self._store.remove(_key(entry))
             excess -= 1
-        standing = [entry for entry in entries if entry.state == APPLIED and not entry.trial and not entry.replaceable]
-        while excess > 0 and len(standing) >= 2:
-            older, newer = standing[:2]
-            joined = join(older, newer)
+        in_force = [entry for entry in entries if entry.state == APPLIED and not entry.trial and not entry.replaceable]
+        while excess > 0 and len(in_force) >= 2:
+            older, newer = in_force[:2]
+            union = join(older, newer)
             # first the joined one, then the removal: taking back both again would find nothing left to do
-            self.write(joined)
+            self.write(union)
             self._store.remove(_key(older))
-            standing[:2] = [joined]
+            in_force[:2] = [union]
             excess -= 1
 
 
@@ -243,8 +246,8 @@ def _runs(restores: Sequence[Restore]) -> Iterator[List[Restore]]:
 
 
 def _osd(restore: Restore) -> int:
-    matched = _OSD.match(restore.who)
-    return int(matched[1]) if matched else -1
+    match = _OSD.match(restore.who)
+    return int(match[1]) if match else -1
 
 
 def _document(alike: Sequence[Restore]) -> Dict[str, Any]:
@@ -275,19 +278,19 @@ def _bounds(who: str) -> List[Tuple[int, int]]:
     return bounds
 
 
-def _stored(key: str, text: str) -> _Stored:
+def _record_of(key: str, text: str) -> _Stored:
     name = key[len(PREFIX) :]
     number = int(name) if _NUMBER.fullmatch(name) else 0
     if f"{PREFIX}{number:08d}" != key or not number:
         return _Stored(key, why="its key is not one of the journal's")
     try:
         document = read_json(text, key)
-        return _Stored(key, number, _restored(document), document)
+        return _Stored(key, number, _restore_count(document), document)
     except (*MISREAD, InputError) as fault:
         return _Stored(key, number, why=_words(fault))
 
 
-def _restored(document: Any) -> int:
+def _restore_count(document: Any) -> int:
     """How many values an entry would restore, before they take any memory."""
     whos = [item["who"] for item in document["restores"]]
     return sum(high - low + 1 for who in whos if _SPANS.match(who) for low, high in _bounds(who)) + len(whos)
@@ -300,14 +303,14 @@ def _whos(who: str) -> List[str]:
     return [f"osd.{number}" for low, high in _bounds(who) for number in range(low, high + 1)]
 
 
-def _entry(stored: Any) -> Entry:
+def _entry(document: Any) -> Entry:
     """An entry out of what JSON reads; one of MISREAD for anything that this version does not write."""
-    if _restored(stored) > _MANY:
-        raise ValueError(f"it restores {_restored(stored)} values")
+    if _restore_count(document) > _MANY:
+        raise ValueError(f"it restores {_restore_count(document)} values")
     of_a_step = {item.name for item in fields(Step)}
-    steps = tuple(Step(**{name: step[name] for name in step if name in of_a_step}) for step in stored["steps"])
+    steps = tuple(Step(**{name: step[name] for name in step if name in of_a_step}) for step in document["steps"])
     restores: List[Restore] = []
-    for item in stored["restores"]:
+    for item in document["restores"]:
         name, value, ours = str(item["name"]), _optional(item["value"]), frozenset(map(_optional, item["ours"]))
         _check_value(name, value)
         for who in _whos(item["who"]):
@@ -315,8 +318,8 @@ def _entry(stored: Any) -> Entry:
                 raise ValueError(f"a section {who[:40]!r}")
             restores.append(Restore(who, name, value, ours))
     names = {item.name for item in fields(Entry)} - {"unknown"}
-    unknown = unknown_in(stored, names)
-    own = {name: value for name, value in stored.items() if name in names}
+    unknown = unknown_in(document, names)
+    own = {name: value for name, value in document.items() if name in names}
     if not isinstance(own.get("forecast", {}), dict):
         # it is read when it is shown: nothing in it may stand in the way of taking the change back
         del own["forecast"]

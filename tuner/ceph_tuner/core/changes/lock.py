@@ -81,17 +81,17 @@ class Claim:
 
     def to_text(self) -> str:
         """As it is stored."""
-        stored = asdict(self)
-        del stored["generation"]
-        return json.dumps(versioned(stored), sort_keys=True)
+        document = asdict(self)
+        del document["generation"]
+        return json.dumps(versioned(document), sort_keys=True)
 
     @staticmethod
     def from_text(key: str, text: str) -> Optional[Claim]:
         """None for what is no claim: somebody else's key must not stop every tuner for ever."""
         try:
-            stored = read_json(text, key)
-            holder = Holder(**{name: str(stored["holder"][name]) for name in ("name", "host", "process")})
-            return Claim(key, holder, float(stored["since"]), float(stored["expires"]), bool(stored["held"]))
+            document = read_json(text, key)
+            holder = Holder(**{name: str(document["holder"][name]) for name in ("name", "host", "process")})
+            return Claim(key, holder, float(document["since"]), float(document["expires"]), bool(document["held"]))
         except MISREAD:
             return None
 
@@ -112,8 +112,8 @@ class Generation:
     def from_text(text: Optional[str]) -> Generation:
         """Nobody's, for what is none: it must not stop every tuner for ever."""
         try:
-            stored = read_json(text or "", GENERATION)
-            number, claim = stored["number"], stored["claim"]
+            document = read_json(text or "", GENERATION)
+            number, claim = document["number"], document["claim"]
         except MISREAD:
             return Generation()
         sound = type(number) is int and 0 <= number <= _MOST and isinstance(claim, str)
@@ -194,12 +194,12 @@ class Lock:
     def renew(self) -> None:
         """Extend the claim; a claim that is gone stays gone."""
         with self._writing:
-            if self._claim is not None and self._is_ours(contents(self._store, _BOTH), lapsed=False):
+            if self._claim is not None and self._is_ours(contents(self._store, _BOTH), settle=False):
                 self._extend()
 
     def others(self) -> List[Claim]:
         """Live claims of others. Dead ones are removed; one that seems to be out of date is watched for a lease."""
-        watched: Dict[str, Tuple[str, float]] = {}
+        suspects: Dict[str, Tuple[str, float]] = {}
         while True:
             live, silent = [], False
             for key, text in contents(self._store, PREFIX).items():
@@ -212,7 +212,7 @@ class Lock:
                 elif 0 <= claim.expires - self._clock.now() <= LEASE_S + SKEW_S:
                     live.append(claim)
                 else:
-                    last_text, since = watched.setdefault(key, (text, self._clock.monotonic()))
+                    last_text, since = suspects.setdefault(key, (text, self._clock.monotonic()))
                     if last_text != text:
                         live.append(claim)
                     elif self._clock.monotonic() - since > LEASE_S:
@@ -252,30 +252,30 @@ class Lock:
     def _enter_alone(self) -> List[Claim]:
         """Say that it is held, and look again: whoever is there nevertheless is in the way."""
         self._extend(held=True)
-        stored = contents(self._store, _BOTH)
+        texts = contents(self._store, _BOTH)
         # one who is not in yet sees ours, and withdraws
-        others = [claim for claim in self._others_of(stored) if claim.held]
+        others = [claim for claim in self._others_of(texts) if claim.held]
         if not others:
-            generation = Generation.from_text(stored.get(GENERATION)).next(self._require().key[len(PREFIX) :])
+            generation = Generation.from_text(texts.get(GENERATION)).next(self._require().key[len(PREFIX) :])
             self._store.set(GENERATION, generation.to_text())
             self._generation = generation
             if self._lapsed or self._age() >= LEASE_S * _USABLE:
                 raise ClusterTimeout(f"the monitors take longer than the lock's lease of {LEASE_S:g} s to store it")
         return others
 
-    def _others_of(self, stored: Mapping[str, str]) -> List[Claim]:
+    def _others_of(self, texts: Mapping[str, str]) -> List[Claim]:
         own = self._require().key
-        claims = [Claim.from_text(key, text) for key, text in stored.items() if key.startswith(PREFIX) and key != own]
+        claims = [Claim.from_text(key, text) for key, text in texts.items() if key.startswith(PREFIX) and key != own]
         return [claim for claim in claims if claim is not None]
 
-    def _is_ours(self, stored: Mapping[str, str], lapsed: bool = True) -> bool:
-        """Whether the claim is there, and nobody got in after it; `lapsed`: settle what a late renewal leaves open."""
+    def _is_ours(self, texts: Mapping[str, str], settle: bool = True) -> bool:
+        """Whether the claim is there, and nobody got in after it; `settle`: settle what a late renewal leaves open."""
         claim = self._claim
-        if claim is None or claim.key not in stored or Generation.from_text(stored.get(GENERATION)) != self._generation:
+        if claim is None or claim.key not in texts or Generation.from_text(texts.get(GENERATION)) != self._generation:
             return False
-        if lapsed and self._lapsed:
+        if settle and self._lapsed:
             # as when the lock was taken: our renewed claim was written before we looked, so who came later sees it
-            self._lapsed = bool(self._others_of(stored))
+            self._lapsed = bool(self._others_of(texts))
             return not self._lapsed
         return True
 
@@ -296,8 +296,8 @@ class Lock:
         self._released = threading.Event()
         threading.Thread(target=self._beat, args=(self._released,), daemon=True, name="lock").start()
 
-    def _beat(self, released: threading.Event) -> None:
-        while not released.wait(LEASE_S / 3):
+    def _beat(self, release: threading.Event) -> None:
+        while not release.wait(LEASE_S / 3):
             # a failure is met again by the next beat, or by the next check(), which stops the writing
             with contextlib.suppress(TunerError):
                 self.renew()
@@ -326,9 +326,9 @@ class Lock:
 
 def claims(store: Store) -> List[Claim]:
     """Every claim that can be read, with the lock's generation. Reads only."""
-    stored = contents(store, _BOTH)
-    last = Generation.from_text(stored.get(GENERATION))
-    read = [Claim.from_text(key, text) for key, text in stored.items() if key.startswith(PREFIX)]
+    texts = contents(store, _BOTH)
+    last = Generation.from_text(texts.get(GENERATION))
+    read = [Claim.from_text(key, text) for key, text in texts.items() if key.startswith(PREFIX)]
     return [
         replace(claim, generation=last.number if claim.key == PREFIX + last.claim else 0)
         for claim in read
@@ -343,9 +343,9 @@ def generation_of(store: Store) -> int:
 
 def break_lock(store: Store) -> List[Claim]:
     """Remove every claim; whoever holds the lock notices before its next write. Gives the claims that could be read."""
-    broken = claims(store)
+    removals = claims(store)
     # the generation first: who is inside must not write once somebody else may get in
     store.set(GENERATION, Generation.from_text(store.get(GENERATION)).next().to_text())
     for key in store.keys(PREFIX):
         store.remove(key)
-    return broken
+    return removals

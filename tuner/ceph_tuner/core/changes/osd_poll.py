@@ -31,7 +31,7 @@ Progress = Callable[[str, int, int], None]
 """Called with what is done now, and at how many OSDs of how many."""
 
 
-def silent(words: str, done: int, total: int) -> None:
+def silent(words: str, count: int, total: int) -> None:
     """Nobody is told."""
 
 
@@ -79,9 +79,9 @@ class OsdPoll:
 
     def once(self, words: str, osds: Sequence[int], ask: Ask[T]) -> Answers[T]:
         """What OSDs say, with progress; `words` are what is done."""
-        for done, (osd, answer) in enumerate(ask(osds)):
-            if done % TOLD_EVERY == 0 and len(osds) > TOLD_EVERY:
-                self._progress(words, done, len(osds))
+        for count, (osd, answer) in enumerate(ask(osds)):
+            if count % TOLD_EVERY == 0 and len(osds) > TOLD_EVERY:
+                self._progress(words, count, len(osds))
             if isinstance(answer, ClusterTimeout):
                 self._hung[osd] = self._hung.get(osd, 0) + 1
             else:
@@ -105,33 +105,33 @@ class OsdPoll:
         if last:
             self._hung = dict.fromkeys(self._hung, PATIENCE - 1)
         ids = list(osds)
-        pending = dict.fromkeys(ids, "")
-        unanswered = {osd: f"osd.{osd} does not answer" for osd in ids if self._hung.get(osd, 0) >= PATIENCE}
+        faults = dict.fromkeys(ids, "")
+        silent_osds = {osd: f"osd.{osd} does not answer" for osd in ids if self._hung.get(osd, 0) >= PATIENCE}
         deadline: Optional[float] = None
-        while pending:
-            patient = [osd for osd in pending if self._hung.get(osd, 0) < PATIENCE]
+        while faults:
+            patient = [osd for osd in faults if self._hung.get(osd, 0) < PATIENCE]
             for osd, answer in self.once(words, patient, ask):
                 check()
                 if isinstance(answer, (CommandFailed, ClusterTimeout)):
-                    unanswered[osd] = f"osd.{osd} does not answer ({answer})"
+                    silent_osds[osd] = f"osd.{osd} does not answer ({answer})"
                     continue
-                unanswered.pop(osd, None)
+                silent_osds.pop(osd, None)
                 fault = wrong(osd, answer)
                 if fault is None:
-                    del pending[osd]
+                    del faults[osd]
                 else:
-                    pending[osd] = fault
+                    faults[osd] = fault
             now = self._clock.monotonic()
             deadline = now + self._effect_s if deadline is None else deadline
-            if pending:
-                running = {place.osd for place in self._places() if place.up}
-                pending = {osd: fault for osd, fault in pending.items() if osd in running}
-                if now >= deadline or all(self._hung.get(osd, 0) >= PATIENCE for osd in pending):
+            if faults:
+                up = {place.osd for place in self._places() if place.up}
+                faults = {osd: fault for osd, fault in faults.items() if osd in up}
+                if now >= deadline or all(self._hung.get(osd, 0) >= PATIENCE for osd in faults):
                     break
                 self._clock.sleep(POLL_S)
         return Late(
             len(ids),
             self._effect_s,
-            tuple(fault for osd, fault in pending.items() if osd not in unanswered),
-            tuple(unanswered[osd] for osd in pending if osd in unanswered),
+            tuple(fault for osd, fault in faults.items() if osd not in silent_osds),
+            tuple(silent_osds[osd] for osd in faults if osd in silent_osds),
         )

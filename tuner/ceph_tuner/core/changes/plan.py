@@ -97,7 +97,9 @@ class Drift:
     found: Optional[str]
 
     def __str__(self) -> str:
-        return f"{self.who} {self.name}: found {_shown(self.found)} instead of our {_shown(self.ours)}, left as it is"
+        return (
+            f"{self.who} {self.name}: found {_text_of(self.found)} instead of our {_text_of(self.ours)}, left as it is"
+        )
 
 
 @dataclass(frozen=True)
@@ -129,38 +131,38 @@ def plan_change(
     where = Target.parse(target)
     who = str(where)
     over = [place for place in places if where.covers(place)]
-    running = [place for place in over if place.up]
-    if not running:
+    places_up = [place for place in over if place.up]
+    if not places_up:
         raise InputError("target", f"`{target}`, which covers no running OSD", "a target that covers one")
-    values = _wanted(settings, release, version)
+    values = _texts(settings, release, version)
     refuse_late(where, values)
     warnings = [f"osd.{place.osd} is down: it follows when it starts, unchecked" for place in over if not place.up]
     warnings += [f"{name} takes effect when the OSD restarts" for name in values if KNOBS[name].change == "restart"]
     now = Database(current)
-    warnings += unset_under_custom(now, running)
+    warnings += unset_under_custom(now, places_up)
 
     own = {entry.name: entry.value for entry in current if entry.who == who}
-    dropped = [name for name in MCLOCK_NINE if name in own] if values.get(PROFILE, "custom") != "custom" else []
+    removals = [name for name in MCLOCK_NINE if name in own] if values.get(PROFILE, "custom") != "custom" else []
     expected = {name: value for name, value in values.items() if KNOBS[name].change != "restart"}
     if PROFILE in values and values[PROFILE] != "custom" and release.units == "fraction" and release.sets_nine:
         expected.update(format_settings(release.profiles[values[PROFILE]], release))
 
     # the profile last: what stands in its way goes in the order in which it is safely removed
-    decided = {**{name: value for name, value in {**values, **expected}.items() if name != PROFILE}, **expected}
-    after = _after(current, who, values, dropped)
-    refuse_outranked(after, where, decided, running, sources or {})
-    warnings += refuse_false_start(after, where, decided, [place for place in over if not place.up])
-    changes: Dict[str, Optional[str]] = {**values, **dict.fromkeys(dropped)}
+    decisive = {**{name: value for name, value in {**values, **expected}.items() if name != PROFILE}, **expected}
+    after = _after(current, who, values, removals)
+    refuse_outranked(after, where, decisive, places_up, sources or {})
+    warnings += refuse_false_start(after, where, decisive, [place for place in over if not place.up])
+    changes: Dict[str, Optional[str]] = {**values, **dict.fromkeys(removals)}
     steps = _forward(who, own, changes, current, places, release)
     refuse_wandering(current, [(step.who, step.name, step.new) for step in steps], places)
-    touched = {step.who for step in steps if step.name == PROFILE}
-    refuse_asleep(now, release, [place for place in places if any(covers(at, place) for at in touched)])
+    sections = {step.who for step in steps if step.name == PROFILE}
+    refuse_asleep(now, release, [place for place in places if any(covers(at, place) for at in sections)])
     if resource is not None:
         steps = beside(steps, stated_steps(resource, current, {(who, name): text for name, text in changes.items()}))
     return ChangePlan(
         who,
         release.name,
-        tuple(place.osd for place in running),
+        tuple(place.osd for place in places_up),
         steps,
         expected,
         tuple(warnings),
@@ -176,16 +178,16 @@ def plan_rereading(
     """
     who = str(Target.parse(target))
     over = [place for place in places if covers(who, place)]
-    running = [place for place in over if place.up]
-    if not running:
+    places_up = [place for place in over if place.up]
+    if not places_up:
         raise InputError("target", f"`{target}`, which covers no running OSD", "a target that covers one")
     now = Database(current)
     refuse_asleep(now, release, over)
-    touched = touches(now, [who], places, release)
-    steps = [Step(*touch.key, touch.old, touch.new) for touch in touched]
-    steps += _settled([Step(*touch.key, touch.new, touch.old) for touch in touched])
+    touch_list = touches(now, [who], places, release)
+    steps = [Step(*touch.key, touch.old, touch.new) for touch in touch_list]
+    steps += _one_state([Step(*touch.key, touch.new, touch.old) for touch in touch_list])
     refuse_wandering(current, [(step.who, step.name, step.new) for step in steps], places)
-    return ChangePlan(who, release.name, tuple(place.osd for place in running), tuple(steps), {})
+    return ChangePlan(who, release.name, tuple(place.osd for place in places_up), tuple(steps), {})
 
 
 def plan_restore(
@@ -204,12 +206,12 @@ def plan_restore(
     """
     values: Dict[Key, Optional[str]] = {(entry.who, entry.name): entry.value for entry in current}
     doubtful = set(doubtful)
-    kept, drift = [], []
+    own_restores, drift = [], []
     others: List[Restore] = []
     others_rows = {
-        (named[1], entry.name): entry.value
+        (resource_address[1], entry.name): entry.value
         for entry in current
-        if stated_by_another(entry.value) is not None and (named := resource_of(entry.who)) is not None
+        if stated_by_another(entry.value) is not None and (resource_address := resource_of(entry.who)) is not None
     }
     for restore in restores:
         now = values.get(restore.key)
@@ -218,69 +220,73 @@ def plan_restore(
             # whoever set it last, an operator sets it again
             now, ours = row, False
         if ours or same(now, restore.value):
-            kept.append(restore)
+            own_restores.append(restore)
         else:
             others.append(restore)
             drift.append(Drift(restore.who, restore.name, _one(restore.ours), now))
-    in_resource = [item for item in kept if resource_of(item.who) is not None]
+    in_resource = [item for item in own_restores if resource_of(item.who) is not None]
     # an operator may set ours once more over what another has set there: it is looked at again
-    again = {(named[1], item.name) for item in in_resource if (named := resource_of(item.who)) is not None}
-    watched = [item for item in others if item.key in again]
+    again = {
+        (resource_address[1], item.name)
+        for item in in_resource
+        if (resource_address := resource_of(item.who)) is not None
+    }
+    recheck = [item for item in others if item.key in again]
 
     def writes(items: Iterable[Restore]) -> List[Step]:
-        differing = [item for item in items if not same(values.get(item.key), item.value) or item.key in doubtful]
-        return [Step(*item.key, values.get(item.key), item.value) for item in differing]
+        changes = [item for item in items if not same(values.get(item.key), item.value) or item.key in doubtful]
+        return [Step(*item.key, values.get(item.key), item.value) for item in changes]
 
-    stated = list(reversed(writes(in_resource)))
-    kept = [item for item in kept if resource_of(item.who) is None]
-    nine = [item for item in kept if item.name in MCLOCK_NINE]
-    changing = list(reversed(writes(nine)))
-    holds = _holds(current, {item.who for item in (nine if repair else changing)}, places)
+    resource_steps = list(reversed(writes(in_resource)))
+    own_restores = [item for item in own_restores if resource_of(item.who) is None]
+    nine = [item for item in own_restores if item.name in MCLOCK_NINE]
+    nine_steps = list(reversed(writes(nine)))
+    holds = _holds(current, {item.who for item in (nine if repair else nine_steps)}, places)
     apart = {PROFILE, OVERRIDE, *MCLOCK_NINE, *BANDWIDTHS}
-    steps = writes(reversed([item for item in kept if item.name not in apart]))
-    steps += _settled(writes(item for item in kept if item.name == OVERRIDE))
+    steps = writes(reversed([item for item in own_restores if item.name not in apart]))
+    steps += _one_state(writes(item for item in own_restores if item.name == OVERRIDE))
     for key, value in holds.items():
         steps.append(Step(*key, value, "custom"))
         values[key] = "custom"
-    steps += changing
-    profiles = {item.key: item for item in kept if item.name == PROFILE}
+    steps += nine_steps
+    profiles = {item.key: item for item in own_restores if item.name == PROFILE}
     for key, value in holds.items():
         # a profile that is ours goes back to what it was before us, another's to what it was just now
         own = profiles.get(key)
         profiles[key] = own or Restore(*key, value, frozenset({"custom"}))
     let_go = writes(profiles.values())
-    capacities = {item.key: item for item in kept if item.name in BANDWIDTHS}
-    pending = {key for key, item in capacities.items() if not same(values.get(key), item.value)}
+    capacities = {item.key: item for item in own_restores if item.name in BANDWIDTHS}
+    bandwidth_keys = {key for key, item in capacities.items() if not same(values.get(key), item.value)}
     built_in = [step.who for step in let_go if step.new != "custom"]
-    for touch in touches(Database(current), built_in, places, release, pending=pending):
+    for touch in touches(Database(current), built_in, places, release, pending=bandwidth_keys):
         steps.append(Step(*touch.key, touch.old, touch.new))
         values[touch.key] = touch.new
         own = capacities.get(touch.key)
         capacities[touch.key] = own or Restore(*touch.key, touch.old, frozenset({touch.new}))
-    steps += _settled(let_go)
-    steps += _settled(writes(capacities.values()))
+    steps += _one_state(let_go)
+    steps += _one_state(writes(capacities.values()))
     last = {**profiles, **capacities}
-    rest = [item for item in kept if item.key not in last]
-    return RestorePlan(beside(steps, stated), (*last.values(), *rest, *in_resource, *watched), tuple(drift))
+    rest = [item for item in own_restores if item.key not in last]
+    return RestorePlan(beside(steps, resource_steps), (*last.values(), *rest, *in_resource, *recheck), tuple(drift))
 
 
-def _wanted(settings: Mapping[str, object], release: Release, version: Optional[Version]) -> Dict[str, str]:
+def _texts(settings: Mapping[str, object], release: Release, version: Optional[Version]) -> Dict[str, str]:
     """Texts as the monitors keep them, complete, in the order to write them."""
-    checked: Settings = check_settings(settings, release, version=version)
-    if not checked:
+    valid: Settings = check_settings(settings, release, version=version)
+    if not valid:
         raise InputError("settings", "nothing to set", "at least one knob")
-    for name in checked:
+    for name in valid:
         scope = KNOBS[name].scope
         if scope != "osd" or KNOBS[name].change == "moves data":
             kind = "a property of pools" if scope == "pool" else f"an option of {scope}"
             raise InputError(name, kind, "a knob of the OSDs alone; set this one by hand")
-    if any(name in checked for name in MCLOCK_NINE):
-        checked[PROFILE] = "custom"
-    elif checked.get(PROFILE) == "custom":
+    if any(name in valid for name in MCLOCK_NINE):
+        valid[PROFILE] = "custom"
+    elif valid.get(PROFILE) == "custom":
         raise InputError(
             PROFILE, "custom alone", "the nine mClock values beside it (unset ones become 0/1/0 at a restart)"
         )
-    texts = format_settings(checked, release)
+    texts = format_settings(valid, release)
     first = [PROFILE, *MCLOCK_NINE, OVERRIDE]
     return {name: texts[name] for name in [*first, *(name for name in texts if name not in first)] if name in texts}
 
@@ -304,27 +310,27 @@ def _forward(
     nine: Dict[Key, Optional[str]] = {(who, name): changes[name] for name in MCLOCK_NINE if name in changes}
     holds = _holds(current, {who}, places) if any(not same(now.get(key), nine[key]) for key in nine) else {}
     now.update(holds)
-    held, changing = writes(dict.fromkeys(holds, "custom")), writes(nine)
+    custom_steps, nine_steps = writes(dict.fromkeys(holds, "custom")), writes(nine)
     profile = {(who, PROFILE): changes[PROFILE]} if PROFILE in changes else {}
     # a finer section's profile was only held; the target's own is as wanted by now
     let_go = writes({**profile, **{key: value for key, value in holds.items() if key[0] != who}})
     built_in = [step.who for step in let_go if step.new != "custom"]
-    touched = touches(Database(current), built_in, places, release, avoid=list(changes))
-    steps = [*held, *changing, *writes({touch.key: touch.new for touch in touched})]
-    steps += _settled(let_go) if changing else let_go
-    steps += _settled(writes({touch.key: touch.old for touch in touched}))
+    touch_list = touches(Database(current), built_in, places, release, avoid=list(changes))
+    steps = [*custom_steps, *nine_steps, *writes({touch.key: touch.new for touch in touch_list})]
+    steps += _one_state(let_go) if nine_steps else let_go
+    steps += _one_state(writes({touch.key: touch.old for touch in touch_list}))
     steps += writes({(who, name): text for name, text in changes.items() if name not in (PROFILE, *MCLOCK_NINE)})
     return tuple(steps)
 
 
-def _settled(steps: Sequence[Step]) -> List[Step]:
+def _one_state(steps: Sequence[Step]) -> List[Step]:
     """Steps that end one state together: the OSDs are waited for before the first, not for each other."""
     return [replace(step, settled=not at) for at, step in enumerate(steps)]
 
 
-def _after(current: Sequence[ConfigEntry], who: str, values: Mapping[str, str], dropped: Sequence[str]) -> Database:
+def _after(current: Sequence[ConfigEntry], who: str, values: Mapping[str, str], removals: Sequence[str]) -> Database:
     """The database as it will be."""
-    others = [entry for entry in current if entry.who != who or entry.name not in {*values, *dropped}]
+    others = [entry for entry in current if entry.who != who or entry.name not in {*values, *removals}]
     return Database([*others, *(ConfigEntry(who, name, value) for name, value in values.items())])
 
 
@@ -336,22 +342,22 @@ def _holds(
     Also those that are down: one that started meanwhile under a built-in profile would have keys removed at `osd`.
     """
     profiles = {(entry.who, entry.name): entry.value for entry in current if entry.name == PROFILE}
-    held = Database(current)
+    database = Database(current)
     holds: Dict[Key, Optional[str]] = {}
     for who in sorted(sections):
         section = section_of(who)
         if section is None:
             continue
         for place in places:
-            if not section.covers(place) or held.profile(place) == "custom":
+            if not section.covers(place) or database.profile(place) == "custom":
                 continue
-            decides = held.winner(PROFILE, place)
+            decides = database.winner(PROFILE, place)
             finer = section_of(decides.who) if decides is not None else None
             # a wider entry is outranked by one in our own section, which touches no other OSD
             at = decides.who if decides is not None and finer is not None and finer.rank >= section.rank else who
             key = (at, PROFILE)
             holds[key] = profiles.get(key)
-            held.put(ConfigEntry(*key, "custom"))
+            database.put(ConfigEntry(*key, "custom"))
     return holds
 
 
@@ -360,5 +366,5 @@ def _one(values: Iterable[Optional[str]]) -> Optional[str]:
     return next((value for value in values if value not in (None, "custom")), next(iter(values), None))
 
 
-def _shown(value: Optional[str]) -> str:
+def _text_of(value: Optional[str]) -> str:
     return "no entry" if value is None else value

@@ -49,25 +49,25 @@ def stated_steps(
     return [step for step in steps if not same(stated_by_another(step.old) or step.old, step.new)]
 
 
-def beside(steps: Sequence[Step], stated: Sequence[Step]) -> Tuple[Step, ...]:
+def beside(steps: Sequence[Step], resource_steps: Sequence[Step]) -> Tuple[Step, ...]:
     """Place a resource's steps among the monitors': a value is stated after it is set, and no more before it goes."""
-    removals = _by_key(step for step in stated if step.new is None)
-    values = _by_key(step for step in stated if step.new is not None)
+    removals = _by_key(step for step in resource_steps if step.new is None)
+    values = _by_key(step for step in resource_steps if step.new is not None)
     last = {step.key: at for at, step in enumerate(steps)}
-    placed: List[Step] = []
+    sequence: List[Step] = []
     for at, step in enumerate(steps):
-        placed += removals.pop(step.key, [])
-        placed.append(step)
+        sequence += removals.pop(step.key, [])
+        sequence.append(step)
         if last[step.key] == at:
-            placed += values.pop(step.key, [])
+            sequence += values.pop(step.key, [])
     rest = [step for group in removals.values() for step in group]
-    return (*rest, *placed, *(step for group in values.values() for step in group))
+    return (*rest, *sequence, *(step for group in values.values() for step in group))
 
 
 def _by_key(steps: Iterable[Step]) -> DefaultDict[Key, List[Step]]:
     """A resource's steps by the monitors' key that they go with."""
     groups: DefaultDict[Key, List[Step]] = defaultdict(list)
     for step in steps:
-        named = resource_of(step.who)
-        groups[step.who if named is None else named[1], step.name].append(step)
+        resource_address = resource_of(step.who)
+        groups[step.who if resource_address is None else resource_address[1], step.name].append(step)
     return groups

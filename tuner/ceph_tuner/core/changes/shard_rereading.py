@@ -49,26 +49,26 @@ def touches(
     if not names:
         # up to Quincy 17.2.6 there is no such option
         return []
-    done: Set[int] = {
+    osds: Set[int] = {
         place.osd
         for place in places
         for name in BANDWIDTHS
         if (decides := current.winner(name, place)) is not None and (decides.who, name) in pending
     }
-    touches_needed: List[Touch] = []
+    touch_list: List[Touch] = []
     for who in sorted(set(sections), key=_width):
         section = section_of(who)
         if section is None:
             continue
-        under = [place for place in places if section.covers(place) and place.osd not in done]
+        under = [place for place in places if section.covers(place) and place.osd not in osds]
         if under:
             at_once = next((touch for name in names if (touch := _at(current, who, name, under, release))), None)
             # where finer entries outrank the section, each OSD has a touch of its own
-            touches_needed += (
+            touch_list += (
                 [at_once] if at_once else [_touch(current, f"osd.{at.osd}", names[0], at, release) for at in under]
             )
-            done.update(place.osd for place in under)
-    return touches_needed
+            osds.update(place.osd for place in under)
+    return touch_list
 
 
 def _at(current: Database, who: str, name: str, under: Sequence[Place], release: Release) -> Optional[Touch]:

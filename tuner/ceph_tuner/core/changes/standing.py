@@ -64,7 +64,7 @@ class StandingApplier(Applier):
         """
         with self._lock:
             self.recover()
-            self._refuse_unsettled()
+            self._refuse_leftover()
             self._journal.read().check_whole()
             stored = self._entry(entry.number)
             if stored.state != APPLIED:

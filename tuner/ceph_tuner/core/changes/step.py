@@ -33,9 +33,9 @@ class Step:
     @property
     def command(self) -> str:
         """The command that an operator would type."""
-        named = resource_of(self.who)
-        if named is not None:
-            resource, section = named
+        resource_address = resource_of(self.who)
+        if resource_address is not None:
+            resource, section = resource_address
             patch = json.dumps({"spec": {"cephConfig": {section: {self.name: self.new}}}}, separators=(",", ":"))
             words = ["kubectl", "-n", resource.namespace, "patch", "cephcluster", resource.name, "--type=merge"]
             # under kubectl's own name: what was typed by hand is its operator's, as it is at the monitors

@@ -55,12 +55,12 @@ def parse_goal(data: Mapping[str, Any], where: Callable[..., str]) -> Optional[G
 
     Raises InputError for two goals, for an unknown metric, and for a metric that is better on its other side.
     """
-    given = [verb for verb in (MINIMISE, MAXIMISE) if data.get(verb) is not None]
-    if not given:
+    verbs = [verb for verb in (MINIMISE, MAXIMISE) if data.get(verb) is not None]
+    if not verbs:
         return None
-    if len(given) > 1:
+    if len(verbs) > 1:
         raise InputError(where(MAXIMISE), f"{MAXIMISE} beside {MINIMISE}", "one goal; objectives bound the rest")
-    (verb,) = given
+    (verb,) = verbs
     metric = data[verb]
     if not isinstance(metric, str) or len(metric) > MOST_LETTERS:
         raise InputError(where(verb), f"{type(metric).__name__} {str(metric)[:60]!r}", "the name of one metric")

@@ -100,9 +100,9 @@ class Judge:
 
     def verdicts_at_work(self, means: Mapping[str, float]) -> List[Verdict]:
         """As `verdicts`, of a cluster that is looked at as it is: nothing to recover is no missed recovery rate."""
-        working = at_work(means)
+        work_means = at_work(means)
         return [
-            self._verdict(objective, working, objective.metric in means and objective.metric not in working)
+            self._verdict(objective, work_means, objective.metric in means and objective.metric not in work_means)
             for objective in self.objectives
         ]
 
@@ -147,12 +147,12 @@ class Judge:
         It is the objective's own where the settings in force keep it; where they miss it, what they give is, with the
         tolerance.
         """
-        held: Dict[Objective, float] = {}
+        bounds: Dict[Objective, float] = {}
         for verdict in self.verdicts(self.reference):
             if verdict.objective.hard and verdict.bound is not None and verdict.seen is not None:
                 worse = 1 + tolerance if verdict.objective.comparison == "<=" else 1 - tolerance
-                held[verdict.objective] = verdict.bound if verdict.met else verdict.seen * worse
-        return held
+                bounds[verdict.objective] = verdict.bound if verdict.met else verdict.seen * worse
+        return bounds
 
     def broken(self, means: Mapping[str, float]) -> List[Objective]:
         """Give the hard objectives that a window broke although it had to hold them."""
@@ -163,15 +163,15 @@ class Judge:
             each if each.margin is None else replace(each, margin=self.counted(min(each.margin, most_headroom)))
             for each in self.verdicts(means)
         ]
-        found = loss(verdicts, hard_weight)
+        total = loss(verdicts, hard_weight)
         if self.slo is None or self.slo.goal is None:
-            return found
+            return total
         goal, value = self.slo.goal, _finite(means.get(self.slo.goal.metric))
         if value is not None and goal.verb == MINIMISE:
             # 0 is as good as it gets, and has no logarithm
             value = max(value, LEAST_GOAL)
         part = GOAL_WEIGHT * UNSEEN_GOAL if value is None or value <= 0 else self.goal_part(value)
-        return float(min(found + part, LOSS_CEILING))
+        return float(min(total + part, LOSS_CEILING))
 
     def _verdict(self, objective: Objective, means: Mapping[str, float], idle: bool = False) -> Verdict:
         value, bound = _finite(means.get(objective.metric)), self.bound(objective)
@@ -202,11 +202,11 @@ def weighed(
     violation, headroom = larger(0.0, -margin), larger(0.0, margin)
     weight = hard_weight if objective.hard else SOFT_WEIGHT
     # headroom / (1 + headroom), written so that an infinite headroom gives 1
-    gathered = 1.0 - 1.0 / (1.0 + headroom)
-    return objective.priority * (weight * log1p(violation) - HEADROOM_WEIGHT * gathered)
+    saturation = 1.0 - 1.0 / (1.0 + headroom)
+    return objective.priority * (weight * log1p(violation) - HEADROOM_WEIGHT * saturation)
 
 
-def beyond(held: Mapping[Objective, float], means: Mapping[str, float], waiting: bool = False) -> List[Objective]:
+def beyond(bounds: Mapping[Objective, float], means: Mapping[str, float], waiting: bool = False) -> List[Objective]:
     """Give the objectives whose bound (`Judge.must_hold`) a window is beyond.
 
     What the window did not see is not known to be, unless the clients wait (`clients_wait`): a latency that no
@@ -218,7 +218,7 @@ def beyond(held: Mapping[Objective, float], means: Mapping[str, float], waiting:
             return waiting and objective.metric.startswith("client.")
         return objective.margin(means[objective.metric], bound) < 0
 
-    return [objective for objective, bound in held.items() if is_beyond(objective, bound)]
+    return [objective for objective, bound in bounds.items() if is_beyond(objective, bound)]
 
 
 def _finite(value: Optional[float]) -> Optional[float]:

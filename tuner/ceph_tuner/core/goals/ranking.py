@@ -72,14 +72,14 @@ class Candidate:
 
 
 def candidate(
-    label: str, measured: Sequence[Mapping[str, float]], spreads: Sequence[Mapping[str, float]] = ()
+    label: str, windows: Sequence[Mapping[str, float]], spreads: Sequence[Mapping[str, float]] = ()
 ) -> Candidate:
     """Average repeats, metric by metric; a metric counts only where every repeat saw it."""
-    if not measured:
+    if not windows:
         raise ValueError(f"{label} was not measured")
-    names = set(measured[0]).intersection(*(set(values) for values in measured[1:]))
-    means = {name: sum(values[name] for values in measured) / len(measured) for name in sorted(names)}
-    return Candidate(label, means, len(measured), tuple(measured), tuple(spreads))
+    names = set(windows[0]).intersection(*(set(values) for values in windows[1:]))
+    means = {name: sum(values[name] for values in windows) / len(windows) for name in sorted(names)}
+    return Candidate(label, means, len(windows), tuple(windows), tuple(spreads))
 
 
 @dataclass(frozen=True)
@@ -133,18 +133,18 @@ def choose(
         return judge.rank({**entry.means, **bounded(entry)})
 
     again = min(2, max(entry.repeats for entry in [in_force, *candidates]))
-    promising = [
+    contenders = [
         entry
         for entry in candidates
         if entry.repeats >= again and entry.label != in_force.label and by_mean(entry) < (missed_now, best_now)
     ]
-    if not promising:
+    if not contenders:
         return Choice(in_force, tuple(now), in_force, False, "nothing measured better than the settings in force")
-    first = min(promising, key=lambda entry: (by_bound(entry), entry.label))
+    first = min(contenders, key=lambda entry: (by_bound(entry), entry.label))
     (missed, loss_of_first), bound_kept = by_mean(first), by_bound(first)[0]
     alike = [
         entry
-        for entry in promising
+        for entry in contenders
         if by_mean(entry)[0] == missed
         and by_bound(entry)[0] == bound_kept
         and by_mean(entry)[1] <= loss_of_first + LEAST_GAIN[missed]
@@ -186,14 +186,14 @@ def window_noise(candidates: Sequence[Candidate]) -> Dict[str, float]:
     Residuals of the logarithms after means of settings and rounds: what drifts for all of them alike is no noise.
     """
     rounds = max((len(entry.windows) for entry in candidates), default=0)
-    repeated = [entry.windows for entry in candidates if len(entry.windows) == rounds]
-    freedom = (len(repeated) - 1) * (rounds - 1)
+    series = [entry.windows for entry in candidates if len(entry.windows) == rounds]
+    freedom = (len(series) - 1) * (rounds - 1)
     if rounds < 2 or freedom < 1:
         return {}
     deviations = {}
-    for name in sorted(set.intersection(*(set(window) for windows in repeated for window in windows))):
-        if all(window[name] > 0 for windows in repeated for window in windows):
-            squares = _squares([[math.log(window[name]) for window in windows] for windows in repeated])
+    for name in sorted(set.intersection(*(set(window) for windows in series for window in windows))):
+        if all(window[name] > 0 for windows in series for window in windows):
+            squares = _squares([[math.log(window[name]) for window in windows] for windows in series])
             deviations[name] = math.sqrt((NOISE_FREEDOM * WINDOW_NOISE**2 + squares) / (NOISE_FREEDOM + freedom))
     return deviations
 
@@ -245,8 +245,8 @@ def _steadier(judge: Judge, winner: Candidate, first: Candidate) -> str:
     ]
     _, one, two = max(gains, key=lambda entry: entry[0])
     unit = METRICS[one.objective.metric].unit
-    shown = f"{one.objective.metric} at worst {one.seen or 0.0:.4g} against {two.seen or 0.0:.4g} {unit}"
-    return f"steadier than {first.label}, which is as good by its mean ({shown})"
+    comparison = f"{one.objective.metric} at worst {one.seen or 0.0:.4g} against {two.seen or 0.0:.4g} {unit}"
+    return f"steadier than {first.label}, which is as good by its mean ({comparison})"
 
 
 def _of_goal(goal: Goal, winner: Candidate, in_force: Candidate) -> str:
@@ -255,8 +255,8 @@ def _of_goal(goal: Goal, winner: Candidate, in_force: Candidate) -> str:
     own, before = (entry.means.get(goal.metric) for entry in (winner, in_force))
     if own is None:
         return f"; {goal.metric} was not seen"
-    compared = "" if before is None else f" against {before:.4g} {unit}"
-    return f"; {goal.metric} {own:.4g} {unit}{compared}"
+    comparison = "" if before is None else f" against {before:.4g} {unit}"
+    return f"; {goal.metric} {own:.4g} {unit}{comparison}"
 
 
 def finalists(judge: Judge, candidates: Sequence[Candidate], count: int) -> List[Candidate]:
@@ -270,12 +270,12 @@ def best_of(judge: Judge, candidates: Sequence[Candidate]) -> Optional[Candidate
 
 
 def _reason(verdicts: Sequence[Verdict], before: Sequence[Verdict], with_goal: bool = False) -> str:
-    gained = [v.objective.metric for v, b in zip(verdicts, before) if v.met and not b.met]
+    gains = [v.objective.metric for v, b in zip(verdicts, before) if v.met and not b.met]
     still = [v.objective.metric for v in verdicts if not v.met]
-    if gained and not still:
-        return f"meets {' and '.join(gained)}, which the settings in force miss"
-    if gained:
-        return f"meets {' and '.join(gained)}; still misses {' and '.join(still)}"
+    if gains and not still:
+        return f"meets {' and '.join(gains)}, which the settings in force miss"
+    if gains:
+        return f"meets {' and '.join(gains)}; still misses {' and '.join(still)}"
     if still:
         return f"closer to the bounds, but still misses {' and '.join(still)}"
     return "keeps every objective" if with_goal else "keeps every objective with more headroom"

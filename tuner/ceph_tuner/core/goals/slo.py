@@ -232,14 +232,14 @@ def parse_slo(data: Any, name: str = "slo", place: Optional[Place] = None) -> Sl
     where = place or slo_place
     if not isinstance(data, Mapping):
         raise InputError(where(), _kind(data), "a mapping with `objectives`")
-    listed = data.get("objectives")
-    if not isinstance(listed, (list, tuple)) or not listed:
-        raise InputError(where("objectives"), _kind(listed), "a list with at least one objective")
-    if len(listed) > MOST_OBJECTIVES:
-        raise InputError(where("objectives"), f"{len(listed)} objectives", f"at most {MOST_OBJECTIVES}")
+    items = data.get("objectives")
+    if not isinstance(items, (list, tuple)) or not items:
+        raise InputError(where("objectives"), _kind(items), "a list with at least one objective")
+    if len(items) > MOST_OBJECTIVES:
+        raise InputError(where("objectives"), f"{len(items)} objectives", f"at most {MOST_OBJECTIVES}")
     objectives = tuple(
         parse_objective(item, lambda *keys, index=index: where("objectives", index, *keys))
-        for index, item in enumerate(listed)
+        for index, item in enumerate(items)
     )
     given_name = data.get("name", name)
     if not isinstance(given_name, str):

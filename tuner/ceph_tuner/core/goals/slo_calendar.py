@@ -52,8 +52,8 @@ class SloPolicy:
     def over(self, base: Slo) -> Slo:
         """What is wanted while it holds. Raises ValueError where that is nothing."""
         own = {objective.metric for objective in self.objectives} | set(self.without)
-        kept = tuple(objective for objective in base.objectives if objective.metric not in own)
-        return Slo(base.name, (*kept, *self.objectives), base.goal)
+        rest = tuple(objective for objective in base.objectives if objective.metric not in own)
+        return Slo(base.name, (*rest, *self.objectives), base.goal)
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form that `parse_slo_calendar` reads."""
@@ -94,9 +94,9 @@ class SloCalendar:
 
     def policy_at(self, at: float) -> str:
         """Name of the policy that holds at a moment (seconds since the epoch)."""
-        holding = [policy.name for policy in self.policies if policy.hours.of_dates.covers(at)]
-        holding += [policy.name for policy in self.policies if policy.hours.of_the_week.covers(at)]
-        return holding[0] if holding else BASE
+        names = [policy.name for policy in self.policies if policy.hours.of_dates.covers(at)]
+        names += [policy.name for policy in self.policies if policy.hours.of_the_week.covers(at)]
+        return names[0] if names else BASE
 
     def at(self, at: float) -> Slo:
         """What is wanted at a moment."""
@@ -107,22 +107,22 @@ class SloCalendar:
         now = self.policy_at(at)
         for reach in (WEEK_S + DAY_S, FARTHEST_S if any(policy.hours.dated for policy in self.policies) else 0):
             # the first of them, as a rule: of a year there may be thousands
-            found = next((edge for edge in self._edges(at, at + reach) if self.policy_at(edge) != now), None)
-            if found is not None:
-                return found
+            edge_of_change = next((edge for edge in self._edges(at, at + reach) if self.policy_at(edge) != now), None)
+            if edge_of_change is not None:
+                return edge_of_change
         return None
 
     def spells(self, start: float, end: float) -> Tuple[PolicySpell, ...]:
         """Which policy holds when in that time, in order and without a gap."""
-        ordered = sorted({int(start), *self._edges(start, end), int(end)})
-        found: List[PolicySpell] = []
-        for begin, finish in zip(ordered, ordered[1:]):
+        edges = sorted({int(start), *self._edges(start, end), int(end)})
+        policy_spells: List[PolicySpell] = []
+        for begin, finish in zip(edges, edges[1:]):
             name = self.policy_at(begin)
-            if found and found[-1].policy == name:
-                found[-1] = PolicySpell(found[-1].start, finish, name)
+            if policy_spells and policy_spells[-1].policy == name:
+                policy_spells[-1] = PolicySpell(policy_spells[-1].start, finish, name)
             else:
-                found.append(PolicySpell(begin, finish, name))
-        return tuple(found)
+                policy_spells.append(PolicySpell(begin, finish, name))
+        return tuple(policy_spells)
 
     def _edges(self, start: float, end: float) -> List[int]:
         """When a policy's times begin or end inside of that time, in order."""
@@ -161,16 +161,16 @@ def parse_slo_calendar(data: Any, name: str = "slo", place: Optional[Place] = No
     if not isinstance(calendar, Mapping):
         raise InputError(where("calendar"), type(calendar).__name__, "a mapping with `policies`")
     _refuse_others(calendar, ("zone", "policies"), lambda *keys: where("calendar", *keys))
-    zone, listed = calendar.get("zone", UTC), calendar.get("policies")
+    zone, items = calendar.get("zone", UTC), calendar.get("policies")
     if not isinstance(zone, str) or not zone:
         raise InputError(where("calendar", "zone"), repr(zone)[:60], "a time zone, such as Europe/Berlin")
     zone_of(zone, where("calendar", "zone"))
-    if not isinstance(listed, (list, tuple)) or not 0 < len(listed) <= MOST_POLICIES:
-        found = f"{len(listed)} policies" if isinstance(listed, (list, tuple)) else type(listed).__name__
-        raise InputError(where("calendar", "policies"), found, f"a list of 1 to {MOST_POLICIES} policies")
+    if not isinstance(items, (list, tuple)) or not 0 < len(items) <= MOST_POLICIES:
+        value_text = f"{len(items)} policies" if isinstance(items, (list, tuple)) else type(items).__name__
+        raise InputError(where("calendar", "policies"), value_text, f"a list of 1 to {MOST_POLICIES} policies")
     policies = tuple(
         _policy(item, base, zone, lambda *keys, index=index: where("calendar", "policies", index, *keys))
-        for index, item in enumerate(listed)
+        for index, item in enumerate(items)
     )
     _check_names(policies, where)
     _check_overlaps(policies, where)
@@ -186,16 +186,16 @@ def _policy(item: Any, base: Slo, zone: str, where: Place) -> SloPolicy:
         raise InputError(where("name"), repr(name)[:60], f"1 to 32 of a-z, 0-9, '.', '_', '-', other than {BASE}")
     if not isinstance(text, str) or not text.strip():
         raise InputError(where("hours"), repr(text)[:60], "times such as `mon-fri 08:00-20:00`, or dates in quotes")
-    listed, without = item.get("objectives", []), item.get("without", [])
-    if not isinstance(listed, (list, tuple)):
-        raise InputError(where("objectives"), type(listed).__name__, "a list of objectives")
+    items, without = item.get("objectives", []), item.get("without", [])
+    if not isinstance(items, (list, tuple)):
+        raise InputError(where("objectives"), type(items).__name__, "a list of objectives")
     metrics = [objective.metric for objective in base.objectives]
     if not isinstance(without, (list, tuple)) or any(metric not in metrics for metric in without):
         expected = f"a list of metrics that the base has an objective on ({', '.join(dict.fromkeys(metrics))})"
         raise InputError(where("without"), str(without)[:60], expected)
     objectives = tuple(
         parse_objective(each, lambda *keys, index=index: where("objectives", index, *keys))
-        for index, each in enumerate(listed)
+        for index, each in enumerate(items)
     )
     policy = SloPolicy(name, text, parse_hours(text, where("hours"), zone), objectives, tuple(without))
     try:
@@ -206,10 +206,10 @@ def _policy(item: Any, base: Slo, zone: str, where: Place) -> SloPolicy:
     return policy
 
 
-def _refuse_others(mapping: Mapping[Any, Any], known: Tuple[str, ...], where: Place) -> None:
-    unknown = sorted(str(key)[:60] for key in mapping if key not in known)
+def _refuse_others(mapping: Mapping[Any, Any], names: Tuple[str, ...], where: Place) -> None:
+    unknown = sorted(str(key)[:60] for key in mapping if key not in names)
     if unknown:
-        raise InputError(where(unknown[0]), f"unknown key {unknown[0]!r}", f"one of {', '.join(known)}")
+        raise InputError(where(unknown[0]), f"unknown key {unknown[0]!r}", f"one of {', '.join(names)}")
 
 
 def _check_names(policies: Tuple[SloPolicy, ...], where: Place) -> None:

@@ -36,7 +36,7 @@ def stored_calendar(store: Store) -> Optional[SloCalendar]:
         document = read_json(text, "the stored SLO")
     except Malformed as fault:
         raise InputError("the stored SLO", fault.found, "`ceph tuner slo rm all`, then set it anew") from None
-    return parse_slo_calendar(_known(document), place=_place)
+    return parse_slo_calendar(_without_unknown(document), place=_place)
 
 
 def store_slo(store: Store, calendar: SloCalendar, anew: bool = False) -> None:
@@ -47,37 +47,37 @@ def store_slo(store: Store, calendar: SloCalendar, anew: bool = False) -> None:
     except Malformed:
         before = {}
     document = versioned(calendar.to_dict(), unknown_in(before, _FIELDS))
-    listed = before.get("objectives") if isinstance(before, Mapping) else None
+    items = before.get("objectives") if isinstance(before, Mapping) else None
     beside = {
         str(item.get("objective")): unknown_in(item, OBJECTIVE_FIELDS)
-        for item in (listed if isinstance(listed, list) else [])
+        for item in (items if isinstance(items, list) else [])
         if isinstance(item, dict)
     }
     document["objectives"] = [{**beside.get(item["objective"], {}), **item} for item in document["objectives"]]
     store.set(SLO_KEY, json.dumps(document))
 
 
-def _known(document: Any) -> Any:
+def _without_unknown(document: Any) -> Any:
     """Without what another version stored beside; in a file that an operator gives it is refused."""
     if not isinstance(document, Mapping):
         return document
     return {**document, "objectives": _known_objectives(document.get("objectives"))}
 
 
-def _known_objectives(listed: Any) -> Any:
-    if not isinstance(listed, list):
-        return listed
+def _known_objectives(items: Any) -> Any:
+    if not isinstance(items, list):
+        return items
     return [
         {name: item[name] for name in item if name in OBJECTIVE_FIELDS} if isinstance(item, dict) else item
-        for item in listed
+        for item in items
     ]
 
 
 def stored_baseline(store: Store) -> Dict[str, float]:
     """What relative bounds refer to, as far as the plugin has seen it."""
     try:
-        stored = read_json(store.get(BASELINE) or "{}", BASELINE)
-        return {str(name): float(value) for name, value in stored.items()}
+        document = read_json(store.get(BASELINE) or "{}", BASELINE)
+        return {str(name): float(value) for name, value in document.items()}
     except MISREAD:
         return {}
 

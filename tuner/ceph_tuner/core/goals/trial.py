@@ -104,13 +104,13 @@ class Trial:
             ForecastRecord.from_dict(document.get("forecast")),
         )
         measures = {str(name): Measure.from_list(row) for name, row in dict(document["measures"]).items()}
-        failed = document.get("failed")
+        failure = document.get("failed")
         return cls(
             run,
             float(document["at"]),
             float(document["seconds"]),
             measures,
-            None if failed is None else str(failed),
+            None if failure is None else str(failure),
             tuple(str(note) for note in document.get("notes", ())),
             bool(document.get("hopeless", False)),
             str(document.get("device_class", "")),
@@ -182,33 +182,33 @@ def choice_among(judge: Judge, trials: Sequence[Trial], in_force: Settings) -> O
     return choose(judge, now, [entry for entry in candidates if entry is not now], costs)
 
 
-def repeat_runs(judge: Judge, trials: Sequence[Trial], budget: Budget, recommended: Optional[str] = None) -> List[Run]:
+def repeat_runs(judge: Judge, trials: Sequence[Trial], budget: Budget, favourite: Optional[str] = None) -> List[Run]:
     """Give the runs that decide: the best tried settings again, in turns with what exists already.
 
     These are what is in force, and the best profile that was measured. In turns, each round in another order, so that a
-    drift of the load meets all of them alike. `recommended`: a label that the search's models think best, luck aside.
+    drift of the load meets all of them alike. `favourite`: a label that the search's models think best, luck aside.
     Nothing where no tried settings did better than what is in force.
     """
-    tried, (now,) = candidates_of(trials, ("trial",)), candidates_of(trials, ("baseline",))
+    candidates, (now,) = candidates_of(trials, ("trial",)), candidates_of(trials, ("baseline",))
     before = judge.rank(now.means)
-    better = [entry for entry in tried if judge.rank(entry.means) < before]
-    chosen = [entry.label for entry in better if entry.label == recommended]
+    better = [entry for entry in candidates if judge.rank(entry.means) < before]
+    labels = [entry.label for entry in better if entry.label == favourite]
     best = finalists(judge, better, budget.finalists)
-    chosen += [entry.label for entry in best if entry.label not in chosen][: budget.finalists - len(chosen)]
-    if not chosen:
+    labels += [entry.label for entry in best if entry.label not in labels][: budget.finalists - len(labels)]
+    if not labels:
         return []
     best_profile = best_of(judge, candidates_of(trials, ("profile",)))
-    chosen += [IN_FORCE, *([best_profile.label] if best_profile else [])]
+    labels += [IN_FORCE, *([best_profile.label] if best_profile else [])]
     first = {trial.run.label: trial.run for trial in reversed(trials)}
-    runs = [replace(first[label], kind="repeat") for label in chosen]
+    runs = [replace(first[label], kind="repeat") for label in labels]
     turns = [number % len(runs) for number in range(budget.repeats)]
     return [run for turn in turns for run in runs[turn:] + runs[:turn]]
 
 
 def standing(judge: Judge, trials: Sequence[Trial], place: int) -> Optional[Tuple[bool, float]]:
     """Give the rank of the settings in that place, 1 being the best so far; None where there are fewer."""
-    ordered = finalists(judge, candidates_of(trials), place)
-    return judge.rank(ordered[-1].means) if len(ordered) == place else None
+    leaders = finalists(judge, candidates_of(trials), place)
+    return judge.rank(leaders[-1].means) if len(leaders) == place else None
 
 
 def at_fault(judge: Judge, trials: Sequence[Trial]) -> List[str]:
@@ -228,9 +228,9 @@ def at_fault(judge: Judge, trials: Sequence[Trial]) -> List[str]:
         if objective.hard and margin < 0:
             alone.append(f"{objective.text} was met by nothing: {label} came nearest, {-100 * margin:.0f}% off")
     hard = [verdict for verdict in tables[nearest.label] if verdict.objective.hard]
-    kept = " and ".join(verdict.objective.metric for verdict in hard if verdict.met)
+    met_names = " and ".join(verdict.objective.metric for verdict in hard if verdict.met)
     return alone or [
-        f"{verdict.objective.text} was not met together with {kept}: {nearest.label} came nearest, "
+        f"{verdict.objective.text} was not met together with {met_names}: {nearest.label} came nearest, "
         f"{-100 * verdict.margin:.0f}% off"
         for verdict in hard
         if verdict.margin is not None and verdict.margin < 0

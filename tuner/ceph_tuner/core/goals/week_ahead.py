@@ -17,7 +17,9 @@ def week_ahead(calendar: SloCalendar, start: float, seconds: float = WEEK_S) -> 
     """
     end = start + seconds
     spells = calendar.spells(start, end)
-    held = {name: sum(each.end - each.start for each in spells if each.policy == name) for name in calendar.by_policy}
+    seconds_of = {
+        name: sum(each.end - each.start for each in spells if each.policy == name) for name in calendar.by_policy
+    }
     return {
         "slo": calendar.name,
         "zone": calendar.zone,
@@ -27,7 +29,7 @@ def week_ahead(calendar: SloCalendar, start: float, seconds: float = WEEK_S) -> 
         "policies": [
             {
                 "name": name,
-                "hours_in_force": held[name] / 3600,
+                "hours_in_force": seconds_of[name] / 3600,
                 "objectives": [objective.to_dict() for objective in slo.objectives],
             }
             for name, slo in calendar.by_policy.items()

@@ -63,9 +63,9 @@ class Meter:
 
         `turn_s` is how long it may take until a daemon is looked at again; silence is counted beyond it.
         """
-        kept = self._reports.get(daemon)
-        at, born = (kept[0], kept[1]) if kept is not None else (report.at, report.born)
-        if kept is not None and born == report.born and report.at <= at:
+        last_report = self._reports.get(daemon)
+        at, born = (last_report[0], last_report[1]) if last_report is not None else (report.at, report.born)
+        if last_report is not None and born == report.born and report.at <= at:
             # not newer; a stamp that goes back is a clock that was set, and the baseline must follow it at once:
             # once the stamps have caught up, all that was done meanwhile would count as done in a moment
             if report.at < at:
@@ -73,9 +73,9 @@ class Meter:
             last_rise = self._rises.get(daemon)
             return last_rise if last_rise and abs(now - last_rise.at) <= self._hold_s else None
         self._start(daemon, report)
-        if kept is None or born != report.born or report.at - at > self._longest_s + turn_s:
+        if last_report is None or born != report.born or report.at - at > self._longest_s + turn_s:
             return None
-        before = dict(zip(kept[2], kept[3]))
+        before = dict(zip(last_report[2], last_report[3]))
         values = {name: value - before[name] for name, value in report.values.items() if name in before}
         if values and min(values.values()) < 0:
             return None
@@ -183,8 +183,8 @@ class Trend:
         if len(self._points) < 2:
             return None
         points = list(self._points)
-        moved = sum(max(sign * (after[1] - before[1]), 0.0) for before, after in zip(points, points[1:]))
-        return moved / (points[-1][0] - points[0][0])
+        distance = sum(max(sign * (after[1] - before[1]), 0.0) for before, after in zip(points, points[1:]))
+        return distance / (points[-1][0] - points[0][0])
 
 
 @dataclass(frozen=True)
@@ -218,18 +218,18 @@ class Episodes:
         before = self._seen.pop(name, None)
         self._seen[name] = (progress.at, progress.count, progress.running, progress.episode)
         if before is None:
-            at, count, running, episode = float("-inf"), 0, False, progress.episode
+            at, count, was_on, episode = float("-inf"), 0, False, progress.episode
         else:
-            at, count, running, episode = before
+            at, count, was_on, episode = before
         if not progress.running:
             self._begun.pop(name, None)
-        elif not running or progress.episode != episode:
+        elif not was_on or progress.episode != episode:
             self._begun[name] = progress.at
         if not 0 < progress.at - at <= self._longest_s:
             return None
-        began_again = progress.count < count or (progress.episode != episode and not running)
-        done = progress.count if began_again else progress.count - count
-        return done / (progress.at - at)
+        began_again = progress.count < count or (progress.episode != episode and not was_on)
+        rise = progress.count if began_again else progress.count - count
+        return rise / (progress.at - at)
 
     def forget_before(self, at: float) -> None:
         """Drop what was not looked at since."""

@@ -36,9 +36,9 @@ class ForecastInterval:
                 f"an interval from {self.low} to {self.high} must be finite, not below 0, and not reversed"
             )
 
-    def holds(self, measured: float) -> bool:
+    def holds(self, value: float) -> bool:
         """Whether a measurement lies inside; its ends do."""
-        return self.low <= measured <= self.high
+        return self.low <= value <= self.high
 
 
 @dataclass(frozen=True)

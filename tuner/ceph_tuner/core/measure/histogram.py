@@ -30,7 +30,7 @@ class Histogram:
         # the plugin makes hundreds of these at each sample
         if min(self.counts) < 0:
             raise ValueError(f"counts must be >= 0, got {min(self.counts)}")
-        if not _rising(self.upper_ms):
+        if not _ascends(self.upper_ms):
             raise ValueError("edges must rise from above 0")
 
     @property
@@ -60,11 +60,11 @@ class Histogram:
 
     def slowest(self, share: float) -> Histogram:
         """Its slowest operations, this share of them all: no part of it that is as large has higher percentiles."""
-        left = round(min(max(share, 0.0), 1.0) * self.total)
+        remainder = round(min(max(share, 0.0), 1.0) * self.total)
         counts = []
         for count in reversed(self.counts):
-            counts.append(min(count, left))
-            left -= counts[-1]
+            counts.append(min(count, remainder))
+            remainder -= counts[-1]
         return Histogram(self.upper_ms, tuple(reversed(counts)))
 
     def to_dict(self) -> Dict[str, Any]:
@@ -96,7 +96,7 @@ class Histogram:
 
 
 @lru_cache(maxsize=256)
-def _rising(edges: Tuple[float, ...]) -> bool:
+def _ascends(edges: Tuple[float, ...]) -> bool:
     return all(low < high for low, high in zip((0.0, *edges), edges))
 
 

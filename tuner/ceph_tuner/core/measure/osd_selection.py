@@ -10,12 +10,12 @@ def share_out(groups: Iterable[Iterable[int]], limit: int) -> Tuple[int, ...]:
 
     An OSD of several groups is taken for the smallest of them.
     """
-    waiting = sorted((sorted(group) for group in groups), key=len)
-    chosen: Dict[int, None] = {}
-    for place, group in enumerate(waiting):
-        share = (limit - len(chosen)) // (len(waiting) - place)
-        chosen.update(dict.fromkeys(spread([osd for osd in group if osd not in chosen], share)))
-    return tuple(chosen)
+    by_size = sorted((sorted(group) for group in groups), key=len)
+    ids: Dict[int, None] = {}
+    for place, group in enumerate(by_size):
+        share = (limit - len(ids)) // (len(by_size) - place)
+        ids.update(dict.fromkeys(spread([osd for osd in group if osd not in ids], share)))
+    return tuple(ids)
 
 
 def spread(osds: Iterable[int], limit: int) -> Tuple[int, ...]:

@@ -50,7 +50,7 @@ def pool_readings(
     sums: Mapping[int, Mapping[str, Any]],
     chunks: Mapping[int, int],
     states: Optional[Mapping[int, Mapping[str, int]]],
-    served: Mapping[int, ServedOperations],
+    operations: Mapping[int, ServedOperations],
 ) -> Dict[int, PoolReading]:
     """Each pool by its `stat_sum`; its queues and late PGs are for `with_progress`. `chunks` as of `data_chunks`."""
     return {
@@ -59,7 +59,7 @@ def pool_readings(
             _raw_bytes(own, chunks.get(number, 1)),
             chunks.get(number, 1) > 1,
             None if states is None else states.get(number, {}),
-            served=served.get(number),
+            served=operations.get(number),
         )
         for number, own in sums.items()
     }
@@ -68,7 +68,7 @@ def pool_readings(
 def with_progress(
     pools: Mapping[int, PoolReading],
     snaptrim_queues: Mapping[str, int],
-    deep_scrubbed: Mapping[str, str],
+    scrub_stamps: Mapping[str, str],
     late: Callable[[Mapping[str, str]], float],
 ) -> Dict[int, PoolReading]:
     """Add what all PGs say of each pool: PG -> its queue, and the stamp of its last deep scrub.
@@ -81,7 +81,7 @@ def with_progress(
         number = pool_of(pgid)
         if number in queues:
             queues[number] += queue
-            stamps[number][pgid] = deep_scrubbed[pgid]
+            stamps[number][pgid] = scrub_stamps[pgid]
     return {
         number: replace(pool, snaptrim_queue=float(queues[number]), pgs_late=late(stamps[number]))
         for number, pool in pools.items()
@@ -128,15 +128,15 @@ def deep_scrub_intervals(osd_map: Mapping[str, Any]) -> Dict[int, float]:
     return {pool: interval for pool, interval in own.items() if interval > 0}
 
 
-def late_pgs(deep_scrubbed: Mapping[str, str], now: float, interval_s: float, own: Mapping[int, float]) -> List[str]:
+def late_pgs(scrub_stamps: Mapping[str, str], now: float, interval_s: float, own: Mapping[int, float]) -> List[str]:
     """PGs whose last deep scrub is longer ago than their pool's `own` interval, else than that of the OSDs.
 
-    `deep_scrubbed` has each PG's stamp of it, as Ceph writes it.
+    `scrub_stamps` has each PG's stamp of it, as Ceph writes it.
     """
     # Ceph writes stamps in UTC and in one form, so that they sort as text
     deadlines = {every: time.strftime(_STAMP, time.gmtime(now - every)) for every in {interval_s, *own.values()}}
     return [
-        pgid for pgid, stamp in deep_scrubbed.items() if stamp and stamp < deadlines[own.get(pool_of(pgid), interval_s)]
+        pgid for pgid, stamp in scrub_stamps.items() if stamp and stamp < deadlines[own.get(pool_of(pgid), interval_s)]
     ]
 
 

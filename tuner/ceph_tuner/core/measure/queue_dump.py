@@ -82,13 +82,15 @@ def served(before: Dump, after: Dump) -> Tuple[ServedClass, ...]:
     request puts it ahead (`reduce_reservation_tags`): one that stands, but ever moved, says nothing there.
     """
     return tuple(
-        ServedClass(shard, name, now.reservation != then.reservation or _backlogged(then, now), now.limit != then.limit)
+        ServedClass(
+            shard, name, now.reservation != then.reservation or _has_backlog(then, now), now.limit != then.limit
+        )
         for (shard, name, client), now in sorted(after.items())
         if (then := before.get((shard, name, client))) is not None and now.weight != then.weight
     )
 
 
-def _backlogged(then: Tags, now: Tags) -> bool:
+def _has_backlog(then: Tags, now: Tags) -> bool:
     return then.waiting > 0 and now.waiting > 0 and now.reservation > 0
 
 

@@ -108,12 +108,12 @@ class Reading:
     def only(self, osds: Iterable[int]) -> Reading:
         """What was seen of these OSDs, without anything that is known of the whole cluster alone."""
         # of many OSDs only those that are in every reading: an OSD that comes by in its turn says what was minutes ago
-        chosen = set(osds) if self.turn.count == 1 else self.turn.always.intersection(osds)
+        ids = set(osds) if self.turn.count == 1 else self.turn.always.intersection(osds)
         return Reading(
             at=self.at,
-            osds={osd: self.osds[osd] for osd in sorted(chosen) if osd in self.osds},
-            latency={osd: self.latency[osd] for osd in sorted(chosen) if osd in self.latency},
-            queues={osd: self.queues[osd] for osd in sorted(chosen) if osd in self.queues},
+            osds={osd: self.osds[osd] for osd in sorted(ids) if osd in self.osds},
+            latency={osd: self.latency[osd] for osd in sorted(ids) if osd in self.latency},
+            queues={osd: self.queues[osd] for osd in sorted(ids) if osd in self.queues},
         )
 
     @property
@@ -142,7 +142,7 @@ class Reading:
             pools={number: self.pools[number] for number in pools if number in self.pools},
             raw_bytes=sum(pool.raw_bytes for pool in own),
             coded_recovered=sum(pool.sums.get("num_bytes_recovered", 0.0) for pool in own if pool.coded),
-            pg_states=_added([pool.states for pool in own], self.pg_states),
+            pg_states=_sum([pool.states for pool in own], self.pg_states),
             pgs={pgid: pg for pgid, pg in self.pgs.items() if pool_of(pgid) in pools},
             snaptrim_queue=_sum_of([pool.snaptrim_queue for pool in own]),
             pgs_late=_sum_of([pool.pgs_late for pool in own]),
@@ -158,7 +158,7 @@ def _sum_of(numbers: Sequence[Optional[float]]) -> Optional[float]:
     return math.fsum(present) if len(present) == len(numbers) else None
 
 
-def _added(states: Sequence[Optional[Mapping[str, int]]], whole: Mapping[str, int]) -> Mapping[str, int]:
+def _sum(states: Sequence[Optional[Mapping[str, int]]], whole: Mapping[str, int]) -> Mapping[str, int]:
     """PGs by state of some pools; those of the whole cluster where the pools' own are not known."""
     counts: Dict[str, int] = {}
     for own in states:

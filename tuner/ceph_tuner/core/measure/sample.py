@@ -173,15 +173,15 @@ def window_of(samples: Iterable[Sample]) -> Optional[Window]:
     histograms of all samples together: the mean of many 95th percentiles is not the 95th percentile of the whole.
     Finish times are what was left at the end over the mean rate.
     """
-    ordered = sorted(samples, key=lambda sample: sample.at)
-    if not ordered:
+    by_time = sorted(samples, key=lambda sample: sample.at)
+    if not by_time:
         return None
     measures = {}
-    for name in in_order({name for sample in ordered for name in sample.values}):
-        measures[name] = _measure(name, [sample for sample in ordered if name in sample.values])
-    _pool_percentiles(ordered, measures)
-    _finish_times(ordered, measures)
-    return Window(ordered[0].at - ordered[0].seconds, ordered[-1].at, measures)
+    for name in in_order({name for sample in by_time for name in sample.values}):
+        measures[name] = _measure(name, [sample for sample in by_time if name in sample.values])
+    _pool_percentiles(by_time, measures)
+    _finish_times(by_time, measures)
+    return Window(by_time[0].at - by_time[0].seconds, by_time[-1].at, measures)
 
 
 def window_within(samples: Iterable[Sample], start: float, end: float, slack_s: float) -> Optional[Window]:
@@ -208,19 +208,19 @@ def percentiles(latency: Mapping[str, Histogram]) -> Dict[str, float]:
     return metrics
 
 
-def finish_s(left: float, rate: float) -> float:
-    """Seconds until `left` is done at `rate` per second, at most NEVER_S."""
-    if left <= 0:
+def finish_s(amount: float, rate: float) -> float:
+    """Seconds until `amount` is done at `rate` per second, at most NEVER_S."""
+    if amount <= 0:
         return 0.0
-    return min(left / rate, NEVER_S) if rate > 0 else NEVER_S
+    return min(amount / rate, NEVER_S) if rate > 0 else NEVER_S
 
 
-def drain_s(queue: float, falling: float, trimmed: float) -> Optional[float]:
+def drain_s(queue: float, fall_rate: float, trim_rate: float) -> Optional[float]:
     """Seconds until the snaptrim queue is empty; None where that is not seen.
 
     A PG's queue falls only when a whole snapshot is done: while objects are trimmed, one that stays is no standstill.
     """
-    return None if queue > 0 and falling <= 0 and trimmed > 0 else finish_s(queue, falling)
+    return None if queue > 0 and fall_rate <= 0 and trim_rate > 0 else finish_s(queue, fall_rate)
 
 
 _SIGNS_OF_WORK = {
@@ -290,14 +290,14 @@ def _pool_percentiles(samples: Sequence[Sample], measures: Dict[str, Measure]) -
 def _finish_times(samples: Sequence[Sample], measures: Dict[str, Measure]) -> None:
     """Times to finish from the rates of the whole window: one sample that stood still would make their mean "never"."""
     for scope in dict.fromkeys(parted(name)[1] for name in measures):
-        for name, (left, rate) in _LEFT_AND_RATE.items():
-            _finish_time(samples, measures, *(scoped(each, scope) for each in (name, left, rate)))
+        for name, (amount, rate) in _LEFT_AND_RATE.items():
+            _finish_time(samples, measures, *(scoped(each, scope) for each in (name, amount, rate)))
         _drain_time(samples, measures, scope)
         _scrub_time(samples, measures, scope)
 
 
-def _finish_time(samples: Sequence[Sample], measures: Dict[str, Measure], name: str, left: str, rate: str) -> None:
-    last: List[float] = [sample.values[left] for sample in samples if left in sample.values][-1:]
+def _finish_time(samples: Sequence[Sample], measures: Dict[str, Measure], name: str, amount: str, rate: str) -> None:
+    last: List[float] = [sample.values[amount] for sample in samples if amount in sample.values][-1:]
     if last and rate in measures:
         measure = measures.get(name, Measure(0.0, 0.0, 1))
         measures[name] = Measure(finish_s(last[0], measures[rate].mean), measure.deviation, measure.count)
@@ -307,9 +307,9 @@ def _drain_time(samples: Sequence[Sample], measures: Dict[str, Measure], scope: 
     name, queue, rate = (scoped(f"snaptrim.{each}", scope) for each in ("drain_s", "queue", "objects_s"))
     queues = [(sample.at, sample.values[queue]) for sample in samples if queue in sample.values]
     if len(queues) > 1 and name in measures:
-        fallen = (queues[0][1] - queues[-1][1]) / (queues[-1][0] - queues[0][0])
-        trimmed = measures[rate].mean if rate in measures else 0.0
-        drain = drain_s(queues[-1][1], fallen, trimmed)
+        fall_rate = (queues[0][1] - queues[-1][1]) / (queues[-1][0] - queues[0][0])
+        trim_rate = measures[rate].mean if rate in measures else 0.0
+        drain = drain_s(queues[-1][1], fall_rate, trim_rate)
         if drain is None:
             del measures[name]
         else:
@@ -318,7 +318,7 @@ def _drain_time(samples: Sequence[Sample], measures: Dict[str, Measure], scope: 
 
 def _scrub_time(samples: Sequence[Sample], measures: Dict[str, Measure], scope: Optional[Scope]) -> None:
     interval, rate = (scoped(f"scrub.{each}", scope) for each in ("interval_s", "bytes_s"))
-    scrubbing = [sample.values for sample in samples if {interval, rate} <= set(sample.values)]
-    if scrubbing and measures[rate].mean > 0:
-        pool_bytes = scrubbing[-1][interval] * scrubbing[-1][rate]
+    scrubs = [sample.values for sample in samples if {interval, rate} <= set(sample.values)]
+    if scrubs and measures[rate].mean > 0:
+        pool_bytes = scrubs[-1][interval] * scrubs[-1][rate]
         measures[interval] = replace(measures[interval], mean=finish_s(pool_bytes, measures[rate].mean))

@@ -168,22 +168,22 @@ def _client(work: Optional[WorkRates]) -> Dict[str, float]:
 def _recovery(
     work: Optional[WorkRates],
     reading: Reading,
-    mended: Optional[float],
+    copies_s: Optional[float],
     backfill: Optional[float],
-    coded: Optional[float],
+    coded_bytes_s: Optional[float],
 ) -> Dict[str, float]:
     """An OSD counts an object once as its recovery begins, however many copies it lacks; what is left counts copies."""
     values = {}
     if work:
         values["recovery.objects_s"] = work.rates.get("recovery_ops", 0.0)
         # the OSDs count what they push of copies, and nothing of erasure-coded objects
-        values["recovery.bytes_s"] = work.rates.get("recovery_bytes", 0.0) + (coded or 0.0)
+        values["recovery.bytes_s"] = work.rates.get("recovery_bytes", 0.0) + (coded_bytes_s or 0.0)
     degraded = reading.totals.get("num_objects_degraded")
     if degraded is not None:
         values["recovery.objects_left"] = degraded
-        if mended is not None:
-            values["recovery.copies_s"] = mended
-            values["recovery.finish_s"] = finish_s(degraded, mended)
+        if copies_s is not None:
+            values["recovery.copies_s"] = copies_s
+            values["recovery.finish_s"] = finish_s(degraded, copies_s)
     misplaced = reading.totals.get("num_objects_misplaced")
     if misplaced is not None:
         values["backfill.objects_left"] = misplaced
@@ -218,16 +218,16 @@ def _scrub(work: Optional[WorkRates], scrub_rates: Mapping[str, float], reading:
     return values
 
 
-def _snaptrim(reading: Reading, clones_falling: Optional[float], queue_falling: Optional[float]) -> Dict[str, float]:
+def _snaptrim(reading: Reading, clones_s: Optional[float], queue_fall_rate: Optional[float]) -> Dict[str, float]:
     """Clones that went away; those that clients' writes made meanwhile are missing from the rate."""
     values = {}
-    if clones_falling is not None:
-        values["snaptrim.objects_s"] = clones_falling
+    if clones_s is not None:
+        values["snaptrim.objects_s"] = clones_s
     if reading.snaptrim_queue is not None:
         values["snaptrim.queue"] = reading.snaptrim_queue
         drain = None
-        if queue_falling is not None:
-            drain = drain_s(reading.snaptrim_queue, queue_falling, clones_falling or 0.0)
+        if queue_fall_rate is not None:
+            drain = drain_s(reading.snaptrim_queue, queue_fall_rate, clones_s or 0.0)
         if drain is not None:
             values["snaptrim.drain_s"] = drain
     return values

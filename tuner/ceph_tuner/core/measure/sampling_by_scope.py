@@ -64,7 +64,7 @@ class SamplingByScope:
         self._notice_who_runs(reading, scopes)
         for scope, part in sorted(self._parts.items(), key=lambda each: each[0].kind != CLASS):
             members = scopes[scope]
-            section = reading.part(members.osds, members.pools, self._running(reading, members))
+            section = reading.part(members.osds, members.pools, self._osds_up(reading, members))
             if isinstance(part, Sampling):
                 own = osds.samples[members.osds] = part.take(section)
             else:
@@ -85,13 +85,13 @@ class SamplingByScope:
     def _notice_who_runs(self, reading: Reading, scopes: Mapping[Scope, Members]) -> None:
         """Keep what is known of scopes whose OSDs all run, or are down, as before."""
         if reading.up is None or reading.up is not self._up:
-            wanted = {members.osds for members in scopes.values()}
-            changed = set(self._up or ()).symmetric_difference(reading.running)
-            known = self._up_in.items() if self._up is not None else ()
-            self._up_in = {osds: up for osds, up in known if osds in wanted and changed.isdisjoint(osds)}
+            osd_sets = {members.osds for members in scopes.values()}
+            difference = set(self._up or ()).symmetric_difference(reading.running)
+            before = self._up_in.items() if self._up is not None else ()
+            self._up_in = {osds: up for osds, up in before if osds in osd_sets and difference.isdisjoint(osds)}
             self._up = reading.up
 
-    def _running(self, reading: Reading, members: Members) -> FrozenSet[int]:
+    def _osds_up(self, reading: Reading, members: Members) -> FrozenSet[int]:
         if members.osds not in self._up_in:
             self._up_in[members.osds] = members.osds.intersection(reading.running)
         return self._up_in[members.osds]
@@ -149,12 +149,12 @@ class _PoolSampling:
             both = [f"client.{direction}_{kind}" for direction in (READ, WRITE)]
             if all(name in values for name in both):
                 values[f"client.{kind}"] = sum(values[name] for name in both)
-        done = _present({name: trend.rising() for name, trend in self._served.items()})
-        if done:
+        rates = _present({name: trend.rising() for name, trend in self._served.items()})
+        if rates:
             for metric, kinds in (("mean_ms", (READ, WRITE)), ("read_mean_ms", (READ,)), ("write_mean_ms", (WRITE,))):
-                operations = sum(done[f"{kind}s"] for kind in kinds)
+                operations = sum(rates[f"{kind}s"] for kind in kinds)
                 if operations > 0:
-                    values[f"client.{metric}"] = 1000.0 * sum(done[f"{kind}_s"] for kind in kinds) / operations
+                    values[f"client.{metric}"] = 1000.0 * sum(rates[f"{kind}_s"] for kind in kinds) / operations
         return values
 
     def _bounds(self, osds: Sample) -> Dict[str, Histogram]:

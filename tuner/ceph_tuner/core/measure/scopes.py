@@ -145,10 +145,10 @@ def _osds_of(
 ) -> Set[int]:
     osds: Set[int] = set()
     for root, device_class in takes_of(rule):
-        waiting = [bucket_ids[root]] if root in bucket_ids else []
-        while waiting:
-            item = waiting.pop()
-            waiting += below.get(item, ())
+        queue = [bucket_ids[root]] if root in bucket_ids else []
+        while queue:
+            item = queue.pop()
+            queue += below.get(item, ())
             if item >= 0 and device_class in ("", class_of.get(item)):
                 osds.add(item)
     return osds

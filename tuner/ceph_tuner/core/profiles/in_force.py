@@ -80,10 +80,10 @@ def in_force(
             continue
         ours = {PROFILE: first[1].built_in, **first[1].settings}
         theirs = {PROFILE: built_in, **own.profile.settings}
-        differing = sorted(knob for knob in {*ours, *theirs} if ours.get(knob) != theirs.get(knob))
-        if differing:
+        conflicts = sorted(knob for knob in {*ours, *theirs} if ours.get(knob) != theirs.get(knob))
+        if conflicts:
             which = " and ".join(f"osd.{number}" for number in sorted((first[0], osd)))
-            raise InputError("--target", f"{which} that differ in {', '.join(differing)}", "OSDs that agree")
+            raise InputError("--target", f"{which} that differ in {', '.join(conflicts)}", "OSDs that agree")
     if first is None:
         raise InputError("--target", "no OSD", "one that runs")
     return first[1]

@@ -85,8 +85,8 @@ class Profile:
     @classmethod
     def make(cls, name: str, release: Release, settings: Mapping[str, Value], **origin: Any) -> Profile:
         """Make a profile of settings that were found or measured. Raises InputError where they cannot be one."""
-        unchecked = cls(name=name, release=release, settings=dict(settings), **origin)
-        return cls.from_dict(unchecked.to_dict())
+        draft = cls(name=name, release=release, settings=dict(settings), **origin)
+        return cls.from_dict(draft.to_dict())
 
     def to_dict(self) -> Plain:
         """Give the plain form; `from_dict` is its inverse. What is empty is left out."""
@@ -112,38 +112,40 @@ class Profile:
     @classmethod
     def from_dict(cls, data: object, place: Place = dotted) -> Profile:
         """Read and check the plain form. Raises InputError that names the place of the first thing that is wrong."""
-        checked = _mapping(data, place, ())
-        for key in checked:
+        document = _mapping(data, place, ())
+        for key in document:
             if key not in _KEYS:
                 raise InputError(place(key), f"unknown key {key!r}", f"one of {', '.join(_KEYS)}")
         for key in ("schema", "name", "release", "settings"):
-            if key not in checked:
+            if key not in document:
                 raise InputError(place(), f"no key {key!r}", f"{key}, as every profile has it")
-        if checked["schema"] != SCHEMA or isinstance(checked["schema"], bool):
-            raise InputError(place("schema"), repr(checked["schema"]), f"{SCHEMA}, the version that this program reads")
-        release = release_named(_text(checked, "release", place), place("release"))
-        name = _text(checked, "name", place)
+        if document["schema"] != SCHEMA or isinstance(document["schema"], bool):
+            raise InputError(
+                place("schema"), repr(document["schema"]), f"{SCHEMA}, the version that this program reads"
+            )
+        release = release_named(_text(document, "release", place), place("release"))
+        name = _text(document, "name", place)
         if not NAME.fullmatch(name):
             raise InputError(place("name"), repr(name), NAME_RULE)
-        built_in = checked.get("built_in", False)
+        built_in = document.get("built_in", False)
         if not isinstance(built_in, bool):
             raise InputError(place("built_in"), repr(built_in), "true or false")
-        settings = _settings(checked["settings"], release, place)
+        settings = _settings(document["settings"], release, place)
         if built_in:
             _check_built_in(name, settings, release, place)
-        hardware, osds = _hardware(checked.get("hardware"), place)
+        hardware, osds = _hardware(document.get("hardware"), place)
         return cls(
             name=name,
             release=release,
             settings=settings,
-            version=_version(_text(checked, "version", place, ""), release, place),
-            description=_text(checked, "description", place, ""),
+            version=_version(_text(document, "version", place, ""), release, place),
+            description=_text(document, "description", place, ""),
             built_in=built_in,
             hardware=hardware,
             osds=osds,
-            workload=_text(checked, "workload", place, ""),
-            slos=tuple(_slos(checked.get("slos", []), place)),
-            evidence=tuple(_evidence(checked.get("evidence", []), place)),
+            workload=_text(document, "workload", place, ""),
+            slos=tuple(_slos(document.get("slos", []), place)),
+            evidence=tuple(_evidence(document.get("evidence", []), place)),
         )
 
 
@@ -151,21 +153,21 @@ def check_portable(settings: Mapping[str, object], release: Release, place: Plac
     """Check settings as a profile holds them: shares as fractions for every release. Raises InputError."""
     if release.units == "fraction":
         return check_settings(settings, release, place)
-    shares_given = {name: value for name, value in settings.items() if name in MCLOCK_NINE}
+    mclock_shares = {name: value for name, value in settings.items() if name in MCLOCK_NINE}
     others = check_settings(
         {name: value for name, value in settings.items() if name not in MCLOCK_NINE}, release, place
     )
-    checked: Settings = {name: _early_share(name, value, place) for name, value in shares_given.items()}
-    missing = [name for name in MCLOCK_NINE if name not in checked]
-    if checked and missing:
+    nine: Settings = {name: _early_share(name, value, place) for name, value in mclock_shares.items()}
+    gaps = [name for name in MCLOCK_NINE if name not in nine]
+    if nine and gaps:
         raise InputError(
-            place(next(iter(checked))), f"{len(checked)} of the nine mClock values", f"{', '.join(missing)} as well"
+            place(next(iter(nine))), f"{len(nine)} of the nine mClock values", f"{', '.join(gaps)} as well"
         )
-    for service_class, (reservation, _, limit) in (shares(checked) if checked else {}).items():
+    for service_class, (reservation, _, limit) in (shares(nine) if nine else {}).items():
         if limit and limit < reservation:
             name = f"osd_mclock_scheduler_{service_class}_lim"
             raise InputError(place(name), f"{limit:g}", f"0 (none), or at least the reservation {reservation:g}")
-    everything = {**checked, **others}
+    everything = {**nine, **others}
     return {name: everything[name] for name in KNOBS if name in everything}
 
 
@@ -235,24 +237,24 @@ def _hardware(data: object, place: Place) -> Tuple[Optional[Hardware], Optional[
 def _slos(data: object, place: Place) -> List[Plain]:
     if not isinstance(data, (list, tuple)):
         raise InputError(place("slos"), type(data).__name__, "a list of SLOs")
-    checked = []
+    slos = []
     for index, item in enumerate(data):
         plain = _mapping(item, place, ("slos", index))
         parse_slo(plain, place=lambda *keys, at=index: place("slos", at, *keys))
-        checked.append(_plain(plain, place, ("slos", index)))
-    return checked
+        slos.append(_plain(plain, place, ("slos", index)))
+    return slos
 
 
 def _evidence(data: object, place: Place) -> List[Plain]:
     if not isinstance(data, (list, tuple)):
         raise InputError(place("evidence"), type(data).__name__, "a list of measurements")
-    checked = [
+    evidence = [
         _plain(_mapping(item, place, ("evidence", index)), place, ("evidence", index))
         for index, item in enumerate(data)
     ]
-    if _size(checked) > _SIZE_MAX:
-        raise InputError(place("evidence"), f"{_size(checked)} values", f"at most {_SIZE_MAX}")
-    return checked
+    if _size(evidence) > _SIZE_MAX:
+        raise InputError(place("evidence"), f"{_size(evidence)} values", f"at most {_SIZE_MAX}")
+    return evidence
 
 
 def _version(text: str, release: Release, place: Place) -> str:

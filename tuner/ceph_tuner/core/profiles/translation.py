@@ -67,14 +67,16 @@ def to_release_units(settings: Mapping[str, Value], release: Release, hardware: 
         raise InputError(
             "hardware", f"none, and {release.title} takes IOPS per shard", "the OSDs' capacity and number of shards"
         )
-    converted = dict(settings)
+    release_settings = dict(settings)
     for service_class, (reservation, _, limit) in shares(settings).items():
         # Ceph's own profiles write 1 for "no reservation"
-        reserved = max(1, round(reservation * hardware.shard_iops))
-        limited = round(limit * hardware.shard_iops)
-        converted[f"osd_mclock_scheduler_{service_class}_res"] = reserved
-        converted[f"osd_mclock_scheduler_{service_class}_lim"] = max(reserved, limited) if limit else release.no_limit
-    return converted
+        reservation_iops = max(1, round(reservation * hardware.shard_iops))
+        limit_iops = round(limit * hardware.shard_iops)
+        release_settings[f"osd_mclock_scheduler_{service_class}_res"] = reservation_iops
+        release_settings[f"osd_mclock_scheduler_{service_class}_lim"] = (
+            max(reservation_iops, limit_iops) if limit else release.no_limit
+        )
+    return release_settings
 
 
 def from_release_units(settings: Mapping[str, Value], release: Release, hardware: Optional[Hardware]) -> Settings:
@@ -85,13 +87,13 @@ def from_release_units(settings: Mapping[str, Value], release: Release, hardware
         raise InputError(
             "hardware", f"none, and {release.title} has IOPS per shard", "the OSDs' capacity and number of shards"
         )
-    converted = dict(settings)
+    fractions = dict(settings)
     for service_class, (reservation, _, limit) in shares(settings).items():
         res, lim = (f"osd_mclock_scheduler_{service_class}_{part}" for part in ("res", "lim"))
-        converted[res] = KNOBS[res].normal(0.0 if reservation <= 1 else min(1.0, reservation / hardware.shard_iops))
+        fractions[res] = KNOBS[res].normal(0.0 if reservation <= 1 else min(1.0, reservation / hardware.shard_iops))
         none = limit in (0, release.no_limit)
-        converted[lim] = KNOBS[lim].normal(0.0 if none else limit / hardware.shard_iops)
-    return converted
+        fractions[lim] = KNOBS[lim].normal(0.0 if none else limit / hardware.shard_iops)
+    return fractions
 
 
 def _to_release(settings: Settings, profile: Profile, release: Release, notes: List[str]) -> Settings:
@@ -119,14 +121,14 @@ def _to_release(settings: Settings, profile: Profile, release: Release, notes: L
 
 def _without_early_limits(settings: Settings, release: Release, notes: List[str]) -> Settings:
     """Limits above the whole capacity existed up to 17.2.6 only; they never bind, so they become none."""
-    changed = dict(settings)
+    new_settings = dict(settings)
     for service_class in CLASSES:
         name = f"osd_mclock_scheduler_{service_class}_lim"
         value = settings.get(name)
         if release.units == "fraction" and isinstance(value, (int, float)) and value > 1:
-            changed[name] = 0.0
+            new_settings[name] = 0.0
             notes.append(f"{name} {value:g} of the capacity became 0 (no limit): a fraction ends at 1")
-    return changed
+    return new_settings
 
 
 def _scrub_cost(settings: Settings, profile: Profile, release: Release, notes: List[str]) -> Settings:
@@ -145,11 +147,11 @@ def _scrub_cost(settings: Settings, profile: Profile, release: Release, notes: L
     factor = default / float(value)
     reservation, weight, limit = shares(settings)["background_best_effort"]
     scaled_limit = limit * factor
-    scaled = {key: other for key, other in settings.items() if key != name}
-    scaled[f"{_BEST_EFFORT}_res"] = KNOBS[f"{_BEST_EFFORT}_res"].normal(min(1.0, reservation * factor))
-    scaled[f"{_BEST_EFFORT}_wgt"] = min(1000, max(1, round(weight * factor)))
-    scaled[f"{_BEST_EFFORT}_lim"] = KNOBS[f"{_BEST_EFFORT}_lim"].normal(0.0 if scaled_limit > 1 else scaled_limit)
-    if reservation_sum(scaled) > 1 + 1e-6:
+    new_settings = {key: other for key, other in settings.items() if key != name}
+    new_settings[f"{_BEST_EFFORT}_res"] = KNOBS[f"{_BEST_EFFORT}_res"].normal(min(1.0, reservation * factor))
+    new_settings[f"{_BEST_EFFORT}_wgt"] = min(1000, max(1, round(weight * factor)))
+    new_settings[f"{_BEST_EFFORT}_lim"] = KNOBS[f"{_BEST_EFFORT}_lim"].normal(0.0 if scaled_limit > 1 else scaled_limit)
+    if reservation_sum(new_settings) > 1 + 1e-6:
         raise InputError(
             f"{profile.name} settings.{name}",
             f"{value}, which {release.title} ignores; best effort would need {factor:g} times its reservation",
@@ -159,7 +161,7 @@ def _scrub_cost(settings: Settings, profile: Profile, release: Release, notes: L
         f"{name} {value} became {factor:g} times the reservation, weight and limit of best effort "
         f"({effect.because}); snaptrim and PG deletion get them too"
     )
-    return scaled
+    return new_settings
 
 
 def _event_cost(settings: Settings, profile: Profile, release: Release) -> None:
@@ -185,14 +187,14 @@ def _own_name(settings: Mapping[str, Value], release: Release) -> str:
 def _about_classes(settings: Settings, release_before: Release, release: Release) -> List[str]:
     if not any(name in settings for name in MCLOCK_NINE):
         return []
-    moved = [
+    notes = [
         f"{work} was scheduled as {release_before.service_classes[work]}, here as {release.service_classes[work]}"
         for work in release_before.service_classes
         if release_before.service_classes[work] != release.service_classes[work]
     ]
     if release_before.cost_model != release.cost_model:
-        moved.append("operations cost otherwise here: what was measured there does not hold")
-    return moved
+        notes.append("operations cost otherwise here: what was measured there does not hold")
+    return notes
 
 
 def _about_clients(profile: Profile, release: Release, version: Optional[Version]) -> List[str]:

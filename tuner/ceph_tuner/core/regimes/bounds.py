@@ -90,10 +90,10 @@ def parse_bounds(document: Any, place: str = "regimes") -> RegimeBounds:
     _refuse_others(document, ("version", "dwell_s", "markers"), place)
     if document.get("version", VERSION) != VERSION:
         raise InputError(f"{place}.version", repr(document["version"])[:20], str(VERSION))
-    listed = document.get("markers")
-    if not isinstance(listed, (list, tuple)):
-        raise InputError(f"{place}.markers", type(listed).__name__, "a list of markers")
-    markers = tuple(_marker(item, f"{place}.markers.{index}") for index, item in enumerate(listed[: MOST_MARKERS + 1]))
+    items = document.get("markers")
+    if not isinstance(items, (list, tuple)):
+        raise InputError(f"{place}.markers", type(items).__name__, "a list of markers")
+    markers = tuple(_marker(item, f"{place}.markers.{index}") for index, item in enumerate(items[: MOST_MARKERS + 1]))
     dwell_s = _number(document.get("dwell_s", 60.0), f"{place}.dwell_s")
     try:
         return RegimeBounds(markers, dwell_s)
@@ -140,7 +140,7 @@ def _number(value: Any, place: str) -> float:
     return float(value)
 
 
-def _refuse_others(mapping: Mapping[Any, Any], known: Tuple[str, ...], place: str) -> None:
-    unknown = sorted(str(key)[:40] for key in mapping if key not in known)
+def _refuse_others(mapping: Mapping[Any, Any], names: Tuple[str, ...], place: str) -> None:
+    unknown = sorted(str(key)[:40] for key in mapping if key not in names)
     if unknown:
-        raise InputError(f"{place}.{unknown[0]}", f"unknown key {unknown[0]!r}", f"one of {', '.join(known)}")
+        raise InputError(f"{place}.{unknown[0]}", f"unknown key {unknown[0]!r}", f"one of {', '.join(names)}")

@@ -56,23 +56,23 @@ def tell(
 
     `before` is of the same bounds; None at the first sample, which decides at once.
     """
-    seen = {marker.name: _value(marker, values, capacity_iops) for marker in bounds.markers}
+    readings = {marker.name: _value(marker, values, capacity_iops) for marker in bounds.markers}
     evidence = {marker.metric: values[marker.metric] for marker in bounds.markers if marker.metric in values}
     if before is None or at < before.since:
         # a clock that was set back: what it said of durations is worth nothing
-        first = {marker.name: _first(marker, at, seen[marker.name]) for marker in bounds.markers}
-        return RegimeState(_named(first, bounds), at, at, evidence, first)
+        first = {marker.name: _first(marker, at, readings[marker.name]) for marker in bounds.markers}
+        return RegimeState(_regime_name(first, bounds), at, at, evidence, first)
     continuous = 0 <= at - before.at <= GAP_S
     markers = {
-        marker.name: _next(marker, before.markers[marker.name], at, seen[marker.name], continuous)
+        marker.name: _next(marker, before.markers[marker.name], at, readings[marker.name], continuous)
         for marker in bounds.markers
     }
     due = {marker.name for marker in bounds.markers if _due(marker, markers[marker.name], at)}
     if due and at - before.since >= bounds.dwell_s:
-        turned = {
+        next_markers = {
             name: MarkerState(not each.on, None, each.seen) if name in due else each for name, each in markers.items()
         }
-        return RegimeState(_named(turned, bounds), at, at, evidence, turned)
+        return RegimeState(_regime_name(next_markers, bounds), at, at, evidence, next_markers)
     return RegimeState(before.name, before.since, at, before.evidence, markers)
 
 
@@ -101,5 +101,5 @@ def _due(marker: Marker, state: MarkerState, at: float) -> bool:
     return state.on and (state.seen is None or at - state.seen >= UNSEEN_S)
 
 
-def _named(markers: Mapping[str, MarkerState], bounds: RegimeBounds) -> str:
+def _regime_name(markers: Mapping[str, MarkerState], bounds: RegimeBounds) -> str:
     return "+".join(marker.name for marker in bounds.markers if markers[marker.name].on) or IDLE

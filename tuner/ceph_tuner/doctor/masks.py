@@ -29,20 +29,20 @@ class _Reach(NamedTuple):
 
 def capacity_masks(facts: Facts) -> List[Finding]:
     """Entries for capacities under a mask that are dead for OSDs with values of their own, or outrank these."""
-    masks = [entry for entry in facts.entries if entry.name.startswith(_CAPACITIES) and _masked(entry)]
+    masks = [entry for entry in facts.entries if entry.name.startswith(_CAPACITIES) and _has_mask(entry)]
     if not masks:
         return []
     database = Database(facts.entries)
     own: Dict[str, Dict[int, ConfigEntry]] = _own_entries(facts)
     evidence: List[str] = []
-    affected: Set[int] = set()
+    osd_ids: Set[int] = set()
     dead: List[ConfigEntry] = []
     for mask in masks:
         reach = _reach(facts, database, mask, own.get(mask.name, {}))
         values = {osd: own[mask.name][osd].value for osd in (*reach.own, *reach.against)}
         if not values:
             continue
-        affected.update(values)
+        osd_ids.update(values)
         if not reach.obeying:
             dead.append(mask)
         for osds, words in (
@@ -57,24 +57,24 @@ def capacity_masks(facts: Facts) -> List[Finding]:
                 )
     if not evidence:
         return []
-    running = len([place for place in facts.places if place.up])
+    up_count = len([place for place in facts.places if place.up])
     return [
         Finding(
             "capacity-mask",
             MISLEADING,
             "Capacities are set under a mask and at single OSDs, and differ",
             some(evidence),
-            f"{named(affected)}: reservations and limits are shares of one of two values, and whoever reads the other "
+            f"{named(osd_ids)}: reservations and limits are shares of one of two values, and whoever reads the other "
             "is misled",
             "Keep the value that was measured. Remove the mask where the OSDs' own values are right, and their own "
             "where the mask is. A mask that no OSD goes by can go at once.",
-            share=min(len(affected) / running, 1.0) if running else None,
+            share=min(len(osd_ids) / up_count, 1.0) if up_count else None,
             commands=tuple(f"ceph config rm {mask.who} {mask.name}" for mask in dead),
         )
     ]
 
 
-def _masked(entry: ConfigEntry) -> bool:
+def _has_mask(entry: ConfigEntry) -> bool:
     section = section_of(entry.who)
     return section is not None and section.masked and section.osd is None
 

@@ -12,10 +12,10 @@ from typing import Any, Dict, List, Mapping, Union
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import format_version
+from ceph_tuner.files.atomic_write import write_text
 from ceph_tuner.files.cluster_file import SCHEMA_VERSION
 from ceph_tuner.files.profile_file import plain_to_text
 from ceph_tuner.files.quantities import UNITS, quantity
-from ceph_tuner.files.writing import write_text
 from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
 from ceph_tuner.twin.model import ClientStream, ClusterModel, Device, OsdModel, Pool
 
@@ -36,40 +36,40 @@ _USUAL: Dict[str, Any] = {
 """What is meant where the key is missing, and left out here."""
 
 
-def to_text(described: DescribedCluster) -> str:
+def to_text(description: DescribedCluster) -> str:
     """Write a description, its notes as comments on top; `cluster_file.from_text` is the inverse."""
     # a note may quote what a cluster answered
-    printable = ("".join(letter if letter.isprintable() else " " for letter in note) for note in described.notes)
+    printable = ("".join(letter if letter.isprintable() else " " for letter in note) for note in description.notes)
     lines = (line for note in printable for line in wrap(note, 108, initial_indent="# ", subsequent_indent="#   "))
-    return "".join(f"{line}\n" for line in lines) + plain_to_text(to_dict(described))
+    return "".join(f"{line}\n" for line in lines) + plain_to_text(to_dict(description))
 
 
-def write(path: Union[str, Path], described: DescribedCluster, force: bool = False) -> None:
+def write(path: Union[str, Path], description: DescribedCluster, force: bool = False) -> None:
     """Write it, whole or not at all. Raises InputError where the file exists and `force` is not given."""
-    write_text(path, to_text(described), force)
+    write_text(path, to_text(description), force)
 
 
-def to_dict(described: DescribedCluster) -> Dict[str, Any]:
+def to_dict(description: DescribedCluster) -> Dict[str, Any]:
     """Give the file's content as plain data."""
-    model = described.model
+    model = description.model
     work = _background(model)
-    simulated = model.simulated_osds or model.osds
+    osds_simulated = model.simulated_osds or model.osds
     usual = SIMULATED if model.osds > SIMULATE_ALL else model.osds
     parts: Dict[str, Any] = {
         "schema": SCHEMA_VERSION,
-        "name": described.name,
-        "description": described.description,
+        "name": description.name,
+        "description": description.description,
         "release": model.release.name if model.version is None else format_version(model.version),
         "osds": model.osds,
         "hosts": model.hosts,
-        "simulate_osds": None if simulated == usual else simulated,
+        "simulate_osds": None if osds_simulated == usual else osds_simulated,
         "network": _amount(model.network_s, "time"),
         "osd": _osd(model.osd),
-        "pools": [_pool(pool, described.stored) for pool in model.pools],
+        "pools": [_pool(pool, description.stored) for pool in model.pools],
         "clients": [_client(stream) for stream in model.clients],
         "background": work,
-        "settings": _settings(described),
-        "calibration": None if described.calibration is None else str(described.calibration.absolute()),
+        "settings": _settings(description),
+        "calibration": None if description.calibration is None else str(description.calibration.absolute()),
     }
     return {key: value for key, value in _unusual(parts).items() if value not in (None, "", [], {})}
 
@@ -141,24 +141,24 @@ def _background(model: ClusterModel) -> Dict[str, List[Dict[str, Any]]]:
                 **({} if work.target is None else {"onto": work.target}),
             }
             for work in model.recovery
-            if work.degraded == degraded
+            if work.degraded == is_degraded
         ]
-        for kind, degraded in (("recovery", True), ("backfill", False))
+        for kind, is_degraded in (("recovery", True), ("backfill", False))
     }
     kinds["scrub"] = [
         _unusual({**_objects(work.pool, work.objects, work.object_bytes), "deep": work.deep}) for work in model.scrub
     ]
     kinds["snaptrim"] = [_objects(work.pool, work.clones, work.object_bytes, "clones") for work in model.snaptrim]
     kinds["deletion"] = [{"pool": work.pool, "objects": work.objects} for work in model.deletion]
-    return {kind: listed for kind, listed in kinds.items() if listed}
+    return {kind: entries for kind, entries in kinds.items() if entries}
 
 
 def _objects(pool: str, count: int, size: int, name: str = "objects") -> Dict[str, Any]:
     return {"pool": pool, name: count, "object_size": _amount(size, "size")}
 
 
-def _settings(described: DescribedCluster) -> Dict[str, Any]:
-    return {name: described.settings[name] for name in KNOBS if name in described.settings}
+def _settings(description: DescribedCluster) -> Dict[str, Any]:
+    return {name: description.settings[name] for name in KNOBS if name in description.settings}
 
 
 def _amount(value: float, kind: str) -> Union[str, float, int]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import REEF
-from ceph_tuner.files import cluster_file, cluster_writing
+from ceph_tuner.files import cluster_file, cluster_text
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.model import (
     ClientStream,
@@ -106,14 +106,14 @@ def test_what_is_written_is_read_back_as_the_same_cluster(model: ClusterModel, s
     if model.simulated_osds == model.osds:
         return
     described = DescribedCluster("here", model, {"osd_max_scrubs": 5}, stored=stored, notes=(note,))
-    read = cluster_file.from_text(cluster_writing.to_text(described))
+    read = cluster_file.from_text(cluster_text.to_text(described))
     assert (read.name, read.model, read.settings, read.stored) == ("here", model, described.settings, stored)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_the_examples_survive_it(path: Path) -> None:
     described = cluster_file.read(path)
-    again = cluster_file.from_text(cluster_writing.to_text(described), path.name)
+    again = cluster_file.from_text(cluster_text.to_text(described), path.name)
     assert (again.model, again.settings, again.stored) == (described.model, described.settings, described.stored)
 
 
@@ -121,16 +121,16 @@ def test_custom_values_keep_their_digits() -> None:
     custom = {"osd_mclock_profile": "custom", **REEF.profiles["high_client_ops"]}
     custom["osd_mclock_scheduler_client_lim"] = 0.987654
     described = DescribedCluster("here", ClusterModel(3, OsdModel(Device(1e3, 1e8)), (Pool("rbd"),)), custom)
-    assert cluster_file.from_text(cluster_writing.to_text(described)).settings == custom
+    assert cluster_file.from_text(cluster_text.to_text(described)).settings == custom
 
 
 def test_notes_stand_on_top_and_amounts_have_units(tmp_path: Path) -> None:
     model = ClusterModel(3, OsdModel(Device(90e3, 1e9)), (Pool("rbd"),), release=REEF)
     path = tmp_path / "cluster.yaml"
-    cluster_writing.write(path, DescribedCluster("here", model, notes=("the drive is a guess",)))
+    cluster_text.write(path, DescribedCluster("here", model, notes=("the drive is a guess",)))
     text = path.read_text()
     assert text.startswith("# the drive is a guess\nschema: 1\n")
     for line in ("iops: 90 kIOPS", "bandwidth: 1 GB/s", "latency: 100 us", "throttle: 64 MiB", "bandwidth: 1200 MiB/s"):
         assert line in text
     with pytest.raises(InputError, match="--force"):
-        cluster_writing.write(path, DescribedCluster("other", model))
+        cluster_text.write(path, DescribedCluster("other", model))

@@ -9,7 +9,7 @@ from patients import OSDS, capacities, healthy, osd_facts, place, set_to
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.doctor import examine
 from ceph_tuner.doctor.finding import MISLEADING, Finding
-from ceph_tuner.doctor.masking import capacity_masks
+from ceph_tuner.doctor.masks import capacity_masks
 
 IOPS = "osd_mclock_max_capacity_iops_ssd"
 BANDWIDTH = "osd_mclock_max_sequential_bandwidth_ssd"

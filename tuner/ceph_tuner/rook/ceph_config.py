@@ -21,7 +21,7 @@ Sections = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True)
-class Stated:
+class CephConfig:
     """A CephCluster, as far as it concerns Ceph's configuration."""
 
     values: Mapping[Key, str]
@@ -51,24 +51,24 @@ class Stated:
     def spec_with(self, changes: Mapping[Key, Optional[str]]) -> Dict[str, Any]:
         """What ceph-tuner states from now on: its own values, changed. What others state as well is left to them."""
         own = {key: self.values[key] for key in self.ours if key not in self.others}
-        wanted = {**own, **changes}
+        own_values = {**own, **changes}
         sections: Dict[str, Dict[str, str]] = {}
-        for (section, name), value in sorted(wanted.items()):
+        for (section, name), value in sorted(own_values.items()):
             if value is not None:
                 sections.setdefault(section, {})[name] = value
         return {"cephConfig": sections} if sections else {}
 
 
-def stated(document: Mapping[str, Any]) -> Stated:
+def ceph_config(document: Mapping[str, Any]) -> CephConfig:
     """Read it out of the API server's answer. Raises CommandFailed for what has another shape."""
     try:
-        return _stated(document)
+        return _ceph_config(document)
     except MISREAD as fault:
         words = f"answered what cannot be read ({type(fault).__name__}: {fault})"
         raise CommandFailed("GET cephclusters", -errno.EIO, words[:200]) from fault
 
 
-def _stated(document: Mapping[str, Any]) -> Stated:
+def _ceph_config(document: Mapping[str, Any]) -> CephConfig:
     metadata, spec, status = document["metadata"], document.get("spec") or {}, document.get("status") or {}
     values = {
         (section, option_name(name)): str(value)
@@ -94,7 +94,7 @@ def _stated(document: Mapping[str, Any]) -> Stated:
             others.update(dict.fromkeys(present, f"{entry['manager']}{' by hand' if is_named_as_we else ''}"))
     for key in values.keys() - {*ours, *others}:
         others[key] = "nobody who is known"
-    return Stated(
+    return CephConfig(
         values,
         frozenset(ours),
         others,
@@ -116,13 +116,13 @@ def option_name(name: str) -> str:
     return name.replace(" ", "_").replace("-", "_")
 
 
-def refuse_stated(resource: CustomResource, now: Stated, key: Key, value: Optional[str]) -> None:
+def refuse_conflict(resource: CustomResource, now: CephConfig, key: Key, value: Optional[str]) -> None:
     """Refuse to write what somebody else states in the resource with another value: Rook would set that again."""
     section, name = key
     if key in now.secrets:
-        found = f"{name} of `{section}` under `cephConfigFromSecret`, which Rook sets again"
+        conflict = f"{name} of `{section}` under `cephConfigFromSecret`, which Rook sets again"
     elif key in now.others and not same(now.values[key], value):
-        found = f"{name} of `{section}` = {now.values[key]}, stated by {now.others[key]}, which Rook sets again"
+        conflict = f"{name} of `{section}` = {now.values[key]}, stated by {now.others[key]}, which Rook sets again"
     else:
         return
-    raise InputError(f"CephCluster {resource}", found, "that option taken out of what states it there")
+    raise InputError(f"CephCluster {resource}", conflict, "that option taken out of what states it there")

@@ -30,12 +30,12 @@ class Recorder:
         self.look = 0
         self.answers: List[Answer] = []
         self.notes: List[str] = []
-        self._held: Dict[Tuple[int, Key], Answer] = {}
+        self._cache: Dict[Tuple[int, Key], Answer] = {}
         self._room = UNPACKED_MOST
 
     def begin(self, look: int) -> None:
         """What was asked before is asked again, but for what stays."""
-        self._held = {(look, key): held for (_, key), held in self._held.items() if key[1] in _STEADY}
+        self._cache = {(look, key): answer for (_, key), answer in self._cache.items() if key[1] in _STEADY}
         self.look = look
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
@@ -46,9 +46,9 @@ class Recorder:
             return self._commander.mon(prefix, arguments)
         if payload or not allowed(prefix, str([*arguments.values()][-1]) if arguments else ""):
             raise CommandFailed(f"ceph {prefix}", -errno.EPERM, "is not among what is gathered")
-        held = self._held.get((self.look, key))
-        if held is not None:
-            return _answered(held)
+        answer = self._cache.get((self.look, key))
+        if answer is not None:
+            return _text_or_raise(answer)
         try:
             text = self._commander.mon(prefix, arguments)
         except (CommandFailed, ClusterTimeout, PermissionRefused) as error:
@@ -59,10 +59,10 @@ class Recorder:
 
     def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
         """Answer of an OSD's command that reads. Raises as `mon` does."""
-        (told,) = self.tell_each([daemon], prefix, arguments, WITHIN_S)
-        if isinstance(told[1], str):
-            return told[1]
-        raise told[1]
+        (pair,) = self.tell_each([daemon], prefix, arguments, WITHIN_S)
+        if isinstance(pair[1], str):
+            return pair[1]
+        raise pair[1]
 
     def tell_each(
         self,
@@ -75,40 +75,40 @@ class Recorder:
         """As `ports.ManyCommander` says; whole answers, whatever is to be kept of them."""
         if prefix not in DAEMON_COMMANDS or arguments:
             raise CommandFailed(f"ceph tell {prefix}", -errno.EPERM, "is not among what is gathered")
-        asked: List[str] = []
+        targets: List[str] = []
         for daemon in daemons:
-            held = self._held.get((self.look, key_of(daemon, prefix, arguments)))
-            if held is None or prefix in _AGAIN:
-                asked.append(daemon)
+            earlier = self._cache.get((self.look, key_of(daemon, prefix, arguments)))
+            if earlier is None or prefix in _AGAIN:
+                targets.append(daemon)
             else:
-                yield daemon, outcome(lambda held=held: _answered(held))  # type: ignore[misc]
-        left = dict.fromkeys(asked)
+                yield daemon, outcome(lambda earlier=earlier: _text_or_raise(earlier))  # type: ignore[misc]
+        silent = dict.fromkeys(targets)
         try:
-            answers = self._stamped(tell_each(self._commander, asked, prefix, arguments, within))
+            answers = self._with_time(tell_each(self._commander, targets, prefix, arguments, within))
             # rates go by the moment at which counters came: no other answer waits until one is read
-            for daemon, told, at in list(answers) if prefix in _TIMED else answers:
-                left.pop(daemon, None)
-                self._keep(key_of(daemon, prefix, arguments), DAEMON_COMMANDS[prefix], told, at)
-                yield daemon, told
+            for daemon, answer, at in list(answers) if prefix in _TIMED else answers:
+                silent.pop(daemon, None)
+                self._keep(key_of(daemon, prefix, arguments), DAEMON_COMMANDS[prefix], answer, at)
+                yield daemon, answer
         except (PermissionRefused, ClusterTimeout) as error:
-            for daemon in left:
+            for daemon in silent:
                 self._keep(key_of(daemon, prefix, arguments), DAEMON_COMMANDS[prefix], error)
             raise
 
-    def _stamped(self, answers: Iterator[Tuple[str, Told]]) -> Iterator[Tuple[str, Told, float]]:
-        for daemon, told in answers:
-            yield daemon, told, self._clock.now()
+    def _with_time(self, answers: Iterator[Tuple[str, Told]]) -> Iterator[Tuple[str, Told, float]]:
+        for daemon, answer in answers:
+            yield daemon, answer, self._clock.now()
 
-    def _keep(self, key: Key, keep: Keep, told: Union[str, TunerError], at: Optional[float] = None) -> None:
+    def _keep(self, key: Key, keep: Keep, content: Union[str, TunerError], at: Optional[float] = None) -> None:
         at = self._clock.now() if at is None else at
-        if isinstance(told, TunerError):
-            answer = Answer(key, self.look, at, fault=_fault(told))
+        if isinstance(content, TunerError):
+            answer = Answer(key, self.look, at, fault=_fault(content))
         else:
-            answer = self._fitting(Answer(key, self.look, at, kept(told, keep)))
+            answer = self._within_room(Answer(key, self.look, at, kept(content, keep)))
         self.answers.append(answer)
-        self._held[self.look, key] = Answer(key, self.look, at, told) if isinstance(told, str) else answer
+        self._cache[self.look, key] = Answer(key, self.look, at, content) if isinstance(content, str) else answer
 
-    def _fitting(self, answer: Answer) -> Answer:
+    def _within_room(self, answer: Answer) -> Answer:
         size = len(answer.text.encode())
         if size <= self._room:
             self._room -= size
@@ -135,7 +135,7 @@ def raise_fault(command: str, fault: Fault) -> None:
     raise CommandFailed(command, fault.code, fault.words)
 
 
-def _answered(answer: Answer) -> str:
+def _text_or_raise(answer: Answer) -> str:
     if answer.fault is not None:
         raise_fault(answer.shown, answer.fault)
     return answer.text

@@ -14,7 +14,7 @@ INTERRUPTED = 130
 
 
 @contextmanager
-def ending_in_order() -> Iterator[None]:
+def orderly_end() -> Iterator[None]:
     """SIGTERM and SIGHUP (a dropped ssh) end like Ctrl-C, so that what was begun is taken back.
 
     One of them strikes once: a shell that is hung up on sends its own after the kernel's, into the clearing up.
@@ -23,16 +23,16 @@ def ending_in_order() -> Iterator[None]:
         # handlers run in the main thread alone
         yield
         return
-    ending = (signal.SIGTERM, signal.SIGHUP)
+    signals = (signal.SIGTERM, signal.SIGHUP)
 
     def interrupt(number: int, frame: object) -> None:
-        for each in ending:
+        for each in signals:
             signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt
 
     # SIGINT is Python's own, and put back where a command has ignored it meanwhile
     before = {number: signal.getsignal(number) for number in SIGNALS}
-    for number in ending:
+    for number in signals:
         # nohup ignores SIGHUP, and that stays
         if before[number] is not signal.SIG_IGN:
             signal.signal(number, interrupt)

@@ -19,16 +19,16 @@ from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.doctor import examine
 from ceph_tuner.doctor import gather as gather_facts
-from ceph_tuner.gather import recording, state_file
-from ceph_tuner.gather.gathering import gather
+from ceph_tuner.gather import recorder, state_file
+from ceph_tuner.gather.read_commands import gather
 from ceph_tuner.gather.replay import open_state
-from ceph_tuner.gather.state import State, contents
+from ceph_tuner.gather.state import ClusterState, contents
 from ceph_tuner.twin.model import MIB, ScrubWork
 from twins import small_twin
 from whole_cluster import ALL_SECRETS, SECRETS, WholeCluster, over, whole_cluster
 
 
-def replayed(state: State, folder: Path) -> Any:
+def replayed(state: ClusterState, folder: Path) -> Any:
     state_file.write(folder / "state.tar.zst", state)
     return open_state(folder / "state.tar.zst")
 
@@ -75,16 +75,16 @@ def test_only_commands_that_read_are_sent_and_nothing_is_written() -> None:
 
 def test_a_recorder_passes_on_nothing_but_what_is_kept() -> None:
     twin = small_twin()
-    recorder = recording.Recorder(twin.commander, twin.clock)
+    commander = recorder.Recorder(twin.commander, twin.clock)
     for prefix, arguments in (("config set", {"who": "osd", "name": "osd_max_scrubs", "value": "2"}), ("auth ls", {})):
         with pytest.raises(CommandFailed, match="not among what is gathered"):
-            recorder.mon(prefix, arguments)
+            commander.mon(prefix, arguments)
     for key in ("mgr/dashboard/", "rgw_keystone_admin_password"):
         with pytest.raises(CommandFailed, match="not among what is gathered"):
-            recorder.mon("config get", {"who": "client.rgw", "key": key})
+            commander.mon("config get", {"who": "client.rgw", "key": key})
     with pytest.raises(CommandFailed, match="not among what is gathered"):
-        recorder.tell("osd.0", "config set", {})
-    assert recorder.answers == []
+        commander.tell("osd.0", "config set", {})
+    assert commander.answers == []
 
 
 def test_the_doctor_says_of_the_file_what_it_says_of_the_cluster(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_words_of_a_fault_are_kept_without_secrets(error: TunerError) -> None:
 
 
 def test_answers_beyond_the_bound_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(recording, "UNPACKED_MOST", 60_000)
+    monkeypatch.setattr(recorder, "UNPACKED_MOST", 60_000)
     state = gather(whole_cluster())
     assert sum(content.nbytes for content in contents(state).values()) <= 60_000
     assert [note for note in state.notes if "is left out: " in note]
@@ -295,7 +295,7 @@ def test_a_thousand_osds_fit_and_a_sample_of_them_is_asked(tmp_path: Path) -> No
     assert [note for note in state.notes if "1000 OSDs are not sampled" in note]
     unpacked_bytes = sum(content.nbytes for content in contents(state).values())
     size = state_file.write(tmp_path / "state.tar.zst", state)
-    assert unpacked_bytes < recording.UNPACKED_MOST / 2, unpacked_bytes
+    assert unpacked_bytes < recorder.UNPACKED_MOST / 2, unpacked_bytes
     assert size < state_file.PACKED_MOST / 4, size
     then = open_state(tmp_path / "state.tar.zst")
     facts = gather_facts(then.commander, then.release, then.version)

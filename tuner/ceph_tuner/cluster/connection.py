@@ -133,14 +133,14 @@ def _silent(name: str, why: str = "") -> ClusterNotFound:
 def _run_here(name: str) -> RunHere:
     """The cluster of that name. Raises ClusterNotFound as the last of those who run clusters says it."""
     refusal = ClusterNotFound(f"cluster {name}", "nothing that runs clusters here", "`ceph` or the path of a ceph.conf")
-    installed: Any = entry_points()
+    points: Any = entry_points()
     # a plain mapping on Python 3.9
-    runners = installed.select(group=RUN_HERE) if hasattr(installed, "select") else installed.get(RUN_HERE, [])
+    runners = points.select(group=RUN_HERE) if hasattr(points, "select") else points.get(RUN_HERE, [])
     for point in runners:
-        opened = _run_here_or_fault(point.load(), name)
-        if not isinstance(opened, ClusterNotFound):
-            return opened
-        refusal = opened
+        run_here = _run_here_or_fault(point.load(), name)
+        if not isinstance(run_here, ClusterNotFound):
+            return run_here
+        refusal = run_here
     raise refusal
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from ceph_tuner.core.changes.custom_resource import CustomResource
 from ceph_tuner.core.errors import CommandFailed, InputError
-from ceph_tuner.rook.managed import RookChoice, UnclaimedConfig, on_rook, osd_pod
-from ceph_tuner.rook.stated import refuse_stated, stated
+from ceph_tuner.rook.ceph_config import ceph_config, refuse_conflict
+from ceph_tuner.rook.management import RookChoice, UnclaimedConfig, on_rook, osd_pod
 from monitors import ManualClock
 from twins import answering, small_twin
 
@@ -45,7 +45,7 @@ def document(**spec: Any) -> Dict[str, Any]:
 
 
 def test_whose_a_value_is() -> None:
-    now = stated(document())
+    now = ceph_config(document())
     assert now.values["osd", "osd_scrub_sleep"] == "0.1"
     assert now.ours == {("osd", "osd_max_scrubs"), ("osd", "osd_max_backfills")}
     assert now.others == {("osd", "osd_max_backfills"): "helm", ("osd", "osd_scrub_sleep"): "helm"}
@@ -60,36 +60,36 @@ def test_what_no_apply_of_ours_would_take_out_is_anothers(kept: Any, manager: st
     whole = document()
     (first, *_) = whole["metadata"]["managedFields"]
     whole["metadata"]["managedFields"] = [{**first, **change} for change in kept]
-    now = stated(whole)
+    now = ceph_config(whole)
     assert now.ours == frozenset()
     assert now.others["osd", "osd_max_scrubs"] == manager
 
 
 def test_what_others_state_as_well_is_left_to_them() -> None:
-    assert stated(document()).spec_with({}) == {"cephConfig": {"osd": {"osd_max_scrubs": "2"}}}
-    assert stated(document()).spec_with({("osd", "osd_max_scrubs"): None}) == {}
+    assert ceph_config(document()).spec_with({}) == {"cephConfig": {"osd": {"osd_max_scrubs": "2"}}}
+    assert ceph_config(document()).spec_with({("osd", "osd_max_scrubs"): None}) == {}
 
 
 @pytest.mark.parametrize("empty", [None, {}, {"osd": None}])
 def test_a_resource_that_states_nothing(empty: Any) -> None:
-    assert stated(document(cephConfig=empty)).values == {}
-    assert stated({"metadata": {}}).observed == 0
+    assert ceph_config(document(cephConfig=empty)).values == {}
+    assert ceph_config({"metadata": {}}).observed == 0
 
 
 @pytest.mark.parametrize("spec", [{"cephConfig": "osd"}, {"cephConfig": {"osd": [1]}}])
 def test_another_shape_is_the_servers_fault(spec: Any) -> None:
     with pytest.raises(CommandFailed, match="cannot be read"):
-        stated(document(**spec))
+        ceph_config(document(**spec))
 
 
 def test_what_somebody_else_states_otherwise_is_refused() -> None:
-    now = stated(document())
-    refuse_stated(ROOK, now, ("osd", "osd_max_scrubs"), "5")
-    refuse_stated(ROOK, now, ("osd", "osd_scrub_sleep"), "0.100000")
+    now = ceph_config(document())
+    refuse_conflict(ROOK, now, ("osd", "osd_max_scrubs"), "5")
+    refuse_conflict(ROOK, now, ("osd", "osd_scrub_sleep"), "0.100000")
     with pytest.raises(InputError, match=r"osd_scrub_sleep of `osd` = 0.1, stated by helm"):
-        refuse_stated(ROOK, now, ("osd", "osd_scrub_sleep"), "0.2")
+        refuse_conflict(ROOK, now, ("osd", "osd_scrub_sleep"), "0.2")
     with pytest.raises(InputError, match="cephConfigFromSecret"):
-        refuse_stated(ROOK, now, ("osd", "osd_max_object_size"), "1")
+        refuse_conflict(ROOK, now, ("osd", "osd_max_object_size"), "1")
 
 
 POD = {"id": 0, "pod_name": "rook-ceph-osd-0-5d8f", "pod_namespace": "storage"}

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Callable, Dict, List, Sequence, Set, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler
 from ceph_tuner.core.bounded import MISREAD
 from ceph_tuner.core.ceph.commands import STORE_PREFIX, CommandConfig, CommandStore, osd_versions
@@ -22,9 +22,9 @@ from ceph_tuner.describe.osds import OsdsSeen
 from ceph_tuner.describe.pools import pools_seen
 from ceph_tuner.doctor import gather as gather_facts
 from ceph_tuner.gather.kept_fields import without_secrets
-from ceph_tuner.gather.recording import WITHIN_S, Recorder
-from ceph_tuner.gather.state import FIRST_SAMPLE, REFUSED, State
-from ceph_tuner.why.cluster_facts import Looking
+from ceph_tuner.gather.recorder import WITHIN_S, Recorder
+from ceph_tuner.gather.state import FIRST_SAMPLE, REFUSED, ClusterState
+from ceph_tuner.why.cluster_facts import TwoLooks
 
 OSDS = 64
 """OSDs that say what their options are, evenly over their ids; beside them some of each device class."""
@@ -41,15 +41,15 @@ def gather(
     osds: int = OSDS,
     interval_s: float = INTERVAL_S,
     report: Report = lambda what, done, total: None,
-) -> State:
+) -> ClusterState:
     """Gather a cluster's state; `report` is told how far it is. Raises TunerError where nothing answers.
 
     What the cluster refuses, or does not answer in time, is kept as such, and told by `notes` of what is gathered.
     """
-    return _Gathering(cluster, osds, interval_s, report).state()
+    return _StateReader(cluster, osds, interval_s, report).state()
 
 
-class _Gathering:
+class _StateReader:
     def __init__(self, cluster: Cluster, osds: int, interval_s: float, report: Report) -> None:
         self._live, self._osds, self._interval_s, self._report = cluster, osds, interval_s, report
         self._recorder = Recorder(cluster.commander, cluster.clock)
@@ -60,44 +60,44 @@ class _Gathering:
             store=CommandStore(self._recorder),
         )
 
-    def state(self) -> State:
+    def state(self) -> ClusterState:
         """All of it."""
         live, recorder = self._live, self._recorder
         at = live.clock.now()
         osd_versions(recorder)
         self._report("the store", 0, 1)
-        self._tried(lambda: recorder.mon("config-key dump", {"key": STORE_PREFIX}))
-        self._tried(lambda: recorder.mon("tuner auto explain", {}))
-        running = self._running()
-        asked = spread(running, self._osds)
-        self._ask("config show", asked)
-        self._tried(lambda: gather_facts(recorder, live.release, live.version, self._report))
+        self._ignore_faults(lambda: recorder.mon("config-key dump", {"key": STORE_PREFIX}))
+        self._ignore_faults(lambda: recorder.mon("tuner auto explain", {}))
+        up_osds = self._up_osds()
+        sample = spread(up_osds, self._osds)
+        self._ask("config show", sample)
+        self._ignore_faults(lambda: gather_facts(recorder, live.release, live.version, self._report))
         self._describe()
-        if running:
-            self._look_twice(running)
-        if len(running) > OSDS_MAX:
+        if up_osds:
+            self._look_twice(up_osds)
+        if len(up_osds) > OSDS_MAX:
             recorder.notes.append(
-                f"{len(running)} OSDs are not sampled (at most {OSDS_MAX}): `watch` has no rates, and `twin describe` "
+                f"{len(up_osds)} OSDs are not sampled (at most {OSDS_MAX}): `watch` has no rates, and `twin describe` "
                 "goes by the plugin's windows, or by what the monitors reckon"
             )
-        said = {
+        answerers = {
             int(answer.key[0].partition(".")[2])
             for answer in recorder.answers
             if answer.key[0] and answer.command == "config show" and answer.fault is None
         }
-        if len(said) < len(running):
-            recorder.notes.append(f"{len(said)} of {len(running)} OSDs said what they have")
-        return State(
+        if len(answerers) < len(up_osds):
+            recorder.notes.append(f"{len(answerers)} of {len(up_osds)} OSDs said what they have")
+        return ClusterState(
             live.name,
             live.version,
             at,
             tuple(recorder.answers),
-            osds=len(running),
-            asked=tuple(sorted(said)),
+            osds=len(up_osds),
+            asked=tuple(sorted(answerers)),
             notes=tuple(map(without_secrets, (*recorder.notes, *_without_answer(recorder)))),
         )
 
-    def _running(self) -> List[int]:
+    def _up_osds(self) -> List[int]:
         places: List[int] = []
         with suppress(CommandFailed, ClusterTimeout, PermissionRefused):
             places = [place.osd for place in self._cluster.config.places() if place.up]
@@ -113,30 +113,30 @@ class _Gathering:
     def _describe(self) -> None:
         """What a description asks for, of all OSDs and of each device class."""
         self._report("pools and device classes", 0, 1)
-        self._tried(lambda: pools_seen(self._recorder))
+        self._ignore_faults(lambda: pools_seen(self._recorder))
         # of fewer PGs these are not asked for
-        self._tried(lambda: self._recorder.mon("df", {"detail": "detail"}))
+        self._ignore_faults(lambda: self._recorder.mon("df", {"detail": "detail"}))
         classes = {""}
         with suppress(TunerError):
             classes |= {place.device_class for place in self._cluster.config.places()}
         for name in sorted(classes):
             target = f"osd/class:{name}" if name else "osd"
-            self._tried(lambda target=target: OsdsSeen(self._cluster, target, []).model())  # type: ignore[misc]
+            self._ignore_faults(lambda target=target: OsdsSeen(self._cluster, target, []).model())  # type: ignore[misc]
 
-    def _look_twice(self, running: Sequence[int]) -> None:
+    def _look_twice(self, up_osds: Sequence[int]) -> None:
         """Two looks: samples of all OSDs where these are few, and what `why` asks of some."""
         clock = self._live.clock
-        sampler = self._sampler() if len(running) <= OSDS_MAX else None
-        looking = Looking(self._recorder, clock, self._report)
+        sampler = self._sampler() if len(up_osds) <= OSDS_MAX else None
+        looks = TwoLooks(self._recorder, clock, self._report)
         for number in range(SAMPLES):
             began = clock.monotonic()
             self._recorder.begin(FIRST_SAMPLE + number)
             if sampler is not None:
                 for command in _COUNTERS:
-                    self._ask(command, running)
-                self._tried(sampler.sample)
-            self._tried(lambda: self._recorder.mon("osd pool stats", {}))
-            self._tried(looking.look)
+                    self._ask(command, up_osds)
+                self._ignore_faults(sampler.sample)
+            self._ignore_faults(lambda: self._recorder.mon("osd pool stats", {}))
+            self._ignore_faults(looks.look)
             if number + 1 < SAMPLES:
                 self._report(f"waiting {self._interval_s:g} s for the second sample", 0, 1)
                 clock.sleep(max(0.0, self._interval_s - (clock.monotonic() - began)))
@@ -147,7 +147,7 @@ class _Gathering:
         scopes = tuple(Scope(CLASS, name) for name in sorted(classes))
         return ClusterSampler(self._recorder, self._live.clock.now, scopes)
 
-    def _tried(self, ask: Callable[[], object]) -> None:
+    def _ignore_faults(self, ask: Callable[[], object]) -> None:
         """What fails is recorded as such, command by command."""
         with suppress(TunerError, *MISREAD):
             ask()
@@ -155,15 +155,15 @@ class _Gathering:
 
 def _without_answer(recorder: Recorder) -> List[str]:
     """In words, which commands had no answer; of OSDs those alike together."""
-    found: Dict[Tuple[str, str, str], Set[str]] = {}
+    daemons_by_fault: Dict[Tuple[str, str, str], Set[str]] = {}
     for answer in recorder.answers:
         if answer.fault is not None:
             kind = "refused" if answer.fault.kind == REFUSED else "no answer"
             words = answer.fault.words.strip() or "no message"
             command = f"ceph tell osd.N {answer.command}" if answer.key[0] else answer.shown
-            found.setdefault((command, kind, words), set()).add(answer.key[0])
+            daemons_by_fault.setdefault((command, kind, words), set()).add(answer.key[0])
     notes = []
-    for (command, kind, words), daemons in found.items():
+    for (command, kind, words), daemons in daemons_by_fault.items():
         count = f" ({len(daemons)} OSD{'s' * (len(daemons) != 1)})" if daemons != {""} else ""
         notes.append(f"`{command}`{count}: {kind} ({words})")
     return notes

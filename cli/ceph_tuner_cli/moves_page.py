@@ -27,12 +27,15 @@ def size(count: float) -> str:
     return ""
 
 
-def plan_page(lines: Sequence[str], scaled: Sequence[str]) -> RenderableType:
+def plan_page(lines: Sequence[str], autoscaled_pools: Sequence[str]) -> RenderableType:
     """What would be moved."""
     parts = [Text(line) for line in lines]
-    if scaled:
+    if autoscaled_pools:
         parts.append(
-            Text(f"note: pg_autoscale_mode is on for {', '.join(scaled)}: a change of pg_num would move data", "dim")
+            Text(
+                f"note: pg_autoscale_mode is on for {', '.join(autoscaled_pools)}: a change of pg_num would move data",
+                "dim",
+            )
         )
     return Group(*parts)
 
@@ -59,9 +62,9 @@ def records_page(rows: Sequence[Mapping[str, Any]]) -> Union[str, Columns]:
         return "no move is known"
     table = columns("move", "state", "since", "has paused", ">way back", keep=("move",))
     for row in rows:
-        paused = [*(["balancer"] if row["balancer"] else []), *(f"autoscaler of {pool}" for pool in row["autoscale"])]
+        pauses = [*(["balancer"] if row["balancer"] else []), *(f"autoscaler of {pool}" for pool in row["autoscale"])]
         back = f"{len(row['undo'])} commands" if row["undo"] else ""
-        table.add_row(row["name"], row["state"], utc(row["began"]), ", ".join(paused), back)
+        table.add_row(row["name"], row["state"], utc(row["began"]), ", ".join(pauses), back)
     return table
 
 
@@ -94,8 +97,8 @@ class MoveLine:
 
 def progress_words(progress: MoveProgress) -> str:
     """One line."""
-    left = f"{progress.left} PGs left ({size(progress.left_bytes)})"
-    line = f"{left}, {progress.under_way} on their way, {_finish(progress)}"
+    rest = f"{progress.left} PGs left ({size(progress.left_bytes)})"
+    line = f"{rest}, {progress.under_way} on their way, {_finish(progress)}"
     return f"{line}; waits for {progress.waits_for}" if progress.waits_for else line
 
 

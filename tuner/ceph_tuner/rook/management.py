@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig, parsed, shaped
 from ceph_tuner.core.ceph.pods import Pod, rook_pod
 from ceph_tuner.core.ceph.ports import Clock, Commander
@@ -14,9 +14,9 @@ from ceph_tuner.core.changes.custom_resource import CustomResource
 from ceph_tuner.core.changes.step import Step
 from ceph_tuner.core.errors import ClusterNotFound, CommandFailed, InputError, TunerError
 from ceph_tuner.rook.ceph_cluster_api import CephClusterApi
+from ceph_tuner.rook.ceph_config import CephConfig, ceph_config
 from ceph_tuner.rook.configuration import RookConfig
 from ceph_tuner.rook.kubeconfig import api_access
-from ceph_tuner.rook.stated import Stated, stated
 
 NONE = "none"
 """In the place of a resource: whoever says it has seen that `cephConfig` names nothing that is written."""
@@ -63,10 +63,10 @@ def osd_pod(commander: Commander) -> Optional[Pod]:
         return rook_pod(parsed(answer, "osd metadata"))
 
 
-def cluster_of(api: CephClusterApi, fsid: str) -> Tuple[CustomResource, Stated]:
+def cluster_of(api: CephClusterApi, fsid: str) -> Tuple[CustomResource, CephConfig]:
     """The CephCluster of a namespace whose Ceph cluster that is, and what it states. Raises TunerError."""
     for document in api.all():
-        now = stated(document)
+        now = ceph_config(document)
         if now.fsid == fsid:
             return CustomResource(api.resource.namespace, str(document["metadata"]["name"])), now
     raise ClusterNotFound(f"namespace {api.resource.namespace}", "no CephCluster of this cluster", "its own")

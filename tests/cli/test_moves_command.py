@@ -7,12 +7,12 @@ from typing import Any, Callable, Dict, Tuple
 
 import pytest
 
-from ceph_tuner.cluster.opening import Cluster
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.lock import claims
 from ceph_tuner.core.errors import RetryLater
 from ceph_tuner.moves import mover, switches
 from ceph_tuner.moves.record import MoveRecord, MoveStore
-from ceph_tuner_cli import cluster_option, moving
+from ceph_tuner_cli import cluster_option, moves
 from moving_cluster import Moving, moving_cluster
 
 Program = Callable[..., Tuple[int, str, str]]
@@ -23,7 +23,7 @@ Opening = Callable[..., Tuple[Cluster, Moving]]
 def opening(monkeypatch: pytest.MonkeyPatch) -> Opening:
     def opened(**changes: Any) -> Tuple[Cluster, Moving]:
         cluster, fake = moving_cluster(**changes)
-        for module in (moving, cluster_option):
+        for module in (moves, cluster_option):
             monkeypatch.setattr(module, "open_cluster", lambda name: cluster)
         return cluster, fake
 

@@ -71,9 +71,9 @@ def _check_planted(target: Path) -> None:
     for part in (target, *target.parents):
         if not part.is_symlink():
             continue
-        planted, directory = part.lstat(), part.parent.stat()
-        shared = directory.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or directory.st_uid not in (0, os.geteuid())
-        if shared and planted.st_uid not in (0, os.geteuid()):
+        link, directory = part.lstat(), part.parent.stat()
+        is_shared = directory.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or directory.st_uid not in (0, os.geteuid())
+        if is_shared and link.st_uid not in (0, os.geteuid()):
             raise InputError(str(part), "a symbolic link of another user", "another name")
 
 

@@ -13,7 +13,7 @@ from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.stored_slo import stored_baseline
 from ceph_tuner.core.hours import parse_hours
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work, show_commands
-from ceph_tuner_cli.ending import INTERRUPTED as CODE_INTERRUPTED
+from ceph_tuner_cli.interruption import INTERRUPTED as CODE_INTERRUPTED
 from ceph_tuner_cli.keep_option import KeepOption, SloOption, wanted_objectives
 from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
@@ -61,14 +61,14 @@ def drain(
     def planned(view: MapView) -> Tuple[MovePlan, List[str], List[str]]:
         check_upmap(view)
         plan = DrainPlan(frozenset(osds_named(view, osd)), keep_weight)
-        left = plan.left(view, frozenset())
+        bytes_by_pg = plan.left(view, frozenset())
         writes, nowhere = plan.placed(view, len(view.pgs))
         if nowhere:
             some = ", ".join(nowhere[:8])
             raise InputError(
                 osd, f"{len(nowhere)} PGs that no other OSD may have, by rule or room ({some})", "more OSDs"
             )
-        lines = [f"{len(left)} PGs with {_size(total_bytes(left))} would leave {osd}, each once."]
+        lines = [f"{len(bytes_by_pg)} PGs with {_size(total_bytes(bytes_by_pg))} would leave {osd}, each once."]
         if keep_weight:
             lines.append("The CRUSH weight stays: new PGs come there, and a balancer that is on fills it again.")
         else:
@@ -76,7 +76,7 @@ def drain(
         return plan, lines, [_text(write.command) for write in writes]
 
     fights = "it would move PGs back to what is emptied"
-    return _moved(f"drain {_osd_name(osd)}", cluster, keep, slo, hours, at_most, window, pause_balancer,
+    return _move(f"drain {_osd_name(osd)}", cluster, keep, slo, hours, at_most, window, pause_balancer,
                   pause_autoscaler, yes, form, planned, fights)  # fmt: skip
 
 
@@ -108,14 +108,14 @@ def reweight(
         weights = dict.fromkeys(osds_named(view, osd), weight)
         # CRUSH keeps whole multiples of 1/65536: less than one of them is 0
         if weight * 65536 < 1.01 and any(osd in pg.up for pg in view.pgs for osd in weights):
-            said = f"{weight:g}, and entries to an OSD of weight 0 do not hold"
-            raise InputError("WEIGHT", said, f"`ceph-tuner drain {osd}`")
+            words = f"{weight:g}, and entries to an OSD of weight 0 do not hold"
+            raise InputError("WEIGHT", words, f"`ceph-tuner drain {osd}`")
         lines = [f"{name}: CRUSH weight {view.osds[name].weight:.5f} to {weight:.5f}" for name in weights]
         lines = [f"osd.{line}" for line in lines] + ["PGs are held where they are, and let go of a few at a time."]
         return ReweightPlan(weights), lines, [_text(weight_command(each, weight)) for each in weights]
 
     fights = "it would change the entries that hold PGs"
-    return _moved(f"reweight {_osd_name(osd)} {weight:g}", cluster, keep, slo, hours, at_most, window, pause_balancer,
+    return _move(f"reweight {_osd_name(osd)} {weight:g}", cluster, keep, slo, hours, at_most, window, pause_balancer,
                   pause_autoscaler, yes, form, planned, fights)  # fmt: skip
 
 
@@ -148,15 +148,15 @@ def step(
         if pg_num & (pg_num - 1):
             raise InputError("PG_NUM", str(pg_num), "a power of two")
         plan = PgsPlan(own.number, pg_num)
-        left = plan.left(view, frozenset())
+        bytes_by_pg = plan.left(view, frozenset())
         lines = [f"pool {pool}: pg_num {own.pg_num}, pgp_num {own.pgp_num}, both to {pg_num}."]
-        if left:
-            lines.append(f"{len(left)} PGs would be moved, {_size(total_bytes(left))}.")
+        if bytes_by_pg:
+            lines.append(f"{len(bytes_by_pg)} PGs would be moved, {_size(total_bytes(bytes_by_pg))}.")
         if own.pg_num < pg_num:
             lines.append("A split is not undone: the way back merges PGs, and moves their data again.")
         return plan, lines, [_text(write.command) for write in plan.writes(view, at_most, frozenset())]
 
-    return _moved(f"pgs {pool} {pg_num}", cluster, keep, slo, hours, at_most, window, pause_balancer, pause_autoscaler,
+    return _move(f"pgs {pool} {pg_num}", cluster, keep, slo, hours, at_most, window, pause_balancer, pause_autoscaler,
                   yes, form, planned, "", pool)  # fmt: skip
 
 
@@ -164,10 +164,10 @@ def step(
 def list_moves(cluster: str = ClusterOption, form: Format = FormatOption) -> None:
     """Show the moves of a cluster: how each ended, what it has paused, and the commands of its way back."""
     from ceph_tuner.moves.record import MoveStore
-    from ceph_tuner_cli.moving_page import records_page
+    from ceph_tuner_cli.moves_page import records_page
 
-    with at_work(cluster, "reading moves") as opened:
-        store = MoveStore(opened.store)
+    with at_work(cluster, "reading moves") as connection:
+        store = MoveStore(connection.store)
         rows = [
             {**record.__dict__, "undo": [_text(command) for command in store.undos(record)]}
             for record in store.records()
@@ -181,12 +181,12 @@ def give_back_command(cluster: str = ClusterOption, form: Format = FormatOption)
     from ceph_tuner.moves.record import MoveStore
     from ceph_tuner.moves.switches import give_back
 
-    said: List[str] = []
-    with at_work(cluster, "giving back") as opened, opened.lock("ceph-tuner moves give-back"):
-        store = MoveStore(opened.store)
+    lines: List[str] = []
+    with at_work(cluster, "giving back") as connection, connection.lock("ceph-tuner moves give-back"):
+        store = MoveStore(connection.store)
         for record in store.records():
-            said += give_back(opened, store, record)[1]
-    emit(said, form, lambda: "\n".join(said or ["nothing is paused by a move"]))
+            lines += give_back(connection, store, record)[1]
+    emit(lines, form, lambda: "\n".join(lines or ["nothing is paused by a move"]))
 
 
 @moves_app.command("end")
@@ -200,22 +200,22 @@ def end(
     from ceph_tuner.moves.record import MoveStore
     from ceph_tuner.moves.switches import give_back
 
-    with at_work(cluster, "ending a move") as opened, opened.lock("ceph-tuner moves end"):
-        store = MoveStore(opened.store)
+    with at_work(cluster, "ending a move") as connection, connection.lock("ceph-tuner moves end"):
+        store = MoveStore(connection.store)
         record = store.record(move)
         if record is None:
-            known = ", ".join(repr(each.name) for each in store.records()) or "none is known"
-            raise InputError("MOVE", repr(move), f"the name of a move ({known})")
+            names = ", ".join(repr(each.name) for each in store.records()) or "none is known"
+            raise InputError("MOVE", repr(move), f"the name of a move ({names})")
         undo = [_text(command) for command in store.undos(record)]
-        said: List[str] = []
+        lines: List[str] = []
         if yes:
-            record, said = give_back(opened, store, record)
+            record, lines = give_back(connection, store, record)
             store.remove(record)
-    emit({"move": move, "ended": yes, "given_back": said, "undo": undo}, form, lambda: "\n".join([*said, *undo]))
+    emit({"move": move, "ended": yes, "given_back": lines, "undo": undo}, form, lambda: "\n".join([*lines, *undo]))
     say(["it is forgotten; the commands above lead back" if yes else "nothing is changed: --yes does it"])
 
 
-def _moved(
+def _move(
     name: str,
     cluster: str,
     keep: List[str],
@@ -227,7 +227,7 @@ def _moved(
     pause_autoscaler: bool,
     yes: bool,
     form: Format,
-    planned: Callable[[MapView], Tuple[MovePlan, List[str], List[str]]],
+    plan_of: Callable[[MapView], Tuple[MovePlan, List[str], List[str]]],
     balancer_fights: str,
     pool: str = "",
 ) -> int:
@@ -237,48 +237,48 @@ def _moved(
     from ceph_tuner.moves.record import UNDER_WAY, MoveRecord, MoveStore
     from ceph_tuner.moves.switches import autoscaled, autoscaler_fights, balancer_on
     from ceph_tuner.moves.switches import balancer_fights as refusal
-    from ceph_tuner_cli.moving_page import outcome_page, plan_page
+    from ceph_tuner_cli.moves_page import outcome_page, plan_page
 
     open_hours = parse_hours(hours, "--hours")
     with working(f"{cluster}: connecting"):
-        opened = open_cluster(cluster)
-    with closing(opened):
-        wanted = wanted_objectives(opened, keep, slo)
+        connection = open_cluster(cluster)
+    with closing(connection):
+        objectives = wanted_objectives(connection, keep, slo)
         with working(f"{cluster}: reading maps and PGs"):
-            view = read_map(opened)
-            plan, lines, commands = planned(view)
-            balancer = balancer_on(opened)
-            scaled = autoscaled(view, _own(view, pool))
+            view = read_map(connection)
+            plan, lines, commands = plan_of(view)
+            balancer = balancer_on(connection)
+            autoscaled_pools = autoscaled(view, _own(view, pool))
         if balancer_fights and balancer and not pause_balancer:
             raise refusal(balancer_fights)
-        if pool and scaled and not pause_autoscaler:
-            raise autoscaler_fights(scaled)
+        if pool and autoscaled_pools and not pause_autoscaler:
+            raise autoscaler_fights(autoscaled_pools)
         if not yes:
             document = {"cluster": cluster, "move": name, "would": lines, "commands": commands}
-            emit(document, form, lambda: plan_page(lines, scaled if not pool else ()))
+            emit(document, form, lambda: plan_page(lines, autoscaled_pools if not pool else ()))
             if form is Format.table:
                 show_commands(commands[:15])
             say(["nothing is moved: --yes does it"])
             return 0
         say(lines)
-        now = opened.clock.now()
+        now = connection.clock.now()
         task = MoveTask(
-            wanted, stored_baseline(opened.store), window, open_hours, at_most, balancer_fights,
+            objectives, stored_baseline(connection.store), window, open_hours, at_most, balancer_fights,
             frozenset({pool} if pool else ()),
         )  # fmt: skip
-        with opened.lock(f"ceph-tuner {name.split()[0]}") as lock:
+        with connection.lock(f"ceph-tuner {name.split()[0]}") as lock:
             # whoever had the lock until now may have changed all of it
-            store = MoveStore(opened.store)
-            known = store.record(name)
-            if known is not None and known.state == DONE and not known.holds_back:
+            store = MoveStore(connection.store)
+            earlier = store.record(name)
+            if earlier is not None and earlier.state == DONE and not earlier.holds_back:
                 # its way back leads to before a move that is done
-                store.remove(known)
-                known = None
-            record = (known or MoveRecord(name, now, now)).changed(state=UNDER_WAY)
-            newest = read_map(opened)
-            scaled = autoscaled(newest, _own(newest, pool)) if pause_autoscaler else ()
-            pauses = (pause_balancer and balancer_on(opened), scaled)
-            outcome = _carried_out(opened, task, plan, record, lock, pauses)
+                store.remove(earlier)
+                earlier = None
+            record = (earlier or MoveRecord(name, now, now)).changed(state=UNDER_WAY)
+            newest = read_map(connection)
+            autoscaled_pools = autoscaled(newest, _own(newest, pool)) if pause_autoscaler else ()
+            pauses = (pause_balancer and balancer_on(connection), autoscaled_pools)
+            outcome = _carry_out(connection, task, plan, record, lock, pauses)
     warn(outcome.remarks)
     emit({"cluster": cluster, "move": name, **outcome.to_dict()}, form, lambda: outcome_page(name, outcome))
     if outcome.reason == INTERRUPTED:
@@ -286,8 +286,8 @@ def _moved(
     return 0 if outcome.reason == DONE else 1
 
 
-def _carried_out(
-    opened: Cluster,
+def _carry_out(
+    connection: Cluster,
     task: MoveTask,
     plan: MovePlan,
     record: MoveRecord,
@@ -299,29 +299,31 @@ def _carried_out(
     from ceph_tuner.moves.mover import Mover
     from ceph_tuner.moves.record import MoveStore
     from ceph_tuner.moves.switches import give_back, pause
-    from ceph_tuner_cli.moving_page import MoveLine
+    from ceph_tuner_cli.moves_page import MoveLine
 
-    store = MoveStore(opened.store)
-    pausing = record.changed(
+    store = MoveStore(connection.store)
+    new_record = record.changed(
         balancer=record.balancer or pauses[0], autoscale=tuple(dict.fromkeys((*record.autoscale, *pauses[1])))
     )
     try:
         with uninterrupted():
-            record = pause(opened, store, record, *pauses)
-        with MoveLine(opened.name) as line:
-            return Mover(opened, task, plan, record, lock, line.show).run()
+            record = pause(connection, store, record, *pauses)
+        with MoveLine(connection.name) as line:
+            return Mover(connection, task, plan, record, lock, line.show).run()
     finally:
         newest = None
         with suppress(TunerError):
             newest = store.record(record.name)
         # where it cannot be read, all that it was about to pause is on again
-        newest = newest or pausing
+        newest = newest or new_record
         if newest.holds_back:
             with uninterrupted():
                 try:
-                    say(give_back(opened, store, newest)[1])
+                    say(give_back(connection, store, newest)[1])
                 except TunerError:
-                    warn([f"what it has paused stays so until `ceph-tuner moves give-back --cluster {opened.name}`"])
+                    warn(
+                        [f"what it has paused stays so until `ceph-tuner moves give-back --cluster {connection.name}`"]
+                    )
                     raise
 
 
@@ -345,6 +347,6 @@ def _text(command: Tuple[str, object]) -> str:
 
 
 def _size(count: float) -> str:
-    from ceph_tuner_cli.moving_page import size
+    from ceph_tuner_cli.moves_page import size
 
     return size(count)

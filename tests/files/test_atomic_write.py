@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.files import writing
-from ceph_tuner.files.writing import write_text
+from ceph_tuner.files import atomic_write
+from ceph_tuner.files.atomic_write import write_text
 
 
 def test_a_file_is_written_readable_for_all_whatever_the_umask(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(writing.os, "fsync", full)
+    monkeypatch.setattr(atomic_write.os, "fsync", full)
     with pytest.raises(InputError, match="No space left on device"):
         write_text(path, "new", force=True)
     assert path.read_text() == "old"
@@ -63,7 +63,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.
     def interrupt(descriptor: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(writing.os, "fsync", interrupt)
+    monkeypatch.setattr(atomic_write.os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_text(tmp_path / "a", "new")
     assert os.listdir(tmp_path) == []

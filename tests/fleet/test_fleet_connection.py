@@ -13,8 +13,8 @@ from ceph_tuner.cluster.session import Session
 from ceph_tuner.core.errors import CommandFailed, InputError, PermissionRefused
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.fleet import fleet_file
+from ceph_tuner.fleet.connection import as_whom, open_member
 from ceph_tuner.fleet.contract import ByCeph, ByDashboard, ByLab, Member
-from ceph_tuner.fleet.opening import as_whom, open_member
 from ceph_tuner.fleet.secret import Secret
 from ceph_tuner.rook.configuration import RookConfig
 from fake_dashboard import PAGES, PASSWORD, USER, FakeDashboard, serving
