@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-from typing import Any, Dict, List, Mapping
+from typing import Any, List, Mapping
 
 import typer
 
-from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.boost.goals import SEPARATOR
-from ceph_tuner.core.ceph.commands import parsed
-from ceph_tuner.core.errors import CommandFailed, InputError, RetryLater, Stopped
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work
+from ceph_tuner_cli.plugin_answer import plugin_answer
 from ceph_tuner_cli.render import Format, FormatOption, emit
 
 app = typer.Typer(help="Recovery, backfill, scrub or snaptrim sooner, until it is done.", no_args_is_help=True)
@@ -82,7 +79,7 @@ def snaptrim(
 def status(cluster: str = ClusterOption, form: Format = FormatOption) -> None:
     """Say what is boosted, what is left, when it will be done, and what ends it."""
     with at_work(cluster, "asking the plugin") as connection:
-        document = _plugin_answer(connection, STATUS, {})
+        document = plugin_answer(connection, STATUS, {})
     _show(document, form)
 
 
@@ -94,7 +91,7 @@ def cancel(
 ) -> None:
     """End the boost, and take its settings back."""
     with at_work(cluster, "ending the boost") as connection:
-        document = _plugin_answer(connection, "tuner boost cancel", {"why": why} if why else {})
+        document = plugin_answer(connection, "tuner boost cancel", {"why": why} if why else {})
     _show(document, form)
 
 
@@ -104,32 +101,9 @@ def _begin(kind: str, cluster: str, until: str, at_most: str, keep: List[str], t
     if keep:
         arguments["keep"] = SEPARATOR.join(keep)
     with at_work(cluster, f"beginning to boost {kind}") as connection:
-        document = _plugin_answer(connection, f"tuner boost {kind}", arguments)
+        document = plugin_answer(connection, f"tuner boost {kind}", arguments)
     _show(document, form)
 
 
 def _show(document: Mapping[str, Any], form: Format) -> None:
     emit(document, form, lambda: "\n".join(map(str, document.get("words", []))))
-
-
-def _plugin_answer(connection: Cluster, command: str, arguments: Mapping[str, str]) -> Dict[str, Any]:
-    """The plugin's answer. Raises what the plugin raised, as far as its error code says."""
-    try:
-        return dict(parsed(connection.commander.mon(command, arguments), command))
-    except CommandFailed as failure:
-        words = failure.message.strip()
-        if failure.code == -errno.EAGAIN:
-            raise RetryLater(words, "") from failure
-        if failure.code == -errno.EINVAL and _unknown(words):
-            raise InputError(
-                command, "no such command", "the plugin, of this version: ceph-tuner mgr install"
-            ) from failure
-        if failure.code == -errno.EINVAL:
-            place, _, rest = words.removeprefix("Error EINVAL: ").partition(": found ")
-            found, _, expected = rest.partition(", expected ")
-            raise InputError(place, found or words, expected or "another one") from failure
-        raise Stopped(words, "") from failure
-
-
-def _unknown(words: str) -> bool:
-    return "no valid command found" in words or "command not known" in words or not words
