@@ -11,7 +11,7 @@ import typer
 from ceph_tuner.core.book.book import parse_book
 from ceph_tuner.core.bounded import read_file, read_json
 from ceph_tuner.files.atomic_write import write_text
-from ceph_tuner_cli.cluster_option import ClusterOption, at_work
+from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, at_work
 from ceph_tuner_cli.plugin_answer import plugin_answer
 from ceph_tuner_cli.render import Format, FormatOption, emit
 
