@@ -64,14 +64,18 @@ def export(
     cluster: str = ClusterOption,
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="The file to write; none prints it."),
     force: bool = ForceOption,
+    form: Format = FormatOption,
 ) -> None:
     """Print all pages as JSON, for `import` on another cluster."""
     with at_work(cluster, "asking the plugin") as connection:
         document = plugin_answer(connection, "tuner book export", {})
-    if output is not None:
-        write_text(output, json.dumps(document, indent=2) + "\n", force)
-    else:
-        emit(document, Format.json, lambda: "")
+    text = json.dumps(document, indent=2)
+    if output is None:
+        emit(document, form, lambda: text)
+        return
+    write_text(output, text + "\n", force)
+    saved = {"saved": str(output), "pages": len(document["pages"])}
+    emit(saved, form, lambda: f"{output}: {saved['pages']} pages")
 
 
 @app.command("import")
