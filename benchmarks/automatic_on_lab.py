@@ -31,7 +31,7 @@ from ceph_lab.cluster import Lab
 from ceph_tuner.cluster import open_cluster
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import OPTION_PREFIX, Plugin
-from ceph_tuner.core.autopilot.audit_log import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Record, every_trail
+from ceph_tuner.core.autopilot.audit_log import APPLY, KEPT, PROPOSAL, TAKEN_BACK, AuditRecord, every_trail
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.judge import Judge
@@ -133,11 +133,11 @@ class Mode:
         window = json.loads(self.mon("tuner status"))["window"]
         return {name: measure[0] for name, measure in window["measures"].items()} if window else {}
 
-    def records(self) -> List[Record]:
+    def records(self) -> List[AuditRecord]:
         """Of all modes, oldest first."""
         return every_trail(self._cluster.store)
 
-    def until_done(self, what: str, seconds: float) -> Optional[Record]:
+    def until_done(self, what: str, seconds: float) -> Optional[AuditRecord]:
         """First record of that kind that has an outcome; None where there is none in time."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -212,7 +212,7 @@ def table(lines: Sequence[Mapping[str, Any]]) -> str:
     heads = ["run", "OSDs", "canary", "kept after", "proposals", "taken back", *names, "both met"]
     rows = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
     for line in lines:
-        trail = [Record.from_dict(entry) for entry in line["trail"]]
+        trail = [AuditRecord.from_dict(entry) for entry in line["trail"]]
         counts = [str(sum(r.what == kind and not r.refers for r in trail)) for kind in (PROPOSAL, TAKEN_BACK)]
         after_s = line["kept_after_s"]
         cells = [str(line["run"]), ",".join(line["osds"]), line["canary"]]

@@ -182,9 +182,7 @@ def main() -> None:
     parser.add_argument("--effect-ms", type=float, default=50.0)
     parser.add_argument("--down-after", type=float, default=0.0, help="seconds after the first write")
     arguments = parser.parse_args()
-    if arguments.render is None:
-        measure(arguments)
-    runs_file.show(table(runs_file.lines_of(arguments.render or arguments.output)), arguments)
+    runs_file.measure_and_show(arguments, measure, table)
 
 
 if __name__ == "__main__":

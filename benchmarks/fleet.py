@@ -32,10 +32,10 @@ from ceph_tuner.fleet.advice import Advice, SearchTask
 from ceph_tuner.fleet.advice_for_all import advise_all
 from ceph_tuner.fleet.answers_folder import Nowhere
 from ceph_tuner.recommend import SearchEffort
-from ceph_tuner.spreading import Began, CallMessage, Ended, GivenUp, Lost, Spread
-from ceph_tuner.spreading.on_dask import OnDask
-from ceph_tuner.spreading.processes import Processes
-from ceph_tuner.twin.workers import warm
+from ceph_tuner.twin.simulation_pool import warm
+from ceph_tuner.workers import CallFailure, CallMessage, CallResult, CallStart, WorkerLoss, Workers
+from ceph_tuner.workers.dask_workers import DaskWorkers
+from ceph_tuner.workers.process_workers import ProcessWorkers
 
 EFFORT = SearchEffort(trials=4, batch=4, seeds=1, finalists=1, fresh=2, events=2e5, shortest_s=1.0)
 """Far less than `fleet recommend` takes by default (32 trials on 4 seeds, a million events a run), so that spreading
@@ -75,46 +75,48 @@ SETTINGS = (
 
 
 @contextmanager
-def spread_of(setting: Setting) -> Iterator[Tuple[Spread, Optional[Any]]]:
-    """A spread whose workers are there, and for Dask a client to find their processes by."""
+def workers_of(setting: Setting) -> Iterator[Tuple[Workers, Optional[Any]]]:
+    """Workers that are there, and for Dask a client to find their processes by."""
     if setting.kind == PROCESSES:
-        with Processes(setting.count, prepare=warm, preload=["fleet_clusters", "ceph_tuner.fleet.advice"]) as spread:
-            _wait_for(spread, setting.count)
-            yield spread, None
+        with ProcessWorkers(
+            setting.count, prepare=warm, preload=["fleet_clusters", "ceph_tuner.fleet.advice"]
+        ) as workers:
+            _wait_for(workers, setting.count)
+            yield workers, None
         return
     with (
         distributed.LocalCluster(
             n_workers=setting.count, threads_per_worker=1, dashboard_address=":0", host="127.0.0.1", silence_logs=50
         ) as cluster,
-        OnDask(cluster.scheduler_address, insecure=True) as spread,
+        DaskWorkers(cluster.scheduler_address, insecure=True) as workers,
     ):
-        _wait_for(spread, setting.count)
+        _wait_for(workers, setting.count)
         with distributed.Client(cluster, set_as_default=False) as client:
-            yield spread, client
+            yield workers, client
 
 
-def _wait_for(spread: Spread, count: int) -> None:
+def _wait_for(workers: Workers, count: int) -> None:
     for number in range(count):
-        spread.start(f"ready {number}", nothing, number)
-    assert sum(isinstance(event, Ended) for event in spread.events()) == count
+        workers.start(f"ready {number}", nothing, number)
+    assert sum(isinstance(event, CallResult) for event in workers.events()) == count
 
 
 def searched(setting: Setting, block: Dict[str, SearchTask]) -> None:
     """Search a block of clusters, and add what it took."""
-    with spread_of(setting) as (spread, client):
-        own = Counted(spread)
+    with workers_of(setting) as (workers, client):
+        own = Counted(workers)
         where: Dict[str, str] = {}
         done, alive = 0, setting.killing
         began = time.monotonic()
         for event in advise_all(block, own, Nowhere()):
-            if isinstance(event, Began):
+            if isinstance(event, CallStart):
                 where[event.key] = event.where
             elif isinstance(event, CallMessage) and alive and done >= len(block) * 0.4 and event.message["done"] >= 4:
                 alive = False
                 os.kill(_process(where[event.key], client), signal.SIGKILL)
-            elif isinstance(event, Lost):
+            elif isinstance(event, WorkerLoss):
                 setting.lost += 1
-            elif isinstance(event, (Ended, GivenUp)):
+            elif isinstance(event, (CallResult, CallFailure)):
                 done += 1
                 setting.answers[event.key] = _answer(event)
         setting.seconds += time.monotonic() - began
@@ -124,7 +126,7 @@ def searched(setting: Setting, block: Dict[str, SearchTask]) -> None:
 
 
 def _answer(event: Any) -> Any:
-    if isinstance(event, GivenUp):
+    if isinstance(event, CallFailure):
         return event.reason
     found: Advice = event.result
     return found.document, None if found.profile is None else found.profile.to_dict()

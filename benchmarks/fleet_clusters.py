@@ -16,11 +16,11 @@ from ceph_tuner.files import cluster_file
 from ceph_tuner.fleet.advice import SearchTask
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.recommend.question import question_of
-from ceph_tuner.spreading import Call as Called
-from ceph_tuner.spreading import Ended, Event, Given, Spread, Tell
 from ceph_tuner.twin import prediction
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.simulation import Simulation
+from ceph_tuner.workers import Argument, CallResult, Event, Tell, Workers
+from ceph_tuner.workers import Call as Called
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TEMPLATES = ("nvme-node", "erasure-coded", "975-osds")
@@ -94,29 +94,29 @@ def _slo(model: ClusterModel, random: np.random.Generator) -> Slo:
 
 
 class Counted:
-    """A `Spread` that also counts what its calls took: events of the twin, and processor time of the workers."""
+    """`Workers` that also counts what its calls took: events of the twin, and processor time of the workers."""
 
-    def __init__(self, spread: Spread) -> None:
-        self._spread = spread
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
         self.events_simulated, self.processor_s = 0.0, 0.0
 
-    def start(self, key: str, call: Called[Given], given: Given) -> None:
-        self._spread.start(key, counted, (call, given))
+    def start(self, key: str, call: Called[Argument], argument: Argument) -> None:
+        self._workers.start(key, counted, (call, argument))
 
     def events(self) -> Iterator[Event]:
-        for event in self._spread.events():
-            if isinstance(event, Ended):
+        for event in self._workers.events():
+            if isinstance(event, CallResult):
                 answer, simulated, seconds = event.result
                 self.events_simulated += simulated
                 self.processor_s += seconds
-                yield Ended(event.key, answer)
+                yield CallResult(event.key, answer)
             else:
                 yield event
 
 
 def counted(work: Tuple[Callable[..., Any], Any], tell: Tell) -> Tuple[Any, float, float]:
     """A call's answer, events of the twin, processor seconds."""
-    call, given = work
+    call, argument = work
     total = 0.0
 
     class Counting(Simulation):
@@ -128,7 +128,7 @@ def counted(work: Tuple[Callable[..., Any], Any], tell: Tell) -> Tuple[Any, floa
 
     began = time.process_time()
     with mock.patch.object(prediction, "Simulation", Counting):
-        answer = call(given, tell)
+        answer = call(argument, tell)
     return answer, total, time.process_time() - began
 
 

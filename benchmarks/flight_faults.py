@@ -251,8 +251,8 @@ class Operators:
 
     def _slo(self, process: MgrProcess) -> None:
         bound = self._chance.uniform(*self._bounds)
-        process.service.slo_set(f"{P95}<={bound:.0f}", False, 1.0, "")
-        process.service.slo_set("recovery.objects_s>=1", True, 1.0, "")
+        process.service.slo_commands.set(f"{P95}<={bound:.0f}", False, 1.0, "")
+        process.service.slo_commands.set("recovery.objects_s>=1", True, 1.0, "")
 
     def _apply(self, process: MgrProcess) -> None:
         name = self._chance.choice(["high_client_ops", "high_recovery_ops"])

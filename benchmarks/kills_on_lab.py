@@ -179,6 +179,8 @@ class Program:
         self._name, self._lab, self._ledger = name, lab, ledger
         self.clock = clock
         self._exact = {**os.environ, **lock_trace.environment(trace)}
+        # who has had worker processes has it set, and the participant imports what lies beside it
+        self._exact.pop("PYTHONSAFEPATH", None)
         self._random = random.Random(seed)
         self._running: Optional[subprocess.Popen[str]] = None
 

@@ -372,9 +372,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if len(arguments.osds) != len(arguments.pgs):
         parser.error(f"--osds has {len(arguments.osds)} numbers and --pgs {len(arguments.pgs)}, expected as many")
-    if arguments.render is None:
-        measure_all(arguments)
-    runs_file.show(table(runs_file.lines_of(arguments.render or arguments.output)), arguments)
+    runs_file.measure_and_show(arguments, measure_all, table)
 
 
 def measure_all(arguments: argparse.Namespace) -> None:

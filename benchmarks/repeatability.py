@@ -105,9 +105,7 @@ def main() -> None:
     parser.add_argument("--windows", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=20.0)
     arguments = parser.parse_args()
-    if arguments.render is None:
-        measure(arguments)
-    runs_file.show(table(runs_file.lines_of(arguments.render or arguments.output)), arguments)
+    runs_file.measure_and_show(arguments, measure, table)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import os
 import platform
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping
 
 import measured_page
 
@@ -43,6 +43,17 @@ def show(text: str, arguments: argparse.Namespace) -> None:
     print(text)
     if arguments.page is not None:
         measured_page.put(text, arguments.page)
+
+
+def measure_and_show(
+    arguments: argparse.Namespace,
+    measure: Callable[[argparse.Namespace], None],
+    table: Callable[[List[Dict[str, Any]]], str],
+) -> None:
+    """Measure what is not there yet, unless an earlier run is only to be shown; then show the tables of all."""
+    if arguments.render is None:
+        measure(arguments)
+    show(table(lines_of(arguments.render or arguments.output)), arguments)
 
 
 def append(path: Path, line: Mapping[str, Any]) -> None:

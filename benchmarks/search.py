@@ -31,7 +31,7 @@ from search_problem import Problem
 from search_table import tables
 
 from ceph_tuner.optimise.contract import Settings
-from ceph_tuner.twin.workers import Workers
+from ceph_tuner.processes.process_pool import ProcessPool
 
 Result = Dict[str, Any]
 """One line of the output."""
@@ -174,8 +174,8 @@ def work(todo: Sequence[Task], processes: int) -> Iterator[Result]:
         for task in todo:
             yield from run(task)
         return
-    with Workers(processes) as workers:
-        for wait in [workers.start(run_all, task) for task in todo]:
+    with ProcessPool(processes) as pool:
+        for wait in [pool.start(run_all, task) for task in todo]:
             yield from wait()
 
 

@@ -12,22 +12,22 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import runs_file
 
 from ceph_lab.cluster import Lab
 from ceph_lab.loads.background import wait_for
+from ceph_lab.loads.small_writes import small_writes
 from ceph_tuner.cluster.connection import Cluster, open_cluster
+from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
-from ceph_tuner.core.measure.queue_dump import Dump, read_tags, served
+from ceph_tuner.core.measure.queue_dump import served_meanwhile
 
 CUSTOM = nine((0, 1, 0.9), (0.2, 1, 0.5), (0.05, 1, 0.4))
 """Clients without a reservation and with a limit, as no built-in profile has them."""
@@ -66,29 +66,12 @@ WAYS = (
 )
 
 
-@contextmanager
-def clients(lab: Lab) -> Iterator[None]:
-    """Small writes to many PGs, as long as it lasts."""
-    command = ["rados", "bench", "-p", "rbd", "86400", "write", "-b", "4096", "-t", "32", "--no-cleanup"]
-    with subprocess.Popen(lab.argv(command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as bench:
-        try:
-            time.sleep(2)
-            yield
-        finally:
-            bench.terminate()
-
-
 def wrong_shards(lab: Lab, cluster: Cluster) -> Dict[bool, int]:
     """How many shards that served clients were right (False) and wrong (True)."""
-
-    def look(osd: int) -> Dump:
-        return read_tags(json.loads(cluster.commander.tell(f"osd.{osd}", "dump_op_pq_state", {})))
-
-    before = {osd: look(osd) for osd in lab.osds}
-    time.sleep(LOOK_S)
-    found = [item for osd in lab.osds for item in served(before[osd], look(osd)) if item.service_class == "client"]
-    wrong = sum(not item.by_reservation or item.by_limit for item in found)
-    return {False: len(found) - wrong, True: wrong}
+    looks = served_meanwhile(cluster.commander, lab.osds, SystemClock(), LOOK_S)
+    shards = [item for osd in lab.osds for item in looks[osd] if item.service_class == "client"]
+    wrong = sum(not item.by_reservation or item.by_limit for item in shards)
+    return {False: len(shards) - wrong, True: wrong}
 
 
 def measure(lab: Lab, cluster: Cluster, arguments: argparse.Namespace) -> None:
@@ -116,7 +99,7 @@ def run(lab: Lab, cluster: Cluster, applier: Applier, way: Way, restart: Optiona
         lab.start_osd(restart)
         time.sleep(3)
     # not all the time: an OSD reads the logs of its PGs when it starts, and takes minutes where all of them are full
-    with clients(lab):
+    with small_writes(lab):
         way.then(applier)
         time.sleep(0.5)
         shards = wrong_shards(lab, cluster)

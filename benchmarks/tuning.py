@@ -19,16 +19,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Dict, List
 
+from locked_lab import locked_lab
 from measured_page import shown
 
-from ceph_lab.cluster import lab_of
 from ceph_lab.recipes import options_for_window
 from ceph_lab.scenarios import scenario
-from ceph_tuner.cluster import open_cluster
 from ceph_tuner.core.ceph.system_clock import SystemClock
-from ceph_tuner.core.changes.applier import Applier
-from ceph_tuner.core.changes.lock import Lock
-from ceph_tuner.core.changes.lock_owner import may_live, this_process
 from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.trial import Run
@@ -36,7 +32,7 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.tune.interrupts import Interrupts
 from ceph_tuner.tune.measurement import Timing, TrialRunner
-from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
+from ceph_tuner.tune.on_cluster import ClusterLookout
 from ceph_tuner_cli.tune_page import TuneProgress
 
 ALSO = ("client.iops", "client.mean_ms", "client.p95_ms", "client.p99_ms", "recovery.bytes_s", "scrub.bytes_s")
@@ -47,20 +43,15 @@ def measure(arguments: argparse.Namespace) -> Dict[str, Any]:
     tuned = profile_file.read(arguments.profile)
     windows: List[Dict[str, Any]] = []
     with ExitStack() as stack:
-        opened = open_cluster(arguments.cluster)
-        stack.callback(opened.close)
-        lab = lab_of(opened)
-        assert lab is not None, "the load is a lab's scenario"
-        now = opened.in_force("osd")
         clock, timing = SystemClock(), Timing(arguments.settle, arguments.window)
-        lock = stack.enter_context(Lock(opened.store, clock, this_process(), may_live))
-        applier = Applier(opened.config, opened.store, clock, lock, opened.release, "benchmarks/tuning.py")
-        applier.recover()
+        target = stack.enter_context(locked_lab(arguments.cluster, clock, "benchmarks/tuning.py"))
+        opened, lab = target.cluster, target.lab
+        now = opened.in_force("osd")
         options = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
         work = stack.enter_context(scenario(wanted.scenario, lab, **options))
         progress = stack.enter_context(TuneProgress(wanted.slo))
         interrupts = stack.enter_context(Interrupts(progress.interrupted))
-        writer = JournalledWriter(applier, "osd", opened.release, now.hardware, "benchmark")
+        writer = target.writer()
         lookout = ClusterLookout(opened.commander, clock)
         # how far a profile misses its bound is the result here, so no miss ends a window
         limits = GuardLimits(gross=1000.0)

@@ -265,9 +265,7 @@ def main() -> None:
     parser.add_argument("--window", type=float, default=15.0)
     parser.add_argument("--settle", type=float, default=4.0)
     arguments = parser.parse_args()
-    if arguments.render is None:
-        measure(arguments)
-    runs_file.show(tables(runs_file.lines_of(arguments.render or arguments.output)), arguments)
+    runs_file.measure_and_show(arguments, measure, tables)
 
 
 if __name__ == "__main__":

@@ -23,17 +23,15 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 import numpy as np
 import runs_file
+from locked_lab import locked_lab
 
-from ceph_lab.cluster import Lab, lab_of
+from ceph_lab.cluster import Lab
 from ceph_lab.devices import attached
 from ceph_lab.loads.session import LabSession
 from ceph_lab.recipes import options_for_window
 from ceph_lab.scenarios import Scenario, scenario
-from ceph_tuner.cluster import Cluster, open_cluster
+from ceph_tuner.cluster import Cluster
 from ceph_tuner.core.ceph.system_clock import SystemClock
-from ceph_tuner.core.changes.applier import Applier
-from ceph_tuner.core.changes.lock import Lock
-from ceph_tuner.core.changes.lock_owner import may_live, this_process
 from ceph_tuner.core.errors import LabFailed
 from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.slo import parse_slo
@@ -43,7 +41,7 @@ from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.search.space import space_for
 from ceph_tuner.tune.interrupts import Interrupts
 from ceph_tuner.tune.measurement import Timing, TrialRunner
-from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
+from ceph_tuner.tune.on_cluster import ClusterLookout
 from ceph_tuner_cli.tune_page import TuneProgress
 
 MIXES = ("client-recovery", "client-scrub", "client-snaptrim", "mixed")
@@ -181,15 +179,10 @@ def plan(settings: List[Tuple[str, Settings]]) -> List[Tuple[str, str, Settings]
 
 def measure(arguments: argparse.Namespace) -> None:
     with ExitStack() as stack:
-        opened = open_cluster(arguments.cluster)
-        stack.callback(opened.close)
-        lab = lab_of(opened)
-        assert lab is not None, "the load is a lab's scenario"
-        now = opened.in_force("osd")
         clock, whole = SystemClock(), Timing(arguments.settle, arguments.window)
-        lock = stack.enter_context(Lock(opened.store, clock, this_process(), may_live))
-        applier = Applier(opened.config, opened.store, clock, lock, opened.release, "benchmarks/twin_windows.py")
-        applier.recover()
+        target = stack.enter_context(locked_lab(arguments.cluster, clock, "benchmarks/twin_windows.py"))
+        opened, lab = target.cluster, target.lab
+        now = opened.in_force("osd")
         slo = parse_slo({"name": "none", "objectives": ["client.p95_ms <= 10 s"]})
         options = opened.config.effective(0)
         document: Dict[str, Any] = {
@@ -212,7 +205,7 @@ def measure(arguments: argparse.Namespace) -> None:
         steps = plan(drawn(opened, arguments.seed, arguments.fit, arguments.predict))
         progress = stack.enter_context(TuneProgress(slo))
         interrupts = stack.enter_context(Interrupts(progress.interrupted))
-        writer = JournalledWriter(applier, "osd", opened.release, now.hardware, "benchmark")
+        writer = target.writer()
         lookout = ClusterLookout(opened.commander, clock)
         for number, (mix, label, settings) in enumerate(steps, start=1):
             if (mix, label) in done:

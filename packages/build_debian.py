@@ -6,7 +6,6 @@ also ceph-tuner, which fits this Debian's Python.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -16,8 +15,7 @@ import time
 from pathlib import Path
 from typing import Dict, List, Optional
 
-import python_distributions
-from python_distributions import ROOT
+import package_command
 
 MAINTAINER = "ceph-tuner maintainers <maintainers@ceph-tuner.invalid>"
 
@@ -60,17 +58,5 @@ def _changelog(version: str, seconds: int) -> str:
     return f"ceph-tuner ({version}-1) stable; urgency=medium\n\n  * {version}.\n\n -- {MAINTAINER}  {date}\n"
 
 
-def main() -> None:
-    """Build them, and name them."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--wheels", type=Path)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        sdist, _ = python_distributions.build(ROOT, Path(scratch))
-        for path in build(sdist, options.output, python_distributions.epoch(ROOT), options.wheels):
-            print(path)
-
-
 if __name__ == "__main__":
-    main()
+    package_command.run(build, __doc__)

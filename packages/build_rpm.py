@@ -6,7 +6,6 @@ fits the minor version of Python that it is built with.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import subprocess
@@ -15,8 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Dict, List, Optional
 
-import python_distributions
-from python_distributions import ROOT
+import package_command
 
 SPEC = "packages/rpm/ceph-tuner.spec"
 
@@ -56,17 +54,5 @@ def build(sdist: Path, output: Path, seconds: int, wheels: Optional[Path] = None
         return [Path(shutil.move(str(path), output / path.name)) for path in sorted(top.glob("RPMS/*/*.rpm"))]
 
 
-def main() -> None:
-    """Build them, and name them."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--wheels", type=Path)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        sdist, _ = python_distributions.build(ROOT, Path(scratch))
-        for path in build(sdist, options.output, python_distributions.epoch(ROOT), options.wheels):
-            print(path)
-
-
 if __name__ == "__main__":
-    main()
+    package_command.run(build, __doc__)

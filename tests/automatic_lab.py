@@ -15,9 +15,9 @@ from ceph_lab.cluster import Lab
 from ceph_lab.processes import command_line
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
-from ceph_tuner.core.autopilot.audit_log import KEPT, Audit, Record
+from ceph_tuner.core.autopilot.audit_log import KEPT, Audit, AuditRecord
 from ceph_tuner.core.autopilot.executor import KEY
-from ceph_tuner.core.autopilot.state import OBSERVING, State
+from ceph_tuner.core.autopilot.state import OBSERVING, AutopilotState
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.journal import UNDONE, Entry, Journal
@@ -138,11 +138,11 @@ class AutomaticLab:
         """The knob's value at each running OSD."""
         return [self.cluster.config.effective(osd)[KNOB] for osd in self.cluster.config.osds("osd")]
 
-    def state(self) -> State:
+    def state(self) -> AutopilotState:
         """As it is stored."""
-        return State.from_dict(json.loads(self.cluster.store.get(KEY) or "{}"))
+        return AutopilotState.from_dict(json.loads(self.cluster.store.get(KEY) or "{}"))
 
-    def records(self) -> List[Record]:
+    def records(self) -> List[AuditRecord]:
         """The audit trail."""
         return Audit(self.cluster.store).newest()
 

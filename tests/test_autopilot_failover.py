@@ -21,7 +21,7 @@ import pytest
 from automatic_lab import KNOB, AutomaticLab
 from ceph_lab.cluster import Lab
 from ceph_tuner.cluster import open_cluster
-from ceph_tuner.core.autopilot.audit_log import ACTS, APPLY, FAILOVER, KEPT, TAKEN_BACK, Record, without_outcome
+from ceph_tuner.core.autopilot.audit_log import ACTS, APPLY, FAILOVER, KEPT, TAKEN_BACK, AuditRecord, without_outcome
 from ceph_tuner.core.autopilot.state import ASKING, HOLDING, OBSERVING, OFF, TRYING
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.journal import APPLIED
@@ -95,7 +95,7 @@ def resident_kb(pid: int) -> int:
     return int(next(line.split()[1] for line in status if line.startswith("VmRSS")))
 
 
-def assert_whole(automatic: AutomaticLab, before: List[Record]) -> None:
+def assert_whole(automatic: AutomaticLab, before: List[AuditRecord]) -> None:
     """Nothing of the trail is lost, and nothing in it is left open."""
     records = automatic.records()
     assert records[: len(before)] == before

@@ -22,7 +22,7 @@ from ceph_lab.teardown import down
 from ceph_tuner.cluster import open_cluster
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import OPTION_PREFIX, Plugin
-from ceph_tuner.core.autopilot.audit_log import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Audit, Record
+from ceph_tuner.core.autopilot.audit_log import APPLY, KEPT, PROPOSAL, TAKEN_BACK, Audit, AuditRecord
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import TunerError
@@ -133,7 +133,7 @@ class Flown:
         clients = self.seen("client.iops") > 200 and 0 < self.seen(P99) <= 60
         return clients and self.seen("scrub.bytes_s") > 30e6
 
-    def records(self, what: str = "") -> List[Record]:
+    def records(self, what: str = "") -> List[AuditRecord]:
         return [record for record in Audit(self.cluster.store).newest() if what in ("", record.what)]
 
     def settings(self) -> List[ConfigEntry]:
@@ -186,7 +186,7 @@ def flown_alone(needs_lab: None) -> Iterator[Flown]:
 DONE = {APPLY: "written", TAKEN_BACK: "taken back", KEPT: "kept"}
 
 
-def done(flown: Flown, what: str, after: int) -> List[Record]:
+def done(flown: Flown, what: str, after: int) -> List[AuditRecord]:
     """Records of what succeeded, after that number: one that failed has an outcome too."""
     records = flown.records(what)
     return [record for record in records if record.number > after and record.refers and record.outcome == DONE[what]]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 from contextlib import contextmanager, suppress
 from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
@@ -16,13 +15,15 @@ import pytest
 
 from ceph_lab.bringup import up
 from ceph_lab.cluster import Lab
+from ceph_lab.loads.small_writes import small_writes
 from ceph_lab.teardown import down
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import OPTION_PREFIX
 from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
-from ceph_tuner.core.measure.queue_dump import read_tags, served
+from ceph_tuner.core.measure.queue_dump import served_meanwhile
 from lab_plugin import with_plugin
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
@@ -87,18 +88,10 @@ class BoostLab:
 
     def clocks(self) -> Set[Tuple[bool, bool]]:
         """Of every shard of every OSD that is up, under client load: whether by a reservation, whether by a limit."""
-        command = ["rados", "bench", "-p", "rbd", "16", "write", "-b", "4096", "-t", "128"]
         places = [place.osd for place in self.cluster.config.places() if place.up]
-
-        def look(osd: int) -> Any:
-            return read_tags(json.loads(self.cluster.commander.tell(f"osd.{osd}", "dump_op_pq_state", {})))
-
-        with subprocess.Popen(self.lab.argv(command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as bench:
-            time.sleep(2)
-            before = {osd: look(osd) for osd in places}
-            time.sleep(10)
-            items = [(osd, item) for osd in places for item in served(before[osd], look(osd))]
-            bench.wait(60)
+        with small_writes(self.lab, 16, depth=128):
+            looks = served_meanwhile(self.cluster.commander, places, SystemClock(), 10.0)
+        items = [(osd, item) for osd in places for item in looks[osd]]
         clients = [(osd, item) for osd, item in items if item.service_class == "client"]
         assert {(osd, item.shard) for osd, item in clients} == {
             (osd, shard) for osd in places for shard in range(SHARDS)
@@ -127,6 +120,7 @@ def boosted(request: pytest.FixtureRequest, needs_lab: None) -> Iterator[BoostLa
             boost_lab = BoostLab(lab, cluster)
             boost_lab.until(lambda: ".mgr" in pools(), 60)
             lab.run(["ceph", "osd", "pool", "set", ".mgr", "size", "2"])
+            lab.run(["ceph", "osd", "pool", "set", ".mgr", "min_size", "1"])
             objects = ["--max-objects", str(OBJECTS), "--no-cleanup"]
             lab.run(["rados", "-p", "rbd", "bench", "120", "write", "-b", "1048576", *objects], timeout=200)
             yield boost_lab
@@ -179,10 +173,8 @@ def test_the_guard_ends_it_when_clients_wait_too_long(boosted: BoostLab) -> None
         boosted.until(lambda: "client.p95_ms" not in boosted.tuner("sample")["values"], 60)
         time.sleep(60)
         boosted.tuner("boost", "backfill", "--at-most", "10min", "--keep", "client.p95_ms<=0.01")
-        command = ["rados", "bench", "-p", "rbd", "60", "write", "-b", "4096", "-t", "16"]
-        with subprocess.Popen(boosted.lab.argv(command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as bench:
+        with small_writes(boosted.lab, 60, depth=16, settle_s=0.0):
             boosted.until(lambda: boosted.boost().get("phase") == "off", 90)
-            bench.wait(120)
         last = boosted.boost()["last"]
         assert last["rule"] == "slo", last
         assert boosted.config() == before

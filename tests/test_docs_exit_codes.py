@@ -13,7 +13,7 @@ import typer
 from ceph_tuner.cluster import dashboard
 from ceph_tuner.core import errors
 from ceph_tuner.core.errors import TunerError
-from ceph_tuner.spreading import WorkersGone
+from ceph_tuner.workers import WorkersGone
 from ceph_tuner_cli import main
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -50,19 +50,19 @@ except NoLibradosError as error:
 except TunerError:
     pass
 """,
-    "tuner/ceph_tuner/twin/workers.py": """
-from ceph_tuner.twin.workers import Workers
-with Workers(2) as workers:
-    assert list(workers.map(abs, [-1, -2, -3])) == [1, 2, 3]
+    "tuner/ceph_tuner/processes/worker_process.py": """
+from ceph_tuner.processes.process_pool import ProcessPool
+with ProcessPool(2) as pool:
+    assert list(pool.map(abs, [-1, -2, -3])) == [1, 2, 3]
 """,
-    "tuner/ceph_tuner/spreading/processes.py": """
-from ceph_tuner.spreading import Ended
-from ceph_tuner.spreading.processes import Processes
+    "tuner/ceph_tuner/workers/process_workers.py": """
+from ceph_tuner.workers import CallResult
+from ceph_tuner.workers.process_workers import ProcessWorkers
 from planted_call import call
-with Processes(1) as spread:
-    spread.start("a", call, 3)
-    events = list(spread.events())
-    assert isinstance(events[-1], Ended), events
+with ProcessWorkers(1) as workers:
+    workers.start("a", call, 3)
+    events = list(workers.events())
+    assert isinstance(events[-1], CallResult), events
 """,
     "mgr_module/tuner/worker.py": """
 import mgr_stand_in, os

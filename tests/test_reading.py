@@ -26,6 +26,7 @@ from ceph_tuner.core.measure.pg_documents import (
     deep_scrub_intervals,
     late_pgs,
     pg_details,
+    pool_intervals,
     raw_bytes,
 )
 from ceph_tuner.core.measure.reading import Reading, Turn
@@ -88,6 +89,10 @@ def test_a_pool_s_own_deep_scrub_interval_wins_over_that_of_the_osds() -> None:
     pools = [{"pool": 1, "options": {"deep_scrub_interval": 3 * day}}, {"pool": 2, "options": {}}, {"pool": 3}]
     own = deep_scrub_intervals({"pools": pools})
     assert own == {1: 3 * day}
+    assert pool_intervals({"pools": pools}, "scrub_max_interval") == {}
+    assert pool_intervals({"pools": [{"pool": 4, "options": {"scrub_max_interval": 2}}]}, "scrub_max_interval") == {
+        4: 2
+    }
     assert late_pgs(stamps, now, 60 * day, own) == ["1.0"]
     assert late_pgs(stamps, now, day, {1: 60 * day}) == ["2.0"]
 

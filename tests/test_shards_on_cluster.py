@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import time
-from contextlib import contextmanager
 from typing import Iterator, List, Tuple
 
 import pytest
 
 from ceph_lab.cluster import Lab
+from ceph_lab.loads.small_writes import small_writes
 from ceph_tuner.cluster import Cluster, open_cluster
+from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
-from ceph_tuner.core.measure.queue_dump import Dump, read_tags, served
+from ceph_tuner.core.measure.queue_dump import served_meanwhile
 
 CUSTOM = nine((0.3, 3, 0.8), (0.2, 1, 0.5), (0.05, 1, 0.4))
 UNRESERVED = nine((0, 1, 0.9), (0.2, 1, 0.5), (0.05, 1, 0.4))
@@ -29,28 +28,13 @@ def cluster(any_lab: Lab) -> Iterator[Cluster]:
     opened.close()
 
 
-@contextmanager
-def clients(lab: Lab) -> Iterator[None]:
-    """Small writes to many PGs for as long as it takes to look twice."""
-    command = ["rados", "bench", "-p", "rbd", "5", "write", "-b", "4096", "-t", "32"]
-    with subprocess.Popen(lab.argv(command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as bench:
-        time.sleep(1.5)
-        yield
-        bench.wait(60)
-
-
 def clocks(lab: Lab, cluster: Cluster) -> List[Tuple[bool, bool]]:
     """Of every shard that served clients: whether by a reservation, whether by a limit."""
-
-    def look(osd: int) -> Dump:
-        return read_tags(json.loads(cluster.commander.tell(f"osd.{osd}", "dump_op_pq_state", {})))
-
-    with clients(lab):
-        before = {osd: look(osd) for osd in lab.osds}
-        time.sleep(2)
-        found = [item for osd in lab.osds for item in served(before[osd], look(osd))]
-    assert found
-    return [(item.by_reservation, item.by_limit) for item in found if item.service_class == "client"]
+    with small_writes(lab, 5, settle_s=1.5):
+        looks = served_meanwhile(cluster.commander, lab.osds, SystemClock(), 2.0)
+    shards = [item for osd in lab.osds for item in looks[osd]]
+    assert shards
+    return [(item.by_reservation, item.by_limit) for item in shards if item.service_class == "client"]
 
 
 def reread(applier: Applier) -> None:

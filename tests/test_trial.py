@@ -12,9 +12,9 @@ from ceph_tuner.core.goals.trial import (
     IN_FORCE,
     KINDS,
     NOT_MEASURED,
-    Budget,
     Run,
     Trial,
+    TrialBudget,
     at_fault,
     best_built_in,
     candidates_of,
@@ -81,7 +81,7 @@ def test_the_best_two_are_measured_again_in_turns_with_what_exists_already() -> 
         trial("trial", "trial 3", 20, failed="an OSD went down"),
         trial("trial", "trial 4", 75, osd_max_scrubs=4),
     ]
-    runs = repeat_runs(Judge(SLO), trials, Budget(trials=4, repeats=2))
+    runs = repeat_runs(Judge(SLO), trials, TrialBudget(trials=4, repeats=2))
     assert [run.label for run in runs] == [
         *["trial 2", "trial 4", IN_FORCE, "high_client_ops"],
         *["trial 4", IN_FORCE, "high_client_ops", "trial 2"],
@@ -92,7 +92,7 @@ def test_the_best_two_are_measured_again_in_turns_with_what_exists_already() -> 
 
 def test_nothing_is_repeated_where_every_trial_failed() -> None:
     trials = [trial("baseline", IN_FORCE, 98), trial("trial", "trial 1", 20, failed="refused")]
-    assert repeat_runs(Judge(SLO), trials, Budget()) == []
+    assert repeat_runs(Judge(SLO), trials, TrialBudget()) == []
 
 
 def test_settings_that_failed_in_a_repeat_are_out() -> None:
@@ -115,7 +115,7 @@ def test_the_best_built_in_profile_may_be_the_one_in_force() -> None:
 @pytest.mark.parametrize("wrong", [{"trials": 0}, {"finalists": 0}, {"repeats": -1}, {"hours": 0.0}])
 def test_a_budget_that_makes_no_sense_is_refused(wrong: dict) -> None:
     with pytest.raises(ValueError, match="="):
-        Budget(**wrong)
+        TrialBudget(**wrong)
 
 
 def test_an_unknown_kind_of_run_is_refused() -> None:
@@ -125,17 +125,17 @@ def test_an_unknown_kind_of_run_is_refused() -> None:
 
 def test_what_did_no_better_than_what_is_in_force_is_not_measured_again() -> None:
     trials = [trial("baseline", IN_FORCE, 98), trial("trial", "trial 1", 99), trial("trial", "trial 2", 97)]
-    assert [run.label for run in repeat_runs(Judge(SLO), trials, Budget())] == ["trial 2", IN_FORCE]
-    assert repeat_runs(Judge(SLO), trials[:2], Budget()) == []
+    assert [run.label for run in repeat_runs(Judge(SLO), trials, TrialBudget())] == ["trial 2", IN_FORCE]
+    assert repeat_runs(Judge(SLO), trials[:2], TrialBudget()) == []
 
 
 def test_what_the_models_think_best_is_a_finalist() -> None:
     p95s = {"trial 1": 70, "trial 2": 71, "trial 3": 75}
     trials = [trial("baseline", IN_FORCE, 98), *(trial("trial", label, p95) for label, p95 in p95s.items())]
-    runs = repeat_runs(Judge(SLO), trials, Budget(finalists=2), "trial 3")
+    runs = repeat_runs(Judge(SLO), trials, TrialBudget(finalists=2), "trial 3")
     assert [run.label for run in runs] == ["trial 3", "trial 1", IN_FORCE]
     # where it is one that did better at all
-    assert [run.label for run in repeat_runs(Judge(SLO), trials, Budget(), IN_FORCE)] == [
+    assert [run.label for run in repeat_runs(Judge(SLO), trials, TrialBudget(), IN_FORCE)] == [
         "trial 1",
         "trial 2",
         IN_FORCE,

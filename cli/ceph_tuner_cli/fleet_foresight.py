@@ -28,13 +28,13 @@ from ceph_tuner.twin.compiled import available
 from ceph_tuner_cli import profiles
 from ceph_tuner_cli.fleet import asked
 from ceph_tuner_cli.render import console, say, working
-from ceph_tuner_cli.spread_option import check_spread, spread_over
 from ceph_tuner_cli.tables import Columns, cell_lines, columns
+from ceph_tuner_cli.workers_option import check_workers, workers_for
 
 if TYPE_CHECKING:
     # it brings scipy and scikit-learn, a second that who only exports or compares does not wait for
     from ceph_tuner.fleet.forecast import ForecastCluster, Foreseen
-    from ceph_tuner.spreading import Spread
+    from ceph_tuner.workers import Workers
 
 UnpredictedOption = typer.Option(False, "--unpredicted", help="Do not ask the clusters' twins first.")
 
@@ -144,7 +144,7 @@ def check_prediction(unpredicted: bool, dask: Optional[str]) -> None:
     """Before clusters are asked. Raises InputError for options that contradict each other, or lack their package."""
     if unpredicted and dask is not None:
         raise InputError("--dask", "--unpredicted as well", "one of them: without the twins there is nothing to run")
-    check_spread(None, dask)
+    check_workers(None, dask)
 
 
 def kept_forecast(foreseen: Optional[Foreseen], target: str, cluster: Cluster) -> Dict[str, Any]:
@@ -165,15 +165,15 @@ def predict(
         say(["without numba the twins run uncompiled, many times slower"])
     try:
         with ExitStack() as stack, working("predicting") as tell:
-            spread: Optional[Spread] = None
+            workers: Optional[Workers] = None
             if dask is not None or len(targets) > _ALONE:
-                spread = stack.enter_context(spread_over(None, dask, foreseeing, insecure))
-                say([f"note: {note}" for note in spread.notes])
+                workers = stack.enter_context(workers_for(None, dask, foreseeing, insecure))
+                say([f"note: {note}" for note in workers.notes])
 
             def report(name: str, done: int, total: int) -> None:
                 tell(f"the twin of {name}", done, total)
 
-            forecasts = {foreseen.name: foreseen for foreseen in foreseeing.foresee(targets, report, spread)}
+            forecasts = {foreseen.name: foreseen for foreseen in foreseeing.foresee(targets, report, workers)}
     except InputError as fault:
         raise _or_unpredicted(fault) from fault
     if shown:

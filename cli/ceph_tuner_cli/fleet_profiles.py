@@ -45,8 +45,8 @@ from ceph_tuner_cli.fleet_foresight import (
     refuse,
 )
 from ceph_tuner_cli.render import Format, FormatOption, console, emit, say, warn, working
-from ceph_tuner_cli.spread_option import DaskOption, InsecureOption
 from ceph_tuner_cli.tables import Columns, columns
+from ceph_tuner_cli.workers_option import DaskOption, InsecureOption
 
 if TYPE_CHECKING:
     # it brings scipy and scikit-learn

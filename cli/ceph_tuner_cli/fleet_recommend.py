@@ -18,14 +18,14 @@ from ceph_tuner.fleet.advice_for_all import KeptAnswers, Known, NotKept, advise_
 from ceph_tuner.fleet.answers_folder import AnswersFolder, Nowhere
 from ceph_tuner.fleet.questions import question_for
 from ceph_tuner.recommend import SearchEffort
-from ceph_tuner.spreading import Ended, GivenUp, Lost, Spread
+from ceph_tuner.workers import CallFailure, CallResult, WorkerLoss, Workers
 from ceph_tuner_cli.elsewhere import gathered
 from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, WithinOption, asked
 from ceph_tuner_cli.fleet import app as app
 from ceph_tuner_cli.fleet_recommend_page import FleetProgress, Row, page
 from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, fail, say, warn
-from ceph_tuner_cli.spread_option import DaskOption, InsecureOption, ProcessesOption, check_spread, spread_over
+from ceph_tuner_cli.workers_option import DaskOption, InsecureOption, ProcessesOption, check_workers, workers_for
 
 EFFORT = SearchEffort()
 
@@ -55,7 +55,7 @@ def recommend(
     Exit code 1 where a cluster has no answer, or misses a hard objective even so; 130 after Ctrl-C, which shows what
     is known by then.
     """
-    check_spread(processes, dask)
+    check_workers(processes, dask)
     members = fleet_file.read(fleet).chosen(names or (), labels)
     if slo is not None:
         slo_file.read(slo)  # now, not once for each cluster
@@ -66,7 +66,7 @@ def recommend(
     rows = {member.name: Row(member.name) for member in members}
     effort = replace(EFFORT, trials=trials, seed=seed)
     # Dask is reached before clusters are asked: where it is not there, nobody has waited for these
-    with spread_over(processes, dask, advising, insecure) as spread:
+    with workers_for(processes, dask, advising, insecure) as workers:
         tasks: Dict[str, SearchTask] = {}
         for answer in asked(members, lambda member: question_for(member, within, slo), within):
             name = answer.member.name
@@ -76,7 +76,7 @@ def recommend(
                 own = answer.found
                 tasks[name] = SearchTask(name, own.question, effort, others, explain=output is not None, seen=own.seen)
                 rows[name].notes = own.notes
-        interrupted, failure = _search(tasks, rows, answers, spread) if tasks else (False, None)
+        interrupted, failure = _search(tasks, rows, answers, workers) if tasks else (False, None)
     row_list = list(rows.values())
     for row in row_list:
         if isinstance(answers, AnswersFolder) and row.better and row.kept and answers.profile(row.name).exists():
@@ -94,24 +94,24 @@ def recommend(
 
 
 def _search(
-    tasks: Dict[str, SearchTask], rows: Dict[str, Row], answers: KeptAnswers, spread: Spread
+    tasks: Dict[str, SearchTask], rows: Dict[str, Row], answers: KeptAnswers, workers: Workers
 ) -> Tuple[bool, Optional[RetryLater]]:
     """Fill the rows. Whether it was interrupted, and who left it."""
     with FleetProgress(len(tasks)) as progress:
         try:
-            progress.place(spread.place)
-            for note in spread.notes:
+            progress.place(workers.place)
+            for note in workers.notes:
                 say([f"note: {note}"])
-            for event in advise_all(tasks, spread, answers):
+            for event in advise_all(tasks, workers, answers):
                 if isinstance(event, NotKept):
                     rows[event.key].kept = False
                     warn([f"{event.key}: its answer is shown but not kept: {event.reason}"])
                     continue
-                if isinstance(event, (Ended, Known)):
+                if isinstance(event, (CallResult, Known)):
                     rows[event.key].answer = event.result.document
-                elif isinstance(event, GivenUp):
+                elif isinstance(event, CallFailure):
                     rows[event.key].problem = event.reason
-                elif isinstance(event, Lost):
+                elif isinstance(event, WorkerLoss):
                     warn([f"{event.key}: {event.reason}; it begins anew"])
                 progress.hear(event, rows)
         except KeyboardInterrupt:

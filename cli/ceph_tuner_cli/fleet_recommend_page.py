@@ -12,7 +12,7 @@ from rich.text import Text
 
 from ceph_tuner.fleet.advice_for_all import Known
 from ceph_tuner.report.words import amount
-from ceph_tuner.spreading import Began, CallMessage, Ended, Event, GivenUp, Lost
+from ceph_tuner.workers import CallFailure, CallMessage, CallResult, CallStart, Event, WorkerLoss
 from ceph_tuner_cli.render import Moving, say
 from ceph_tuner_cli.tables import Columns, cell_lines, columns
 
@@ -168,7 +168,7 @@ class FleetProgress(AbstractContextManager["FleetProgress"]):
 
     def hear(self, event: Union[Event, Known], rows: Mapping[str, Row]) -> None:
         """Show what has happened."""
-        if isinstance(event, Began):
+        if isinstance(event, CallStart):
             self._under_way.append(event.key)
             if len(self._lines) < AT_ONCE:
                 self._lines[event.key] = self._progress.add_task(f"  {event.key}: begins", total=None)
@@ -187,13 +187,13 @@ class FleetProgress(AbstractContextManager["FleetProgress"]):
                 self._under_way.remove(event.key)
             if event.key in self._lines:
                 self._progress.remove_task(self._lines.pop(event.key))
-            if not isinstance(event, Lost):
+            if not isinstance(event, WorkerLoss):
                 self._take_end(event, rows[event.key])
         self._summary()
 
-    def _take_end(self, event: Union[Ended, GivenUp, Known], row: Row) -> None:
+    def _take_end(self, event: Union[CallResult, CallFailure, Known], row: Row) -> None:
         self._done += 1
-        self._failed += isinstance(event, GivenUp)
+        self._failed += isinstance(event, CallFailure)
         remark = " (by an earlier run)" if isinstance(event, Known) else ""
         outcome = f": {row.problem}" if row.problem else _short(row)
         say([f"{row.name}: {' '.join(row.settings.split())}{remark}{outcome}"])

@@ -27,8 +27,8 @@ from ceph_tuner_cli.fleet_profiles import FileArgument, TrustOption, UnlikeOptio
 from ceph_tuner_cli.fleet_profiles import app as app
 from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
-from ceph_tuner_cli.spread_option import DaskOption, InsecureOption
 from ceph_tuner_cli.tables import Columns, columns
+from ceph_tuner_cli.workers_option import DaskOption, InsecureOption
 
 if TYPE_CHECKING:
     # it brings scipy and scikit-learn

@@ -11,7 +11,7 @@ from ceph_tuner.cluster.lock_holder import holder_of, under_way
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.journal import Entry
 from ceph_tuner.core.changes.lock import Claim
-from ceph_tuner.core.changes.plan import Drift, Step
+from ceph_tuner.core.changes.plan import SettingDrift, Step
 from ceph_tuner.core.errors import InputError
 from ceph_tuner_cli.cluster_option import (
     ClusterOption,
@@ -63,7 +63,7 @@ def rollback(
     return code_of(undone)
 
 
-Preview = Tuple[Entry, Sequence[Step], Sequence[Drift]]
+Preview = Tuple[Entry, Sequence[Step], Sequence[SettingDrift]]
 
 
 def _previews(applier: Applier, to: Optional[int], everything: bool, claim: Optional[Claim]) -> List[Preview]:

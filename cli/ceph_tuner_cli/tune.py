@@ -13,7 +13,7 @@ from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.slo import wanted_of
-from ceph_tuner.core.goals.trial import Budget
+from ceph_tuner.core.goals.trial import TrialBudget
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.optimise import Options
@@ -98,7 +98,7 @@ def tune(
         wanted=scenario_slo if scenario is None else replace(scenario_slo, scenario=scenario),
         target=target,
         knobs=knobs_in_a_row(knobs),
-        budget=Budget(trials, repeats=repeats, hours=hours),
+        budget=TrialBudget(trials, repeats=repeats, hours=hours),
         timing=Timing(settle, window),
         limits=_limits(gross),
         options=_options(safe_probability, step_limit, violation_budget),

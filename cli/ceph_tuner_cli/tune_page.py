@@ -9,7 +9,7 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from ceph_tuner.core.goals.judge import TOLERANCE, Verdict
-from ceph_tuner.core.goals.ranking import Choice
+from ceph_tuner.core.goals.ranking import RankingChoice
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
@@ -217,7 +217,7 @@ def _verdict_text(verdict: Verdict) -> str:
     return f"{quantity(verdict.objective.metric, verdict.seen)}, {state} by {100 * abs(verdict.margin):.0f}%"
 
 
-def _at_worst(choice: Choice, verdict: Verdict) -> str:
+def _at_worst(choice: RankingChoice, verdict: Verdict) -> str:
     """The winner's mean, if chance was kind to it."""
     if not choice.better or verdict.objective.metric not in choice.bounds:
         return ""

@@ -14,7 +14,7 @@ from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.goals.guard import GuardLimits
-from ceph_tuner.core.goals.trial import Budget
+from ceph_tuner.core.goals.trial import TrialBudget
 from ceph_tuner.core.knobs.settings import fitting_reservations
 from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.core.profiles.in_force import InForce
@@ -41,7 +41,7 @@ class TuneRequest:
     target: str
     knobs: Optional[Sequence[str]]
     """Those to search; None: those of the work that the objectives are about."""
-    budget: Budget
+    budget: TrialBudget
     timing: Timing
     limits: GuardLimits
     options: Options

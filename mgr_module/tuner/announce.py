@@ -21,7 +21,7 @@ from ceph_tuner.core.autopilot.audit_log import (
     REFUSED,
     STOPPED,
     TAKEN_BACK,
-    Record,
+    AuditRecord,
 )
 from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN
 from ceph_tuner.core.printable import LONGEST_LINE, one_line
@@ -52,7 +52,7 @@ class Announcer:
         self._events: Counter[str] = Counter()
         self._rollbacks: Counter[str] = Counter()
 
-    def announce(self, record: Record) -> None:
+    def announce(self, record: AuditRecord) -> None:
         """Write a record to the cluster's log."""
         self._count(record)
         priorities = self._mgr.ClusterLogPrio
@@ -89,7 +89,7 @@ class Announcer:
             "events": {kind: self._events[kind] for kind in (*KINDS, *self._events)},
         }
 
-    def _count(self, record: Record) -> None:
+    def _count(self, record: AuditRecord) -> None:
         if record.refers:
             # the outcome of an act that was counted when it was announced
             return
@@ -105,7 +105,7 @@ class Announcer:
             self._log.debug("progress %s: %s", method, error)
 
 
-def line(record: Record) -> str:
+def line(record: AuditRecord) -> str:
     """One line for people: number, kind, targets, what came of it, why, effects, who."""
     words = [f"tuner #{record.number}: {record.what}"]
     if record.refers:
@@ -121,7 +121,7 @@ def line(record: Record) -> str:
     return one_line("".join(words), LONGEST_LINE - 60) + f" (by {one_line(record.who, 50)})"
 
 
-def _warns(record: Record) -> bool:
+def _warns(record: AuditRecord) -> bool:
     """Whether somebody should look: a boost that came to its end is no warning, one that was ended is."""
     early_end = record.what == BOOST_ENDED and record.detail.get("rule") not in (CLEAN, BY_OPERATOR, None)
     return early_end or record.what in WARNINGS

@@ -23,7 +23,7 @@ from .driver import Driver
 from .exposition import ModeDocument
 from .guardian import Guardian, access
 from .inbox import Inbox
-from .logbook import Logbook
+from .logbook import MgrLogbook
 from .lookout import Lookout
 from .options import PolicyOptions
 from .proposer import Proposer
@@ -56,7 +56,7 @@ class Automatic:
         self._options = PolicyOptions(service.option)
         self._announcer = Announcer(mgr, mgr.log)
         self._guardian = Guardian(partial(access, mgr), aim.who)
-        self.logbook = Logbook(self.trail, self._announcer, service.history, aim.who, aim.device_class, mgr.log)
+        self.logbook = MgrLogbook(self.trail, self._announcer, service.history, aim.who, aim.device_class, mgr.log)
         self.lookout = Lookout(mgr, service, aim, osds_up, executors, clock.now)
         inbox = Inbox()
         executor = executors[aim.device_class] = Executor(

@@ -17,7 +17,7 @@ from ceph_tuner.core.book.choice import choose
 from ceph_tuner.core.book.events import BookLook
 from ceph_tuner.core.book.limits import BookLimits
 from ceph_tuner.core.book.page import Page, same_settings
-from ceph_tuner.core.book.state import HOLDING, WATCHING, State
+from ceph_tuner.core.book.state import HOLDING, WATCHING, BookState
 from ceph_tuner.core.book.state_machine import OBJECTIVE
 from ceph_tuner.core.boost.state import OFF as NO_BOOST
 from ceph_tuner.core.changes.journal import Journal
@@ -66,7 +66,7 @@ class BookLookout:
         self.problem = ""
         """Why the book cannot be read; any thread may read it."""
 
-    def look(self, state: State, policy: Policy) -> Optional[Look]:
+    def look(self, state: BookState, policy: Policy) -> Optional[Look]:
         """Give what is known once a sample was taken or missed; None while the book is off."""
         if not state.on and not state.stands:
             self._watchdog = None
@@ -90,11 +90,11 @@ class BookLookout:
             hours=outside_hours(now, Policy(hours=limits.hours)) or "",
         )
 
-    def guard(self, state: State) -> Optional[Breach]:
+    def guard(self, state: BookState) -> Optional[Breach]:
         """Look at the newest sample alone, while settings are being written."""
         return self._watchdog.look(self._sight()) if self._watchdog is not None else None
 
-    def watch(self, state: State) -> None:
+    def watch(self, state: BookState) -> None:
         """Settings are about to be written, or what is in force is permanent or gone."""
         if state.next_page:
             self._watchdog = self._new_watchdog(state, self._policy(), self._goals())
@@ -104,7 +104,7 @@ class BookLookout:
         """Seconds without a sample after which one is missing."""
         return LATE * float(self._service.option("sample_interval"))
 
-    def _page(self, regime: str, state: State, limits: BookLimits) -> Optional[Page]:
+    def _page(self, regime: str, state: BookState, limits: BookLimits) -> Optional[Page]:
         try:
             book, self.problem = self._book.read(), ""
         except InputError as fault:
@@ -112,7 +112,7 @@ class BookLookout:
             book, self.problem = Book(), str(fault)
         return choose(book, regime, limits.unvalidated, state.rests)
 
-    def _others(self, state: State, page: Optional[Page]) -> str:
+    def _others(self, state: BookState, page: Optional[Page]) -> str:
         """Who else is at work on the settings, in words; empty where nobody is."""
         for name, executor in list(self._executors.items()):
             if name == BOOST and executor.state.phase != NO_BOOST:
@@ -128,7 +128,7 @@ class BookLookout:
                 return f"another tuner is at work on this cluster: {claim.words}"
         return ""
 
-    def _guarded(self, sight: Optional[Sight], state: State, policy: Policy) -> Optional[Breach]:
+    def _guarded(self, sight: Optional[Sight], state: BookState, policy: Policy) -> Optional[Breach]:
         if state.phase not in (WATCHING, HOLDING):
             return None
         self._follow(state, policy, sight)
@@ -144,7 +144,7 @@ class BookLookout:
             breach = None
         return breach or self._close(sight, policy, watchdog)
 
-    def _follow(self, state: State, policy: Policy, sight: Optional[Sight]) -> None:
+    def _follow(self, state: BookState, policy: Policy, sight: Optional[Sight]) -> None:
         """Guard the page in force by what is wanted now."""
         goals = self._watched[1] if self._watched else None
         with contextlib.suppress(TunerError):
@@ -160,7 +160,7 @@ class BookLookout:
             self._before = sight
         self._watchdog = self._new_watchdog(state, policy, goals)
 
-    def _new_watchdog(self, state: State, policy: Policy, goals: Optional[Slo]) -> Watchdog:
+    def _new_watchdog(self, state: BookState, policy: Policy, goals: Optional[Slo]) -> Watchdog:
         return Watchdog(goals, state.baseline, self._before, policy)
 
     def _goals(self) -> Optional[Slo]:
@@ -185,7 +185,7 @@ class BookLookout:
                 breach = breach or watchdog.close(window.means)
         return breach
 
-    def _drift(self, state: State) -> Tuple[str, ...]:
+    def _drift(self, state: BookState) -> Tuple[str, ...]:
         """Keys of ours that others changed."""
         if self._ours[0] != (state.changes, state.switches[-1:]):
             entries = Journal(self._service.store).entries()

@@ -14,7 +14,7 @@ from ceph_tuner.core.book.events import OFF, ON, BookLook
 from ceph_tuner.core.book.executor import BY, BookExecutor
 from ceph_tuner.core.book.explanation import explain
 from ceph_tuner.core.book.page import LONGEST_TEXT, MOST_METRICS, TRIAL, VALIDATED, Page
-from ceph_tuner.core.book.state import RETURNING, State
+from ceph_tuner.core.book.state import RETURNING, BookState
 from ceph_tuner.core.book.state_machine import refusal
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.ports import Clock
@@ -33,7 +33,7 @@ from .book_lookout import BookLookout
 from .changes import NewLock, own_lock
 from .guardian import Guardian, access
 from .inbox import Inbox
-from .logbook import Logbook
+from .logbook import MgrLogbook
 from .lookout import BOOK
 from .options import BookOptions, PolicyOptions
 from .regime_watch import RegimeWatch
@@ -44,14 +44,14 @@ TRAIL = "audit/=book/"
 """No device class can be called so."""
 
 
-class BookLog(Logbook):
+class BookLog(MgrLogbook):
     """`executor.Logbook` of the book: it has no bar, as its work has no end."""
 
     def progress(self, state: Any) -> None:
         """Show nothing."""
 
 
-class BookDriver(Turns[State]):
+class BookDriver(Turns[BookState]):
     """Drives the switching."""
 
     what = "book"

@@ -8,7 +8,7 @@ from ceph_tuner.core.autopilot.events import OperatorCommand
 from ceph_tuner.core.boost.events import Begin
 from ceph_tuner.core.boost.explanation import explain
 from ceph_tuner.core.boost.kinds import KINDS
-from ceph_tuner.core.boost.state import OFF, State
+from ceph_tuner.core.boost.state import OFF, BoostState
 from ceph_tuner.core.boost.state_machine import CANCEL, refusal
 from ceph_tuner.core.errors import RetryLater, Stopped
 
@@ -16,7 +16,7 @@ from .boost_lookout import BoostLookout
 from .turns import LONGEST_WHY, Turns
 
 
-class BoostDriver(Turns[State]):
+class BoostDriver(Turns[BoostState]):
     """Of the cluster's boost."""
 
     what = "boost"

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any, Callable, List, Mapping
 
 from ceph_tuner.core.autopilot.audit_log import BOOST_ENDED, Audit
-from ceph_tuner.core.boost.state import OFF, PHASES, State
+from ceph_tuner.core.boost.state import OFF, PHASES, BoostState
 
 from .announce import Announcer
-from .logbook import Logbook
+from .logbook import MgrLogbook
 
 TRAIL = "audit/=boost/"
 """No device class can be called so."""
 _EVENT = "tuner-boost"
 
 
-class BoostLog(Logbook):
+class BoostLog(MgrLogbook):
     """`executor.Logbook` of a boost."""
 
     def __init__(
@@ -37,7 +37,7 @@ class BoostLog(Logbook):
 
     def progress(self, state: Any) -> None:
         """Show the bar while it is on; take it away when it is over."""
-        if isinstance(state, State) and state.request is not None and state.phase != OFF:
+        if isinstance(state, BoostState) and state.request is not None and state.phase != OFF:
             words = f"ceph-tuner: boost of {state.request.kind}, {PHASES[state.phase]}"
             self._announcer.progress(_EVENT, words, self._share())
         else:

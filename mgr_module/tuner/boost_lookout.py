@@ -13,7 +13,7 @@ from ceph_tuner.core.autopilot.watchdog import Watchdog
 from ceph_tuner.core.boost.goals import goals_of
 from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.boost.progress import Progress
-from ceph_tuner.core.boost.state import OFF, State
+from ceph_tuner.core.boost.state import OFF, BoostState
 from ceph_tuner.core.boost.state_machine import TIME
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.journal import Journal
@@ -56,7 +56,7 @@ class BoostLookout:
         self.means: Mapping[str, float] = {}
         """Of the newest sample, while it is fresh."""
 
-    def look(self, state: State, policy: Policy) -> Optional[Look]:
+    def look(self, state: BoostState, policy: Policy) -> Optional[Look]:
         """Give what is known once a sample was taken or missed; None while nothing is boosted."""
         if state.phase == OFF:
             return None
@@ -66,11 +66,11 @@ class BoostLookout:
         breach = self._breach(sight, state) or self._close(sight, state, policy) or self._over(state)
         return Look(now, self.means, breach=breach)
 
-    def guard(self, state: State) -> Optional[Breach]:
+    def guard(self, state: BoostState) -> Optional[Breach]:
         """Look at the newest sample alone, while settings are being written."""
         return self._watchdog.look(self._sight()) if self._watchdog is not None else None
 
-    def watch(self, state: State) -> None:
+    def watch(self, state: BoostState) -> None:
         """Settings are about to be written, or are off the cluster again."""
         if not state.on_cluster or state.request is None:
             self._watchdog = None
@@ -92,7 +92,7 @@ class BoostLookout:
     def _sight(self) -> Optional[Sight]:
         return newest_sight_while_rebuilt(self._mgr, self._aim, self._now(), self.overdue_s())
 
-    def _follow(self, state: State, policy: Policy) -> None:
+    def _follow(self, state: BoostState, policy: Policy) -> None:
         """Guard what is wanted now: another policy of the calendar may hold, or objectives were set meanwhile."""
         if self._watchdog is None or state.request is None:
             return
@@ -109,7 +109,7 @@ class BoostLookout:
             slo = absolute(slo, self._service.reference())
         return goals_of(keep, slo)
 
-    def _close(self, sight: Optional[Sight], state: State, policy: Policy) -> Optional[Breach]:
+    def _close(self, sight: Optional[Sight], state: BoostState, policy: Policy) -> Optional[Breach]:
         """Close the windows that have ended; say whether the guard objects to one."""
         breach: Optional[Breach] = None
         if sight is None or self._watchdog is None or state.request is None:
@@ -133,7 +133,7 @@ class BoostLookout:
             self.progress = self.progress.after(sight.at, remainder)
         return breach
 
-    def _breach(self, sight: Optional[Sight], state: State) -> Optional[Breach]:
+    def _breach(self, sight: Optional[Sight], state: BoostState) -> Optional[Breach]:
         if self._watchdog is None:
             return None
         drift: Tuple[str, ...] = ()
@@ -141,13 +141,13 @@ class BoostLookout:
             drift = self._drift(state)
         return self._watchdog.look(sight, drift)
 
-    def _over(self, state: State) -> Optional[Breach]:
+    def _over(self, state: BoostState) -> Optional[Breach]:
         """Whether time is up by the steady clock: one that was set back would give more of it."""
         if self._watchdog is None or state.request is None or self._steady() < self._time_up:
             return None
         return Breach(TIME, f"{duration(state.request.at_most_s)} are over")
 
-    def _drift(self, state: State) -> Tuple[str, ...]:
+    def _drift(self, state: BoostState) -> Tuple[str, ...]:
         """Keys of ours that others changed; their other knobs are no matter of a boost's."""
         if self._ours[0] != state.changes:
             entries = Journal(self._service.store).entries()

@@ -6,13 +6,13 @@ from typing import Any, Dict
 
 from ceph_tuner.core.autopilot.events import OperatorCommand
 from ceph_tuner.core.autopilot.explanation import explain
-from ceph_tuner.core.autopilot.state import State
+from ceph_tuner.core.autopilot.state import AutopilotState
 from ceph_tuner.core.autopilot.state_machine import refusal
 
 from .turns import LONGEST_WHY, Turns
 
 
-class Driver(Turns[State]):
+class Driver(Turns[AutopilotState]):
     """Of an automatic mode."""
 
     def tell(self, what: str, by: str, why: str = "") -> Dict[str, Any]:

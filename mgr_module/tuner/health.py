@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Union
 
-from ceph_tuner.core.autopilot.audit_log import DRIFT, KEPT, MODE, RESUMED, TAKEN_BACK, Record
-from ceph_tuner.core.autopilot.state import APPROVE, OFF, WAITING, State
-from ceph_tuner.core.autopilot.state_machine import BY_OPERATOR
+from ceph_tuner.core.autopilot.audit_log import DRIFT, KEPT, MODE, RESUMED, TAKEN_BACK, AuditRecord
+from ceph_tuner.core.autopilot.state import APPROVE, OFF, WAITING, AutopilotState
+from ceph_tuner.core.autopilot.transitions import BY_OPERATOR
 from ceph_tuner.core.hours import DAY_S
 from ceph_tuner.core.moments import utc
 from ceph_tuner.core.printable import one_line
@@ -169,7 +169,7 @@ def raised(checks: Mapping[str, Union[str, Sequence[str]]]) -> Dict[str, Dict[st
     }
 
 
-def of_state(state: State, misses: Sequence[str]) -> Dict[str, List[str]]:
+def of_state(state: AutopilotState, misses: Sequence[str]) -> Dict[str, List[str]]:
     """Checks that the automatic mode's state calls for; `misses`: hard objectives that are missed for a while."""
     checks: Dict[str, List[str]] = {}
     if state.problem:
@@ -188,7 +188,7 @@ def of_state(state: State, misses: Sequence[str]) -> Dict[str, List[str]]:
     return checks
 
 
-def of_trail(records: Sequence[Record], now: float) -> Dict[str, List[str]]:
+def of_trail(records: Sequence[AuditRecord], now: float) -> Dict[str, List[str]]:
     """Checks about what happened in the last day, unless a success or an operator's word came after it."""
     checks: Dict[str, List[str]] = {}
     for record in records:

@@ -6,7 +6,7 @@ import logging
 from typing import Any, Callable, Dict, List, Optional
 
 from ceph_tuner.core.autopilot import audit_log as audit
-from ceph_tuner.core.autopilot.audit_log import Audit, Record, without_outcome
+from ceph_tuner.core.autopilot.audit_log import Audit, AuditRecord, without_outcome
 from ceph_tuner.core.autopilot.events import (
     Event,
     Kept,
@@ -18,8 +18,8 @@ from ceph_tuner.core.autopilot.events import (
     Wrote,
 )
 from ceph_tuner.core.autopilot.learning import trial_of
-from ceph_tuner.core.autopilot.state import COMPARING, PHASES, State
-from ceph_tuner.core.autopilot.state_machine import BY_OPERATOR
+from ceph_tuner.core.autopilot.state import COMPARING, PHASES, AutopilotState
+from ceph_tuner.core.autopilot.transitions import BY_OPERATOR
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.measure.history import History
 
@@ -29,7 +29,7 @@ RECENT = 60
 """Records that health checks look at."""
 
 
-class Logbook:
+class MgrLogbook:
     """`executor.Logbook` inside the mgr."""
 
     def __init__(
@@ -45,9 +45,9 @@ class Logbook:
         self._who, self._device_class, self._log = who, device_class, log
         self._shown = ""
         """The event of the bar that is shown."""
-        self.recent: List[Record] = []
+        self.recent: List[AuditRecord] = []
         """Records of the last day, for health checks; any thread may read it."""
-        self._act: Optional[Record] = None
+        self._act: Optional[AuditRecord] = None
         self._begun = 0.0
         self.on_kept: Callable[[Learn, float, float], None] = _nothing
         """Called with the result of a trial that was kept, when, and when its first write was."""
@@ -105,7 +105,7 @@ class Logbook:
         # what was before is gone: the first one may be as well
         return writes[-1] if writes and len(self.recent) < RECENT else None
 
-    def progress(self, state: State) -> None:
+    def progress(self, state: AutopilotState) -> None:
         """Show the bar of a trial that is under way; take away that of one that is over."""
         proposed = state.proposed
         # one bar for a whole trial, also while the old settings have their turn

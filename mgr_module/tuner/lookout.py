@@ -15,9 +15,9 @@ from ceph_tuner.core.autopilot.learning import absolute
 from ceph_tuner.core.autopilot.permits import Calm, outside_hours, reason_to_wait
 from ceph_tuner.core.autopilot.phase_windows import Closed, PhaseWindows, groups_of
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import OFF, State
+from ceph_tuner.core.autopilot.state import OFF, AutopilotState
 from ceph_tuner.core.autopilot.watchdog import Watchdog
-from ceph_tuner.core.book.state import State as BookState
+from ceph_tuner.core.book.state import BookState
 from ceph_tuner.core.boost.state import OFF as NO_BOOST
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
@@ -83,7 +83,7 @@ class Lookout:
         self._dump: List[ConfigEntry] = []
         self._ours: Tuple[Tuple[int, ...], Tuple[Restore, ...]] = ((), ())
 
-    def look(self, state: State, policy: Policy) -> Optional[Look]:
+    def look(self, state: AutopilotState, policy: Policy) -> Optional[Look]:
         """Give all that is known once a sample was taken or missed; None while nothing is to be known.
 
         That is so while the mode is off and has nothing on the cluster.
@@ -121,12 +121,12 @@ class Lookout:
             breach=breach,
         )
 
-    def guard(self, state: State) -> Optional[Breach]:
+    def guard(self, state: AutopilotState) -> Optional[Breach]:
         """Look at the newest sample alone, while settings are being written: what is ours among the writes is open."""
         watchdog = self._watchdog
         return watchdog.look(self._newest_sight(), in_force=not state.old_turn) if watchdog is not None else None
 
-    def take(self, window: Closed, state: State, policy: Policy) -> Optional[Breach]:
+    def take(self, window: Closed, state: AutopilotState, policy: Policy) -> Optional[Breach]:
         """Take a window that was closed; say whether the guard objects to it."""
         # first the guard: what follows asks the cluster, which may not answer
         breach = self._watchdog.close(window.means, not state.old_turn) if self._watchdog is not None else None
@@ -137,7 +137,7 @@ class Lookout:
             self._aim.refer(self._slo, window.means)
         return breach
 
-    def watch(self, state: State) -> None:
+    def watch(self, state: AutopilotState) -> None:
         """Settings are about to be on trial, or are so no more: watch them, and who else writes."""
         self._change = ConditionChange()
         if state.proposed is None or not state.on_cluster:
@@ -157,7 +157,7 @@ class Lookout:
         return [verdict.to_dict() for verdict in verdicts]
 
     def _reasons_to_wait(
-        self, now: float, sight: Optional[Sight], state: State, policy: Policy
+        self, now: float, sight: Optional[Sight], state: AutopilotState, policy: Policy
     ) -> Tuple[Optional[str], ...]:
         return (
             "no fresh sample" if sight is None else "",
@@ -211,7 +211,7 @@ class Lookout:
         """By the newest sample; None where that is missing."""
         return newest_sight(self._mgr, self._aim, self._now(), self.overdue_s())
 
-    def _breach(self, sight: Optional[Sight], state: State) -> Optional[Breach]:
+    def _breach(self, sight: Optional[Sight], state: AutopilotState) -> Optional[Breach]:
         if self._watchdog is None:
             return None
         interventions = Interventions((), ())
@@ -219,7 +219,7 @@ class Lookout:
             interventions = self._interventions(state)
         return self._watchdog.look(sight, interventions.drift, interventions.manual, not state.old_turn)
 
-    def _interventions(self, state: State) -> Interventions:
+    def _interventions(self, state: AutopilotState) -> Interventions:
         if self._ours[0] != state.changes:
             entries = Journal(self._service.store).entries()
             restores = [item for entry in entries if entry.number in state.changes for item in entry.restores]
@@ -262,7 +262,7 @@ class Lookout:
             self._reckoned = (cause, self._reckoned[0] == cause, capacities)
         return self._reckoned[2]
 
-    def _upset(self, state: State) -> str:
+    def _upset(self, state: AutopilotState) -> str:
         """What makes the trial pointless at once, without waiting whether it lasts: nothing to compare, or no aim."""
         metrics = {item.metric for item in self._slo.objectives} if self._slo is not None else set()
         given_up = sorted(set(state.aims) - metrics)

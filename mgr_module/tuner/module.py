@@ -117,7 +117,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
     @read_command("tuner slo ls")
     def _slo_ls(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
         """List the service-level objectives."""
-        return self._answer(self._service.slo_document, render.slo, format)
+        return self._answer(self._service.slo_commands.document, render.slo, format)
 
     @write_command("tuner slo set")
     def _slo_set(
@@ -131,7 +131,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         inbuf: str = "",
     ) -> Tuple[int, str, str]:
         """Set an objective such as 'client.p95_ms<=80', hard unless --soft, or a whole SLO by -i FILE; --yes: with a calendar."""  # noqa: E501
-        set_slo = lambda: self._service.slo_set(  # noqa: E731
+        set_slo = lambda: self._service.slo_commands.set(  # noqa: E731
             objective, _is_soft(hard, soft), priority, inbuf, bool(yes)
         )
         return self._answer(set_slo, render.slo, format)
@@ -139,7 +139,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
     @write_command("tuner slo rm")
     def _slo_rm(self, metric: str, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
         """Remove the objectives of a metric, or all of them."""
-        return self._answer(lambda: self._service.slo_remove(metric), render.slo, format)
+        return self._answer(lambda: self._service.slo_commands.remove(metric), render.slo, format)
 
     @read_command("tuner profile ls")
     def _profile_ls(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002

@@ -9,7 +9,7 @@ from ceph_tuner.core.autopilot.events import Answered
 from ceph_tuner.core.autopilot.groups import rollout
 from ceph_tuner.core.autopilot.learning import absolute
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import State
+from ceph_tuner.core.autopilot.state import AutopilotState
 from ceph_tuner.core.ceph.target import Place, Target
 from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
@@ -37,7 +37,7 @@ class Proposer:
     def __init__(self, service: Service, aim: Aim, inbox: Inbox, now: Callable[[], float]) -> None:
         self._service, self._aim, self._inbox, self._now = service, aim, inbox, now
 
-    def start(self, state: State, policy: Policy) -> None:
+    def start(self, state: AutopilotState, policy: Policy) -> None:
         """Ask in a thread of its own, as the guard goes on meanwhile; the answer goes to the inbox.
 
         Raises RetryLater where there is no thread to be had.
@@ -48,7 +48,7 @@ class Proposer:
         except RuntimeError as error:
             raise RetryLater(f"no thread to ask in: {error}") from error
 
-    def ask(self, state: State, policy: Policy) -> Answered:
+    def ask(self, state: AutopilotState, policy: Policy) -> Answered:
         """Give the next proposal for the cluster as `state.baseline` shows it. Takes as long as the worker may."""
         try:
             return self._ask(state, policy)
@@ -59,7 +59,7 @@ class Proposer:
             words = f"the optimiser could not be asked, or its answer is not usable ({type(error).__name__}: {error})"
         return Answered(self._now(), refused=words[:LONGEST_WORDS])
 
-    def _ask(self, state: State, policy: Policy) -> Answered:
+    def _ask(self, state: AutopilotState, policy: Policy) -> Answered:
         slo = self._aim.slo()
         if slo is None:
             return Answered(self._now(), why="no SLO is set: `ceph tuner slo set 'client.p95_ms<=80'`")

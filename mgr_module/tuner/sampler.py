@@ -12,7 +12,7 @@ from ceph_tuner.core.measure.history import MINUTE, History
 from ceph_tuner.core.measure.metrics import PERCENTILES, Scope
 from ceph_tuner.core.measure.reading import Reading
 from ceph_tuner.core.measure.sample import Sample, Window, window_of
-from ceph_tuner.core.measure.sampling import Coverage
+from ceph_tuner.core.measure.sampling import SampleCoverage
 from ceph_tuner.core.measure.sampling_by_scope import SamplingByScope
 from ceph_tuner.core.measure.scopes import Members
 
@@ -66,7 +66,7 @@ class Sampler:
         self.scopes: Mapping[Scope, Members] = {}
         """Device classes and pools that are sampled by themselves."""
         self._lock = threading.Lock()
-        self._samples: Deque[Tuple[Sample, Coverage]] = deque()
+        self._samples: Deque[Tuple[Sample, SampleCoverage]] = deque()
         self._windows: Dict[float, Optional[Window]] = {}
         """Seconds -> the window up to the newest sample: each mode asks for the same ones."""
         self._minute: List[Sample] = []

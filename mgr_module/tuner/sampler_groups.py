@@ -9,7 +9,7 @@ from typing import Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.measure.reading import Reading
 from ceph_tuner.core.measure.sample import Sample, Window, window_of
-from ceph_tuner.core.measure.sampling import Coverage, Sampling
+from ceph_tuner.core.measure.sampling import SampleCoverage, Sampling
 
 KEPT_S = 1800.0
 LATE = 1 / 3
@@ -51,7 +51,7 @@ class GroupWindow:
 class _Group:
     osds: Tuple[int, ...]
     sampling: Sampling = field(default_factory=lambda: Sampling(per_osd=True))
-    samples: Deque[Tuple[Sample, Coverage]] = field(default_factory=deque)
+    samples: Deque[Tuple[Sample, SampleCoverage]] = field(default_factory=deque)
 
 
 class GroupSampler:
@@ -115,7 +115,7 @@ class GroupSampler:
             return [sample for sample, _ in group.samples] if group else []
 
 
-def keep(samples: Deque[Tuple[Sample, Coverage]], entry: Tuple[Sample, Coverage], seconds: float) -> None:
+def keep(samples: Deque[Tuple[Sample, SampleCoverage]], entry: Tuple[Sample, SampleCoverage], seconds: float) -> None:
     """Add a sample, drop those that are older than `seconds`, and those of a clock that was ahead."""
     at = entry[0].at
     while samples and samples[-1][0].at >= at:

@@ -8,15 +8,12 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Seque
 
 from ceph_tuner import __version__
 from ceph_tuner.core.autopilot.learning import absolute
-from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, osd_versions, parsed
 from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.errors import InputError, RetryLater
 from ceph_tuner.core.goals.judge import Judge
-from ceph_tuner.core.goals.slo import Slo, parse_objective
-from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Trial
-from ceph_tuner.core.goals.week_ahead import week_ahead
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, parse_version, release_of
 from ceph_tuner.core.knobs.settings import settings_in_force
@@ -35,8 +32,10 @@ from .commander import MgrCommander
 from .profiles import ProfileShelf
 from .sampler import Sampler
 from .scopes_watched import ScopesWatched
-from .slos import DEFAULT_NAME, SloBook
+from .slo_commands import SloCommands
+from .slos import SloBook
 from .worker import ask_worker
+from .worker_trials import worker_trials
 
 ASKED_OSDS = 16
 """OSDs asked for their capacity and settings by a command."""
@@ -78,8 +77,8 @@ class Service:
         self.who = who
         self.config = CommandConfig(commander)
         self.store = CommandStore(commander)
-        self._date = date
         self.slos = SloBook(self.store, date=date)
+        self.slo_commands = SloCommands(self.slos, date)
         self.scopes = ScopesWatched(commander)
         self._worker_failure: Optional[str] = None
         self._set_aside: List[str] = []
@@ -107,7 +106,7 @@ class Service:
             "pg_states": {} if sample is None else dict(sample.pg_states),
             "notes": [] if sample is None else list(sample.notes),
             "slo": self.verdicts(window),
-            "policy": self.policy_in_force(),
+            "policy": self.slo_commands.policy_in_force(),
             "in_force": self.shown_by_osds(),
             "capacity": [capacity.to_dict() for capacity in capacities],
             "last_trial": last[0].to_dict() if last else None,
@@ -119,47 +118,6 @@ class Service:
         if sample is None:
             raise RetryLater("no sample yet: rates need two readings, one each sample_interval")
         return sample.to_dict()
-
-    def slo_document(self) -> Optional[Dict[str, Any]]:
-        """The SLO, its calendar, and the policy that holds."""
-        return self._with_policy(self.slos.calendar())
-
-    def policy_in_force(self) -> Optional[Dict[str, Any]]:
-        """Which policy of the calendar holds, until when, and what it wants; None without a calendar."""
-        return _policy_at(self.slos.calendar(), self._date())
-
-    def _with_policy(self, calendar: Optional[SloCalendar]) -> Optional[Dict[str, Any]]:
-        if calendar is None:
-            return None
-        return {**calendar.to_dict(), "policy": _policy_at(calendar, self._date())}
-
-    def slo_set(
-        self, expression: str, soft: bool, priority: float, document: str, really: bool = False
-    ) -> Optional[Dict[str, Any]]:
-        """Add one objective, or take a whole document; one with a calendar is only shown, unless `really`."""
-        if document:
-            if expression:
-                raise InputError("slo set", "an expression and a file", "one of them")
-            try:
-                replacement = read_json(document, "the SLO")
-                if not really:
-                    calendar = parse_slo_calendar(replacement, DEFAULT_NAME)
-                    if calendar.policies:
-                        return {"week": week_ahead(calendar, self._date())}
-                return self._with_policy(self.slos.replace(replacement))
-            except ValueError as exc:
-                raise InputError(
-                    "slo set -i", "a file that is no JSON", "an SLO as JSON (ceph-tuner reads YAML)"
-                ) from exc
-        if not expression:
-            raise InputError("slo set", "nothing", "an objective such as 'client.p95_ms<=80', or -i FILE")
-        item = {"objective": expression, "hard": not soft, "priority": priority}
-        objective = parse_objective(item, lambda *keys: " ".join(["slo set", *map(str, keys)]))
-        return self._with_policy(self.slos.set(objective))
-
-    def slo_remove(self, metric: str) -> Optional[Dict[str, Any]]:
-        """Remove a metric's objectives, or all."""
-        return self._with_policy(self.slos.remove(metric))
 
     def verdicts(self, window: Optional[Window]) -> List[Dict[str, Any]]:
         """The SLO held against what is seen now."""
@@ -336,7 +294,7 @@ class Service:
             "slo": slo.to_dict(),
             "in_force": _agreement(options_of)["settings"],
             "baseline": baseline,
-            "told": _worker_trials(trials),
+            "told": worker_trials(trials),
             "knobs": None,
             "shards": self._shards(options_of),
             "seed": seed,
@@ -415,13 +373,6 @@ class Service:
         return {"total_iops": total, "sources": sources, "classes": classes, "client_iops": now.get("client.iops")}
 
 
-def _policy_at(calendar: Optional[SloCalendar], now: float) -> Optional[Dict[str, Any]]:
-    if calendar is None or not calendar.policies:
-        return None
-    objectives = [objective.to_dict() for objective in calendar.at(now).objectives]
-    return {"name": calendar.policy_at(now), "until": calendar.ends(now), "objectives": objectives}
-
-
 def _agreement(options_of: Mapping[int, Mapping[str, str]]) -> Dict[str, Any]:
     """What is in force by the options of some OSDs, and whether they agree; of the first where they do not."""
     settings = [settings_in_force(options) for options in options_of.values()]
@@ -429,26 +380,6 @@ def _agreement(options_of: Mapping[int, Mapping[str, str]]) -> Dict[str, Any]:
         return {"settings": {}, "osds": [], "agree": True}
     names = [f"osd.{osd}" for osd in options_of]
     return {"settings": settings[0], "osds": names, "agree": all(other == settings[0] for other in settings)}
-
-
-def _worker_trials(trials: List[Trial]) -> List[Dict[str, Any]]:
-    """Trials in the worker's words, without those whose settings are not known any more."""
-    entries = []
-    for trial in trials:
-        entry: Dict[str, Any] = {"values": trial.means}
-        # a baseline has no settings of its own; its `why` is the built-in profile that was in force, if one was
-        profile = trial.run.why if trial.run.kind == "baseline" else trial.run.settings.get(PROFILE)
-        if profile and len(trial.run.settings) <= 1:
-            entry["profile"] = profile
-        elif trial.run.settings:
-            entry["settings"] = dict(trial.run.settings)
-        else:
-            continue
-        # what was ended early because it was hopeless was measured all the same
-        if trial.failed is not None and not trial.hopeless:
-            entry["failed"] = trial.failed
-        entries.append(entry)
-    return entries
 
 
 def _means(window: Optional[Window]) -> Dict[str, float]:

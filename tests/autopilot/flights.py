@@ -10,7 +10,7 @@ from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Ef
 from ceph_tuner.core.autopilot.events import Answered, Event, Learn, Look, Note
 from ceph_tuner.core.autopilot.executor import Executor
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import State
+from ceph_tuner.core.autopilot.state import AutopilotState
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.journal import APPLIED, Entry
 from ceph_tuner.core.changes.lock import Holder, Lock
@@ -85,10 +85,10 @@ class Recorder:
         self._store()
         self.learned.append(result)
 
-    def start(self, state: State, policy: Policy) -> None:
+    def start(self, state: AutopilotState, policy: Policy) -> None:
         self.asked += 1
 
-    def watch(self, state: State) -> None:
+    def watch(self, state: AutopilotState) -> None:
         self.guarded.append(state.on_cluster)
 
     def _store(self) -> None:

@@ -26,7 +26,7 @@ from ceph_tuner.core.autopilot.audit_log import (
     PROPOSAL,
     TAKEN_BACK,
     Audit,
-    Record,
+    AuditRecord,
     without_outcome,
 )
 from monitors import MemoryStore
@@ -40,7 +40,7 @@ plain: Any = st.recursive(
 )
 details: Any = st.dictionaries(st.text(min_size=1, max_size=20), plain, max_size=5)
 records: Any = st.builds(
-    Record,
+    AuditRecord,
     number=st.integers(1, 10**9),
     at=st.floats(0, 1e11),
     who=st.text(max_size=30),
@@ -52,7 +52,7 @@ records: Any = st.builds(
 )
 
 
-def numbers(found: List[Record]) -> List[int]:
+def numbers(found: List[AuditRecord]) -> List[int]:
     return [record.number for record in found]
 
 
@@ -65,8 +65,8 @@ def filled(count: int, store: MemoryStore) -> Audit:
 
 
 @given(records)
-def test_a_record_is_the_same_after_its_plain_form(record: Record) -> None:
-    assert Record.from_dict(json.loads(json.dumps(record.to_dict()))) == record
+def test_a_record_is_the_same_after_its_plain_form(record: AuditRecord) -> None:
+    assert AuditRecord.from_dict(json.loads(json.dumps(record.to_dict()))) == record
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_record_is_the_same_after_its_plain_form(record: Record) -> None:
 )
 def test_a_record_that_could_not_be_found_again_is_refused(change: Dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="a record has"):
-        Record(**{"number": 1, "at": 0.0, "who": "alice", "what": APPLY, "why": "", **change})
+        AuditRecord(**{"number": 1, "at": 0.0, "who": "alice", "what": APPLY, "why": "", **change})
 
 
 @settings(max_examples=60)
@@ -147,7 +147,7 @@ def test_a_death_at_any_write_leaves_the_trail_whole_and_the_next_mgr_goes_on(
     trail = filled(before, store)
     kill = Kill(at, landed)
     store.before_write, store.after_write = kill.before, kill.after
-    committed: List[Record] = []
+    committed: List[AuditRecord] = []
     with contextlib.suppress(Killed):
         for count in range(10):
             committed.append(trail.append(float(count), "mgr.a", APPLY, "a trial"))  # noqa: PERF401, the death cuts it off

@@ -22,7 +22,7 @@ from ceph_tuner.core.autopilot.state import (
     TRYING,
     WAITING,
     WRITING,
-    State,
+    AutopilotState,
 )
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry, Journal
 from ceph_tuner.core.changes.lock import LEASE_S, PREFIX
@@ -75,8 +75,8 @@ def claims(field: Field) -> List[str]:
     return field.store.keys(PREFIX)
 
 
-def stored(field: Field) -> State:
-    return State.from_dict(json.loads(field.store.values[KEY]))
+def stored(field: Field) -> AutopilotState:
+    return AutopilotState.from_dict(json.loads(field.store.values[KEY]))
 
 
 def test_a_good_trial_goes_from_the_canary_over_all_stages_to_the_whole_target_and_is_kept() -> None:
@@ -224,7 +224,7 @@ def test_an_optimiser_that_cannot_be_asked_is_asked_again_later() -> None:
     executor.start()
     executor.handle(OperatorCommand(field.clock.now(), AUTO, "alice"))
 
-    def fail(state: State, policy: Policy) -> None:
+    def fail(state: AutopilotState, policy: Policy) -> None:
         raise ClusterTimeout("no worker")
 
     field.recorder.start = fail

@@ -24,6 +24,7 @@ from ceph_tuner.core.autopilot.events import Answered, Event, Look, OperatorComm
 from ceph_tuner.core.autopilot.executor import KEY, Executor
 from ceph_tuner.core.autopilot.state import (
     APPROVE,
+    ASKING,
     AUTO,
     COMPARING,
     DRY_RUN,
@@ -34,9 +35,8 @@ from ceph_tuner.core.autopilot.state import (
     TRYING,
     WAITING,
     WRITING,
-    State,
+    AutopilotState,
 )
-from ceph_tuner.core.autopilot.state_machine import ASKING
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry, Journal
 from ceph_tuner.core.changes.lock import LEASE_S, PREFIX, Lock
@@ -225,7 +225,7 @@ class Flight(RuleBasedStateMachine):
         entry = Entry.from_text(key, value)
         if not entry.who.startswith("mgr"):
             return
-        stored = State.from_dict(json.loads(self.field.store.values[KEY]))
+        stored = AutopilotState.from_dict(json.loads(self.field.store.values[KEY]))
         assert self.executor is not None
         assert stored.phase == WRITING
         assert stored.mode in (AUTO, APPROVE)
@@ -556,7 +556,7 @@ class Flight(RuleBasedStateMachine):
         finally:
             self.monitors.before_write, self.monitors.after_write, self.field.store.before_read = hooks
 
-    def state(self) -> Optional[State]:
+    def state(self) -> Optional[AutopilotState]:
         return self.executor.state if self.executor is not None else None
 
     def entries(self) -> List[Entry]:

@@ -22,8 +22,8 @@ from ceph_tuner.core.autopilot.state import (
     TRYING,
     WAITING,
     WRITING,
+    AutopilotState,
     Proposed,
-    State,
 )
 
 NOW = 1_000_000.0
@@ -37,20 +37,20 @@ STOPS = (
 )
 
 
-def told(state: State, **facts: Any) -> List[str]:
+def told(state: AutopilotState, **facts: Any) -> List[str]:
     return explain(state, seen(NOW, **facts), Policy(), NOW)
 
 
-def at(phase: str, **more: Any) -> State:
-    return State(**{"mode": AUTO, "phase": phase, "since": NOW - 60, "proposed": PROPOSED, **more})
+def at(phase: str, **more: Any) -> AutopilotState:
+    return AutopilotState(**{"mode": AUTO, "phase": phase, "since": NOW - 60, "proposed": PROPOSED, **more})
 
 
 def test_off_says_how_to_start_it() -> None:
-    assert told(State()) == ["The automatic mode is off: it changes nothing. `ceph tuner auto on` starts it."]
+    assert told(AutopilotState()) == ["The automatic mode is off: it changes nothing. `ceph tuner auto on` starts it."]
 
 
 def test_with_all_objectives_met_it_only_watches() -> None:
-    assert told(State(mode=AUTO, kept=12), missed=()) == [
+    assert told(AutopilotState(mode=AUTO, kept=12), missed=()) == [
         ON,
         "It watches the objectives; nothing is on trial.",
         "It kept change 12 last; `ceph tuner rollback --yes` takes that back.",
@@ -59,7 +59,9 @@ def test_with_all_objectives_met_it_only_watches() -> None:
 
 
 def test_a_missed_objective_is_named_and_what_is_waited_for() -> None:
-    assert told(State(mode=AUTO, tried=2, failures=2), wait="outside of the hours (sat-sun): until Saturday") == [
+    assert told(
+        AutopilotState(mode=AUTO, tried=2, failures=2), wait="outside of the hours (sat-sun): until Saturday"
+    ) == [
         ON,
         "It watches the objectives; nothing is on trial.",
         MISSED,
@@ -70,14 +72,14 @@ def test_a_missed_objective_is_named_and_what_is_waited_for() -> None:
 
 
 def test_a_failing_optimiser_is_named_with_the_time_of_the_next_question() -> None:
-    assert told(State(mode=AUTO, worker_failures=3, asked_at=NOW))[3:] == [
+    assert told(AutopilotState(mode=AUTO, worker_failures=3, asked_at=NOW))[3:] == [
         "The optimiser failed 3 times in a row; it is asked again at 1970-01-12 13:54 UTC.",
         "Next: it asks the optimiser; 0 of 8 proposals were tried.",
     ]
 
 
 def test_who_gave_up_says_what_can_be_done() -> None:
-    assert told(State(mode=AUTO, gave_up="8 proposals were tried")) == [
+    assert told(AutopilotState(mode=AUTO, gave_up="8 proposals were tried")) == [
         ON,
         "It watches the objectives; nothing is on trial.",
         MISSED,
@@ -92,7 +94,7 @@ def test_who_gave_up_says_what_can_be_done() -> None:
     [(None, "with `ceph tuner auto resume`"), (NOW + 3600, "at 1970-01-12 14:46 UTC")],
 )
 def test_paused_says_why_and_what_ends_it(until: Any, words: str) -> None:
-    paused = State(mode=AUTO, paused="paused by alice", paused_until=until)
+    paused = AutopilotState(mode=AUTO, paused="paused by alice", paused_until=until)
     assert told(paused) == [ON, f"It is paused: paused by alice. It resumes {words}."]
 
 
@@ -105,12 +107,12 @@ def test_paused_says_why_and_what_ends_it(until: Any, words: str) -> None:
     ],
 )
 def test_while_it_asks_what_follows_depends_on_the_mode(mode: str, following: str) -> None:
-    lines = told(State(mode=mode, phase=ASKING, since=NOW - 300))
+    lines = told(AutopilotState(mode=mode, phase=ASKING, since=NOW - 300))
     assert lines[1:] == ["It asked the optimiser for settings 5 min ago.", MISSED, f"Next: {following}."]
 
 
 def test_dry_run_says_that_nothing_is_written() -> None:
-    assert told(State(mode=DRY_RUN))[0] == (
+    assert told(AutopilotState(mode=DRY_RUN))[0] == (
         "The automatic mode is in dry run: it says what it would try, and writes nothing."
     )
 
@@ -198,7 +200,7 @@ def test_a_taking_back_that_fails_says_why_and_what_to_do() -> None:
         (at(RETURNING, mode=OFF), "it stays off"),
     ],
 )
-def test_what_follows_a_taking_back(state: State, following: str) -> None:
+def test_what_follows_a_taking_back(state: AutopilotState, following: str) -> None:
     assert told(state)[-1] == f"Next: {following}."
 
 
@@ -215,7 +217,7 @@ def test_writing_says_since_when() -> None:
 
 
 def test_without_objectives_it_says_how_to_set_one() -> None:
-    words = told(State(AUTO), wanted=False)
+    words = told(AutopilotState(AUTO), wanted=False)
     assert words[-1] == "No objective is set, so there is nothing to do: `ceph tuner slo set 'client.p95_ms<=80'`."
 
 

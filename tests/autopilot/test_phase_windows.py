@@ -22,8 +22,8 @@ from ceph_tuner.core.autopilot.state import (
     TRYING,
     WAITING,
     WRITING,
+    AutopilotState,
     Proposed,
-    State,
 )
 from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.core.measure.sample import Measure, Window
@@ -59,14 +59,14 @@ class Seen:
         return self.groups[name](end) if name in self.groups else {}
 
 
-def phase(name: str, since: float = START, rollout: Rollout = ROLLOUT, **more: Any) -> State:
+def phase(name: str, since: float = START, rollout: Rollout = ROLLOUT, **more: Any) -> AutopilotState:
     proposed = Proposed(1, SETTINGS, "why", rollout)
-    return State(AUTO, name, since, proposed=proposed, **more)
+    return AutopilotState(AUTO, name, since, proposed=proposed, **more)
 
 
 def watch(
     observer: PhaseWindows,
-    state: State,
+    state: AutopilotState,
     start: float,
     end: float,
     policy: Policy = POLICY,
@@ -80,7 +80,7 @@ def watch(
         at += interval
 
 
-def effects_of(observer: PhaseWindows, state: State, policy: Policy = POLICY) -> Mapping[str, Effect]:
+def effects_of(observer: PhaseWindows, state: AutopilotState, policy: Policy = POLICY) -> Mapping[str, Effect]:
     return observer.see(START, state, SLO, policy).effects
 
 
@@ -217,10 +217,12 @@ def test_a_bound_relative_to_a_baseline_is_held_against_the_baseline_given() -> 
 def test_without_objectives_windows_are_closed_all_the_same() -> None:
     observer = PhaseWindows(Seen(steady()))
     found = [
-        window for place in range(1, 5) for window in observer.close(START + 30.0 * place, State(), None, {}, POLICY)
+        window
+        for place in range(1, 5)
+        for window in observer.close(START + 30.0 * place, AutopilotState(), None, {}, POLICY)
     ]
     assert found
-    seen = observer.see(0.0, State(), None, POLICY)
+    seen = observer.see(0.0, AutopilotState(), None, POLICY)
     assert (seen.missed, seen.allowed, seen.effects) == ((), {}, {})
 
 
@@ -263,10 +265,10 @@ def test_groups_are_what_this_stage_added_and_what_the_next_one_will_each_with_i
     assert set(groups_of(phase(TRYING, stage=1))) == {"tried 1", "control 1"}
     assert groups_of(phase(HOLDING, stage=2)) == {}
     assert groups_of(phase(TRYING, rollout=ALTERNATING)) == {}
-    assert groups_of(State()) == {}
+    assert groups_of(AutopilotState()) == {}
 
 
-def fly(observer: PhaseWindows, *rows: Tuple[State, int]) -> float:
+def fly(observer: PhaseWindows, *rows: Tuple[AutopilotState, int]) -> float:
     """Go through phases, each with so many windows; `since` follows by itself."""
     at = START
     for state, windows in rows:
@@ -499,7 +501,7 @@ def test_what_a_trial_did_is_no_miss_of_the_settings_that_are_in_force_again(nam
     list(watch(observer, phase(name), START, START + 80.0))
     for _ in range(attempts):
         list(watch(observer, phase(RETURNING, START + 81.0), START + 85.0, START + 90.0))
-    back = State(AUTO, OBSERVING, START + 91.0)
+    back = AutopilotState(AUTO, OBSERVING, START + 91.0)
     closed = list(watch(observer, back, START + 95.0, START + 200.0))
     # as after every write, what settles is in no window
     assert closed[0].start >= back.since + POLICY.settle
@@ -516,7 +518,7 @@ SCRUBBED: Slo = parse_slo({"objectives": ["client.p95_ms<=80", "scrub.bytes_s >=
 def probation(began: Callable[[float], Optional[float]], slo: Slo = SCRUBBED, **settings: int) -> List[int]:
     """Windows that count at each look in the first two minutes; `began` gives since when scrubs go on."""
     eyes = Seen(steady())
-    state = State(AUTO, HOLDING, START, proposed=Proposed(1, settings or SETTINGS, "why", ROLLOUT))
+    state = AutopilotState(AUTO, HOLDING, START, proposed=Proposed(1, settings or SETTINGS, "why", ROLLOUT))
     observer, counted = PhaseWindows(eyes), []
     for at in range(0, 121, 5):
         eyes.scrubs_since = began(START + at)

@@ -41,17 +41,19 @@ from ceph_tuner.core.autopilot.state import (
     TRYING,
     WAITING,
     WRITING,
+    AutopilotState,
     Proposed,
-    State,
 )
-from ceph_tuner.core.autopilot.state_machine import ASK_AGAIN_S, DAY_S, Decision, decide, refusal
+from ceph_tuner.core.autopilot.state_machine import decide, refusal
+from ceph_tuner.core.autopilot.transitions import ASK_AGAIN_S, AutopilotDecision
 from ceph_tuner.core.goals.guard import Breach
+from ceph_tuner.core.hours import DAY_S
 
 NOW = 1_000_000.0
 GOOD = {P95: effect(P95, BETTER)}
 
 
-def at(phase: str, **more: Any) -> State:
+def at(phase: str, **more: Any) -> AutopilotState:
     """A state on its way: proposal 1 on osd.0, 1 and 2, then all."""
     usual = {
         "mode": AUTO,
@@ -65,37 +67,37 @@ def at(phase: str, **more: Any) -> State:
     }
     if phase in (OBSERVING, ASKING):
         usual["proposed"] = None
-    return State(**{**usual, **more})
+    return AutopilotState(**{**usual, **more})
 
 
-def go(state: State, event: Event) -> Decision:
+def go(state: AutopilotState, event: Event) -> AutopilotDecision:
     return decide(state, event, QUICK)
 
 
-def look(state: State, **facts: Any) -> Decision:
+def look(state: AutopilotState, **facts: Any) -> AutopilotDecision:
     return go(state, seen(NOW, **facts))
 
 
-def tell(state: State, what: str) -> Decision:
+def tell(state: AutopilotState, what: str) -> AutopilotDecision:
     return go(state, OperatorCommand(NOW, what, "alice"))
 
 
-def deeds(decision: Decision) -> List[Any]:
+def deeds(decision: AutopilotDecision) -> List[Any]:
     """What touches the cluster or the optimiser."""
     return [act for act in decision.acts if isinstance(act, (Ask, Write, TakeBack, Keep))]
 
 
-def notes(decision: Decision) -> List[str]:
+def notes(decision: AutopilotDecision) -> List[str]:
     return [act.what for act in decision.acts if isinstance(act, Note)]
 
 
-def learned(decision: Decision) -> Optional[Learn]:
+def learned(decision: AutopilotDecision) -> Optional[Learn]:
     return next((act for act in decision.acts if isinstance(act, Learn)), None)
 
 
 def test_the_last_of_several_acts_alone_may_have_an_outcome() -> None:
     with pytest.raises(ValueError, match="but for the last"):
-        Decision(State(), (Ask(), Note("gave up", "nobody can be asked")))
+        AutopilotDecision(AutopilotState(), (Ask(), Note("gave up", "nobody can be asked")))
 
 
 # the way of a trial that succeeds
@@ -140,7 +142,7 @@ def test_what_was_expected_goes_with_the_write_to_all_and_not_with_a_canary_s() 
     (canary,) = deeds(look(at(COMPARING, proposed=proposed), windows=QUICK.baseline_windows))
     (everywhere,) = deeds(look(at(TRYING, stage=1, proposed=proposed), windows=3, effects=GOOD))
     assert [dict(write.forecast) for write in (canary, everywhere)] == [{}, expected]
-    stored = State.from_dict(at(TRYING, proposed=proposed).to_dict())
+    stored = AutopilotState.from_dict(at(TRYING, proposed=proposed).to_dict())
     assert stored.proposed == proposed
 
 
@@ -148,7 +150,7 @@ def test_what_was_expected_goes_with_the_write_to_all_and_not_with_a_canary_s() 
 def test_an_expectation_that_cannot_be_read_costs_no_state(forecast: Any) -> None:
     document = at(TRYING).to_dict()
     document["proposed"]["forecast"] = forecast
-    assert State.from_dict(document).proposed == Proposed(1, SETTINGS, "more room", ROLLOUT)
+    assert AutopilotState.from_dict(document).proposed == Proposed(1, SETTINGS, "more room", ROLLOUT)
 
 
 def test_the_last_stage_replaces_the_masks_by_the_target_and_is_held() -> None:
@@ -304,7 +306,7 @@ def test_failures_in_a_row_are_counted_until_something_is_kept() -> None:
 @pytest.mark.parametrize(
     "state", [at(OBSERVING), at(COMPARING), at(TRYING), at(TRYING, proposed=Proposed(1, SETTINGS, "", ALTERNATING))]
 )
-def test_no_forward_move_while_there_is_a_reason_to_wait(state: State) -> None:
+def test_no_forward_move_while_there_is_a_reason_to_wait(state: AutopilotState) -> None:
     assert deeds(look(state, wait="the cluster is not steady", windows=5, effects=GOOD)) == []
 
 
@@ -323,7 +325,7 @@ def test_after_a_failure_of_the_optimiser_it_asks_again_later_and_later(failures
 
 
 def test_an_answer_that_comes_too_late_is_dropped() -> None:
-    assert go(at(OBSERVING), answer(NOW)) == Decision(at(OBSERVING))
+    assert go(at(OBSERVING), answer(NOW)) == AutopilotDecision(at(OBSERVING))
 
 
 def test_an_answer_without_settings_gives_up_with_its_reason() -> None:
@@ -456,9 +458,11 @@ def test_retry_forgets_what_failed() -> None:
         (at(OBSERVING, mode=OFF), "retry", "it is off: `ceph tuner auto on`"),
     ],
 )
-def test_a_command_that_makes_no_sense_now_is_refused_and_changes_nothing(state: State, what: str, why: str) -> None:
+def test_a_command_that_makes_no_sense_now_is_refused_and_changes_nothing(
+    state: AutopilotState, what: str, why: str
+) -> None:
     assert refusal(state, what) == why
-    assert tell(state, what) == Decision(state)
+    assert tell(state, what) == AutopilotDecision(state)
 
 
 @pytest.mark.parametrize("phase", sorted(PHASES))
@@ -480,7 +484,7 @@ def test_a_word_that_is_no_command_is_an_error() -> None:
 # without a control
 
 
-def turns(**more: Any) -> State:
+def turns(**more: Any) -> AutopilotState:
     return at(TRYING, proposed=Proposed(1, SETTINGS, "", ALTERNATING), **more)
 
 
@@ -576,7 +580,7 @@ def test_what_another_mgr_left_and_cannot_be_taken_back_is_tried_again() -> None
 
 
 def test_a_first_start_is_no_failover() -> None:
-    assert go(State(), Started(NOW)) == Decision(State(since=NOW))
+    assert go(AutopilotState(), Started(NOW)) == AutopilotDecision(AutopilotState(since=NOW))
 
 
 BROKEN = ("scrub.bytes_s >= 3e+07 (seen 1.5e+07)",)

@@ -6,14 +6,14 @@ from typing import Any, Dict, Optional
 
 from automatic_on_lab import stages, table
 
-from ceph_tuner.core.autopilot.audit_log import KEPT, PROPOSAL, Record
+from ceph_tuner.core.autopilot.audit_log import KEPT, PROPOSAL, AuditRecord
 
 
 def line(number: int, kept_after_s: Optional[float], p99_ms: float, met: bool) -> Dict[str, Any]:
-    trail = [Record(1, 10.0, "automatic mode", PROPOSAL, "smaller chunks")]
+    trail = [AuditRecord(1, 10.0, "automatic mode", PROPOSAL, "smaller chunks")]
     if kept_after_s is not None:
-        trail += [Record(2, 20.0, "automatic mode", KEPT, "they hold")]
-        trail += [Record(3, 21.0, "automatic mode", KEPT, "they hold", outcome="done", refers=2)]
+        trail += [AuditRecord(2, 20.0, "automatic mode", KEPT, "they hold")]
+        trail += [AuditRecord(3, 21.0, "automatic mode", KEPT, "they hold", outcome="done", refers=2)]
     return {
         "run": number,
         "osds": ["3xnvme"],

@@ -20,7 +20,7 @@ from ceph_tuner.core.book.book import PAGES_KEY, Book, StoredBook
 from ceph_tuner.core.book.choice import choose
 from ceph_tuner.core.book.events import OFF, ON
 from ceph_tuner.core.book.executor import BY, KEY, BookExecutor
-from ceph_tuner.core.book.state import HOLDING, RESTING, WATCHING, State
+from ceph_tuner.core.book.state import HOLDING, RESTING, WATCHING, BookState
 from ceph_tuner.core.changes.journal import APPLIED, Entry, Journal
 from ceph_tuner.core.errors import ClusterTimeout, TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
@@ -99,7 +99,7 @@ class Switched(RuleBasedStateMachine):
             entry = Entry.from_text(key, value)
             assert entry.who.endswith(BY)
             assert entry.trial
-            stored = State.from_dict(json.loads(self.field.store.values[KEY]))
+            stored = BookState.from_dict(json.loads(self.field.store.values[KEY]))
             assert stored.on
             assert stored.next_page in [each.number for each in StoredBook(self.field.store).read().pages]
 

@@ -26,26 +26,26 @@ from ceph_tuner.core.autopilot.events import (
 )
 from ceph_tuner.core.book.events import OFF, ON, Replace, Strike
 from ceph_tuner.core.book.limits import BookLimits
-from ceph_tuner.core.book.state import HOLDING, RESTING, RETURNING, SWITCHING, WATCHING, State
-from ceph_tuner.core.book.state_machine import MOST_DEATHS, Decision, decide, refusal, why_not_now
+from ceph_tuner.core.book.state import HOLDING, RESTING, RETURNING, SWITCHING, WATCHING, BookState
+from ceph_tuner.core.book.state_machine import MOST_DEATHS, BookDecision, decide, refusal, why_not_now
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.guard import Breach
 
-RESTING_ON = State(on=True)
-HELD = State(True, HOLDING, 900.0, "busy", 1, "osd", {"osd_max_scrubs": 1}, changes=(7,))
+RESTING_ON = BookState(on=True)
+HELD = BookState(True, HOLDING, 900.0, "busy", 1, "osd", {"osd_max_scrubs": 1}, changes=(7,))
 WATCHED = replace(HELD, phase=WATCHING)
 
 
-def after(state: State, event: Any, limits: BookLimits = LIMITS) -> Decision:
+def after(state: BookState, event: Any, limits: BookLimits = LIMITS) -> BookDecision:
     return decide(state, event, limits)
 
 
-def kinds(decision: Decision) -> List[Any]:
+def kinds(decision: BookDecision) -> List[Any]:
     return [act.what if isinstance(act, Note) else type(act) for act in decision.acts]
 
 
 def test_it_is_off_by_default() -> None:
-    assert after(State(), look(1000.0, page())) == Decision(State())
+    assert after(BookState(), look(1000.0, page())) == BookDecision(BookState())
 
 
 def test_a_page_of_the_regime_is_written_watched_and_held() -> None:
@@ -83,7 +83,7 @@ def test_a_regime_without_a_page_has_what_was_there_before_the_book() -> None:
 def test_the_same_settings_for_another_regime_are_not_written_again() -> None:
     other = replace(page(2, "idle"), settings={"osd_max_scrubs": 1})
     decision = after(HELD, look(1000.0, other, "idle"))
-    assert decision == Decision(replace(HELD, page=2, regime="idle"))
+    assert decision == BookDecision(replace(HELD, page=2, regime="idle"))
 
 
 def test_settings_that_were_in_force_already_are_written_once() -> None:
@@ -104,7 +104,7 @@ def test_settings_that_were_in_force_already_are_written_once() -> None:
         (replace(RESTING_ON, switches=tuple(float(900 - n) for n in range(12))), {}),
     ],
 )
-def test_nothing_is_written_while_a_limit_or_somebody_stands_against_it(state: State, more: Any) -> None:
+def test_nothing_is_written_while_a_limit_or_somebody_stands_against_it(state: BookState, more: Any) -> None:
     seen = look(1000.0, page(2, "idle"), "idle", **more)
     assert after(state, seen).acts == ()
     assert why_not_now(state, seen, LIMITS)
@@ -159,14 +159,14 @@ def test_an_operator_switches_it_off_at_any_time() -> None:
     assert after(RESTING_ON, off).state.on is False
     back = after(HELD, off)
     assert kinds(back) == [BOOK_BACK, TakeBack]
-    assert after(back.state, TookBack(1001.0)).state == State(since=1001.0)
-    assert [bool(refusal(*each)) for each in ((State(), OFF), (HELD, ON), (HELD, OFF), (State(), ON))] == [
+    assert after(back.state, TookBack(1001.0)).state == BookState(since=1001.0)
+    assert [bool(refusal(*each)) for each in ((BookState(), OFF), (HELD, ON), (HELD, OFF), (BookState(), ON))] == [
         True,
         True,
         False,
         False,
     ]
-    assert after(State(), off) == Decision(State())
+    assert after(BookState(), off) == BookDecision(BookState())
 
 
 def test_what_cannot_be_taken_back_is_tried_again() -> None:
@@ -234,10 +234,10 @@ def test_switches_of_a_clock_that_was_ahead_bind_nobody() -> None:
     assert decision.state.rests == {}
 
 
-@pytest.mark.parametrize("state", [State(), HELD, WATCHED, replace(HELD, rests={3: 5.0}, switches=(1.0,))])
-def test_the_state_is_stored_and_read(state: State) -> None:
-    assert State.from_dict(json.loads(json.dumps(state.to_dict()))) == state
-    assert State.from_dict({**state.to_dict(), "later": 1}) == state
+@pytest.mark.parametrize("state", [BookState(), HELD, WATCHED, replace(HELD, rests={3: 5.0}, switches=(1.0,))])
+def test_the_state_is_stored_and_read(state: BookState) -> None:
+    assert BookState.from_dict(json.loads(json.dumps(state.to_dict()))) == state
+    assert BookState.from_dict({**state.to_dict(), "later": 1}) == state
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_the_state_is_stored_and_read(state: State) -> None:
 )
 def test_what_is_no_state_is_refused(wrong: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
-        State.from_dict({**HELD.to_dict(), **wrong})
+        BookState.from_dict({**HELD.to_dict(), **wrong})
 
 
 @pytest.mark.parametrize(
@@ -260,4 +260,4 @@ def test_limits_that_make_no_sense_are_refused(wrong: Any, words: str) -> None:
 
 def test_notes_and_strikes_come_before_the_one_act() -> None:
     with pytest.raises(ValueError, match="acts"):
-        Decision(HELD, (Keep(7), Note(BOOK, "")))
+        BookDecision(HELD, (Keep(7), Note(BOOK, "")))

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from appliers import Killed, kill_at, survive
 from ceph_tuner.core.autopilot.events import OperatorCommand
 from ceph_tuner.core.boost.executor import BY, KEY, BoostExecutor
-from ceph_tuner.core.boost.state import OFF, ON, State
+from ceph_tuner.core.boost.state import OFF, ON, BoostState
 from ceph_tuner.core.changes.journal import APPLIED, Entry
 from ceph_tuner.core.errors import ClusterTimeout, TunerError
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
@@ -71,7 +71,7 @@ class Boosted(RuleBasedStateMachine):
         """Nothing is written but for a boost that the store knows of."""
         if key.startswith("journal/") and key not in self.field.store.values:
             assert Entry.from_text(key, value).who.endswith(BY)
-            stored = State.from_dict(json.loads(self.field.store.values[KEY]))
+            stored = BoostState.from_dict(json.loads(self.field.store.values[KEY]))
             assert stored.writing
             assert self.clock.now() < stored.ends_at
 
@@ -90,6 +90,8 @@ class Boosted(RuleBasedStateMachine):
     def die(self) -> None:
         survive(self.monitors)
         self.field.alive.clear()
+        # who guarded in that process is dead as well
+        self.field.recorder.guarded.clear()
         self.executor = None
 
     # rules
@@ -199,6 +201,21 @@ TestBoosted.settings = settings(
 )
 
 
+@pytest.mark.parametrize("at", range(28, 40))
+def test_a_mgr_that_is_killed_while_it_lets_the_lock_go_leaves_nothing(at: int) -> None:
+    boosted = Boosted()
+    boosted.start(table="a built-in profile", batch=1)
+    boosted.monitors_fail(passed=7)
+    boosted.begins(at_most=60.0, wanted="a profile")
+    boosted.a_breach(rule="slo")
+    boosted.monitors_answer()
+    boosted.will_be_killed(at=at, landed=False)
+    boosted.looks(left=0.0, seconds=5.0)
+    boosted.begins(at_most=60.0, wanted="a knob")
+    boosted.cancels()
+    boosted.teardown()
+
+
 def _fly(field: Field, name: str) -> None:
     """Begin where none has begun, and go on to the end."""
     one = executor(field, name)
@@ -229,7 +246,7 @@ def test_it_survives_a_kill_at_every_boundary(table: str, landed: bool) -> None:
         assert field.monitors.table == _TABLES[table], boundary
         assert field.monitors.schedulers() == before, boundary
         assert field.on_trial() == []
-        assert State.from_dict(json.loads(field.store.values[KEY])).phase == OFF
+        assert BoostState.from_dict(json.loads(field.store.values[KEY])).phase == OFF
     # state, claim, audit, journal and steps, there and back
     assert boundary > 20
 

@@ -18,7 +18,7 @@ from ceph_tuner.core.autopilot.events import (
 )
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.boost.events import Event
-from ceph_tuner.core.boost.state import ENDING, OFF, ON, STARTING, State
+from ceph_tuner.core.boost.state import ENDING, OFF, ON, STARTING, BoostState
 from ceph_tuner.core.boost.state_machine import (
     AGAIN_S,
     BY_OPERATOR,
@@ -28,18 +28,18 @@ from ceph_tuner.core.boost.state_machine import (
     MOST_RESUMED,
     TIME,
     WRITE_FAILED,
-    Decision,
+    BoostDecision,
     decide,
     refusal,
 )
 from ceph_tuner.core.errors import InputError
 
 AT = 1000.0
-NOTHING = State()
+NOTHING = BoostState()
 
 
-def after(*events: Event, state: State = NOTHING) -> Decision:
-    decision = Decision(state)
+def after(*events: Event, state: BoostState = NOTHING) -> BoostDecision:
+    decision = BoostDecision(state)
     for event in events:
         decision = decide(decision.state, event, Policy())
     return decision
@@ -59,10 +59,10 @@ def test_its_settings_are_noted_and_then_written() -> None:
 
 def test_a_second_one_does_not_begin() -> None:
     on = after(begin(AT), Wrote(AT, (7,))).state
-    assert after(begin(AT + 5, request("scrub")), state=on) == Decision(on)
+    assert after(begin(AT + 5, request("scrub")), state=on) == BoostDecision(on)
     assert refusal(on, "begin") == "a boost of recovery is on already"
     assert refusal(on, "cancel") is None
-    assert refusal(State(), "cancel") == "nothing is boosted"
+    assert refusal(BoostState(), "cancel") == "nothing is boosted"
 
 
 def test_it_ends_once_nothing_has_been_left_for_a_while() -> None:
@@ -105,8 +105,8 @@ def test_the_guard_ends_it() -> None:
 def test_an_operator_ends_it() -> None:
     done = after(begin(AT), Wrote(AT, (7,)), OperatorCommand(AT + 5, "cancel", "alice"))
     assert (done.state.phase, done.state.rule, done.state.why) == (ENDING, BY_OPERATOR, "cancelled by alice")
-    assert after(OperatorCommand(AT + 6, "cancel", "bob"), state=done.state) == Decision(done.state)
-    assert after(OperatorCommand(AT, "cancel", "bob")) == Decision(State())
+    assert after(OperatorCommand(AT + 6, "cancel", "bob"), state=done.state) == BoostDecision(done.state)
+    assert after(OperatorCommand(AT, "cancel", "bob")) == BoostDecision(BoostState())
 
 
 def test_a_write_that_failed_ends_it_and_takes_back_what_was_written() -> None:
@@ -165,14 +165,14 @@ def test_others_settings_are_left_and_told() -> None:
 @pytest.mark.parametrize(
     "state",
     [
-        State(),
+        BoostState(),
         after(begin(AT)).state,
         after(begin(AT, request("backfill", 7200.0, keep=("client.p95_ms <= 20 ms",))), Wrote(AT, (7, 8))).state,
         after(begin(AT), Wrote(AT, (7,)), seen(AT + 5, 0.0), seen(AT + 99, 0.0)).state,
     ],
 )
-def test_a_state_survives_the_store(state: State) -> None:
-    assert State.from_dict(json.loads(json.dumps(state.to_dict()))) == state
+def test_a_state_survives_the_store(state: BoostState) -> None:
+    assert BoostState.from_dict(json.loads(json.dumps(state.to_dict()))) == state
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_state_survives_the_store(state: State) -> None:
 )
 def test_what_is_no_state_is_refused(document: object) -> None:
     with pytest.raises((KeyError, TypeError, ValueError)):
-        State.from_dict(document)  # type: ignore[arg-type]
+        BoostState.from_dict(document)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 59.0, 8 * 86400.0, float("nan")])

@@ -19,7 +19,7 @@ from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.fleet import portable_file
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.portable import sealed
-from ceph_tuner.spreading import on_dask
+from ceph_tuner.workers import dask_workers
 from ceph_tuner_cli import fleet_foresight, fleet_profiles, fleet_rollout
 from ceph_tuner_profiles import catalogue
 from fake_dashboard import PAGES, PASSWORD, USER, FakeDashboard, serving
@@ -307,7 +307,7 @@ def test_workers_that_are_not_there_or_not_needed_are_an_error(
     more: Tuple[str, ...],
     words: str,
 ) -> None:
-    monkeypatch.setattr(on_dask, "OnDask", partial(on_dask.OnDask, connect_s=0.5))
+    monkeypatch.setattr(dask_workers, "DaskWorkers", partial(dask_workers.DaskWorkers, connect_s=0.5))
     before = [monitor.dump() for monitor in monitors.values()]
     code, _, err = run(
         "fleet", command, large_chunks, *two, "--yes", "--dask", "tcp://127.0.0.1:1", "--insecure", *more

@@ -18,8 +18,8 @@ import pytest
 
 from ceph_tuner.fleet import portable_file
 from ceph_tuner.recommend import SearchEffort
-from ceph_tuner.spreading import on_dask
-from ceph_tuner_cli import fleet_recommend, spread_option
+from ceph_tuner.workers import dask_workers
+from ceph_tuner_cli import fleet_recommend, workers_option
 
 pytestmark = pytest.mark.slow
 
@@ -161,7 +161,7 @@ def test_over_dask_the_answers_are_the_same(run: Run, fleet: List[str]) -> None:
 def test_what_cannot_be_used_is_refused_before_anything_is_searched(
     run: Run, fleet: List[str], monkeypatch: pytest.MonkeyPatch, more: List[str], words: str
 ) -> None:
-    monkeypatch.setattr(on_dask, "OnDask", partial(on_dask.OnDask, connect_s=0.5))
+    monkeypatch.setattr(dask_workers, "DaskWorkers", partial(dask_workers.DaskWorkers, connect_s=0.5))
     code, out, err = run("fleet", "recommend", "reachable", *fleet, *more)
     assert (code, out) == (2, "")
     assert words in err
@@ -169,7 +169,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_searched(
 
 
 def test_without_dask_it_says_what_to_install(run: Run, fleet: List[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spread_option, "find_spec", lambda name: None)
+    monkeypatch.setattr(workers_option, "find_spec", lambda name: None)
     code, _, err = run("fleet", "recommend", "reachable", *fleet, "--dask", "tcp://127.0.0.1:8786")
     assert (code, "the Python package `distributed`" in err) == (2, True)
 

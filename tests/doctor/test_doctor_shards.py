@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from typing import Any, Dict
+from typing import Any, Dict, List, Mapping
 
 import pytest
 from patients import OSDS, healthy, osd_facts
 
-from ceph_tuner.core.measure.queue_dump import ServedClass, read_queued, read_tags, served, strict_queued
+from ceph_tuner.core.errors import CommandFailed
+from ceph_tuner.core.measure.queue_dump import (
+    ServedClass,
+    read_queued,
+    read_tags,
+    served,
+    served_meanwhile,
+    strict_queued,
+)
 from ceph_tuner.doctor.shards import stale
 
 # as a 20.2.4 OSD of 8 shards answered under client load, shortened to two of them
@@ -77,6 +86,37 @@ def test_the_strict_queue_of_all_shards_is_counted() -> None:
     answer = dump(record(1, 1), record(1, 1))
     answer["OSD:ShardedOpWQ:1"]["queue_sizes"]["high_priority_queue"] = 7
     assert strict_queued({**answer, "error": "no such shard"}) == 7
+
+
+class Dumps:
+    """A commander of OSDs that answer with one dump after the other, and the clock between them."""
+
+    def __init__(self, *answers: str) -> None:
+        self._answers = list(answers)
+        self.order: List[str] = []
+
+    def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
+        self.order.append(f"{daemon} {prefix}")
+        return self._answers.pop(0)
+
+    def sleep(self, seconds: float) -> None:
+        self.order.append(f"{seconds:g} s")
+
+
+def test_osds_are_looked_at_twice_with_the_time_between() -> None:
+    reserved, unreserved = dump(record(366993.7, 499418.4)), dump(record(0, 726863.7))
+    after = dump(record(366994.1, 899418.4)), dump(record(0, 926863.7))
+    osds = Dumps(*map(json.dumps, (reserved, unreserved, *after)))
+    looks = served_meanwhile(osds, [0, 2], osds, 1.5)  # type: ignore[arg-type]
+    assert looks == {0: (ServedClass(0, "client", True, False),), 2: (ServedClass(0, "client", False, False),)}
+    look = ["osd.0 dump_op_pq_state", "osd.2 dump_op_pq_state"]
+    assert osds.order == [*look, "1.5 s", *look]
+
+
+def test_a_dump_that_is_no_json_is_the_osd_s_failure() -> None:
+    osds = Dumps("no admin socket")
+    with pytest.raises(CommandFailed, match="instead of JSON"):
+        served_meanwhile(osds, [0], osds, 1.5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

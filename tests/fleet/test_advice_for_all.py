@@ -19,10 +19,10 @@ from ceph_tuner.fleet.advice_for_all import Known, NotKept, advise_all
 from ceph_tuner.fleet.answers_folder import AnswersFolder, Nowhere
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.recommend.question import question_of
-from ceph_tuner.spreading import Began, CallMessage, Ended, GivenUp, Lost, Spread
-from ceph_tuner.spreading.on_dask import OnDask
-from ceph_tuner.spreading.processes import Processes
-from ceph_tuner.twin.workers import warm
+from ceph_tuner.twin.simulation_pool import warm
+from ceph_tuner.workers import CallFailure, CallMessage, CallResult, CallStart, WorkerLoss, Workers
+from ceph_tuner.workers.dask_workers import DaskWorkers
+from ceph_tuner.workers.process_workers import ProcessWorkers
 from monitors import ManualClock
 
 pytestmark = pytest.mark.slow
@@ -64,20 +64,20 @@ def scheduler() -> Iterator[str]:
         yield cluster.scheduler_address
 
 
-def here(processes: int) -> Processes:
-    return Processes(processes, prepare=warm, preload=["ceph_tuner.fleet.advice"])
+def here(processes: int) -> ProcessWorkers:
+    return ProcessWorkers(processes, prepare=warm, preload=["ceph_tuner.fleet.advice"])
 
 
 def advised(
-    fleet: Dict[str, SearchTask], spread: Spread, kept: Any = None, hear: Callable[[Any], None] = lambda event: None
+    fleet: Dict[str, SearchTask], workers: Workers, kept: Any = None, hear: Callable[[Any], None] = lambda event: None
 ) -> Dict[str, Optional[Advice]]:
     found: Dict[str, Optional[Advice]] = {}
-    with spread:
-        for event in advise_all(fleet, spread, kept or Nowhere()):
+    with workers:
+        for event in advise_all(fleet, workers, kept or Nowhere()):
             hear(event)
-            if isinstance(event, (Ended, Known)):
+            if isinstance(event, (CallResult, Known)):
                 found[event.key] = event.result
-            elif isinstance(event, GivenUp):
+            elif isinstance(event, CallFailure):
                 found[event.key] = None
     return found
 
@@ -91,7 +91,7 @@ def test_each_cluster_has_its_answer_or_a_reason(fleet: Dict[str, SearchTask]) -
     events: List[Any] = []
     found = advised(fleet, here(2), hear=events.append)
     assert set(found) == set(fleet)
-    (reason,) = [event.reason for event in events if isinstance(event, GivenUp)]
+    (reason,) = [event.reason for event in events if isinstance(event, CallFailure)]
     assert "found no scrub in the description" in reason
     assert found["e"] is None
     first = found["a"]
@@ -106,8 +106,8 @@ def test_each_cluster_has_its_answer_or_a_reason(fleet: Dict[str, SearchTask]) -
         own = found[name]
         assert own is not None
         assert [entry["suggested"] for entry in own.document["elsewhere"]] == [True]
-    began = [event.key for event in events if isinstance(event, Began)]
-    ended = [event.key for event in events if isinstance(event, Ended)]
+    began = [event.key for event in events if isinstance(event, CallStart)]
+    ended = [event.key for event in events if isinstance(event, CallResult)]
     assert set(began[:2]) == {"a", "c"}
     assert ended.index("a") < min(ended.index("b"), ended.index("d"))
 
@@ -116,7 +116,7 @@ def test_the_answers_do_not_depend_on_where_they_are_found(
     fleet: Dict[str, SearchTask], undisturbed: Dict[str, Optional[Advice]], scheduler: str
 ) -> None:
     assert advised(fleet, here(2)) == undisturbed
-    assert advised(fleet, OnDask(scheduler, insecure=True)) == undisturbed
+    assert advised(fleet, DaskWorkers(scheduler, insecure=True)) == undisturbed
 
 
 @pytest.mark.parametrize("where", ["processes", "dask"])
@@ -129,11 +129,11 @@ def test_a_worker_killed_in_the_middle_of_a_search_changes_no_answer(
     ended: List[str] = []
 
     def kill(event: Any) -> None:
-        if isinstance(event, Began):
+        if isinstance(event, CallStart):
             began[event.key] = event.where
-        elif isinstance(event, Lost):
+        elif isinstance(event, WorkerLoss):
             lost.append(event.key)
-        elif isinstance(event, Ended):
+        elif isinstance(event, CallResult):
             ended.append(event.key)
         elif isinstance(event, CallMessage) and not lost and set(killed) <= set(ended) and event.message["done"] >= 2:
             # once, but again where the search was over before the signal came
@@ -148,7 +148,7 @@ def test_a_worker_killed_in_the_middle_of_a_search_changes_no_answer(
                     pid = client.run(os.getpid, workers=[address])[address]
                 os.kill(pid, signal.SIGKILL)
 
-    found = advised(fleet, here(2) if where == "processes" else OnDask(scheduler, insecure=True), hear=kill)
+    found = advised(fleet, here(2) if where == "processes" else DaskWorkers(scheduler, insecure=True), hear=kill)
     assert found == undisturbed
     assert lost == killed[-1:]
 
@@ -172,9 +172,9 @@ def test_a_stopped_run_goes_on_where_it_was(
     fleet: Dict[str, SearchTask], undisturbed: Dict[str, Optional[Advice]], tmp_path: Path
 ) -> None:
     folder = AnswersFolder(tmp_path, fleet, ManualClock())
-    with here(1) as spread:
-        for event in advise_all(fleet, spread, folder):
-            if isinstance(event, Ended):
+    with here(1) as workers:
+        for event in advise_all(fleet, workers, folder):
+            if isinstance(event, CallResult):
                 break
     events: List[Any] = []
     found = advised(fleet, here(2), folder, events.append)
@@ -182,7 +182,7 @@ def test_a_stopped_run_goes_on_where_it_was(
     assert plain == {name: None if own is None else own.profile for name, own in undisturbed.items()}
     known = [event.key for event in events if isinstance(event, Known)]
     assert known == ["a"]
-    assert "a" not in [event.key for event in events if isinstance(event, Began)]
+    assert "a" not in [event.key for event in events if isinstance(event, CallStart)]
     # all of it by now, but for what cannot be answered
     events.clear()
     advised(fleet, here(2), folder, events.append)
@@ -191,4 +191,4 @@ def test_a_stopped_run_goes_on_where_it_was(
     effort = replace(QUICK, seed=2)
     events.clear()
     advised({**fleet, "c": replace(fleet["c"], effort=effort)}, here(1), folder, events.append)
-    assert {event.key for event in events if isinstance(event, Ended)} == {"c"}
+    assert {event.key for event in events if isinstance(event, CallResult)} == {"c"}

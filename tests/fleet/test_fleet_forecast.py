@@ -18,10 +18,10 @@ from ceph_tuner.core.profiles.translation import to_release_units
 from ceph_tuner.fleet import forecast as foreseeing
 from ceph_tuner.fleet.forecast import EFFORT, ForecastCluster, Foreseen, foresee, refusal
 from ceph_tuner.recommend import Prediction
-from ceph_tuner.spreading.processes import Processes
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.model import MIB, RecoveryWork, ScrubWork
-from ceph_tuner.twin.workers import warm
+from ceph_tuner.twin.simulation_pool import warm
+from ceph_tuner.workers.process_workers import ProcessWorkers
 from twins import OSD, small_model
 
 pytestmark = pytest.mark.slow
@@ -174,8 +174,8 @@ def test_a_worker_that_is_killed_costs_only_its_time() -> None:
             for pid in killed:
                 os.kill(pid, signal.SIGKILL)
 
-    with Processes(1, prepare=warm, preload=[foreseeing.__name__]) as spread:
-        found = foresee(asked, kill_one, spread, FEW)
+    with ProcessWorkers(1, prepare=warm, preload=[foreseeing.__name__]) as workers:
+        found = foresee(asked, kill_one, workers, FEW)
     assert len(killed) == 1
     assert [each.name for each in found] == ["rome", "milan"]
     assert [values(each) for each in found] == 2 * [values(foreseen(asked[0]))]
@@ -184,9 +184,9 @@ def test_a_worker_that_is_killed_costs_only_its_time() -> None:
 def test_what_a_twin_refuses_elsewhere_is_told_as_if_it_were_here() -> None:
     asked = target({}, "client.p95_ms <= 900 ms", seen={"client.p95_ms": 1e5})
     said = []
-    for spread in (None, Processes(1, prepare=warm, preload=[foreseeing.__name__])):
-        with spread or nullcontext(), pytest.raises(InputError, match=r"the twin of rome: .* was measured") as fault:
-            foresee([asked], None, spread, FEW)
+    for workers in (None, ProcessWorkers(1, prepare=warm, preload=[foreseeing.__name__])):
+        with workers or nullcontext(), pytest.raises(InputError, match=r"the twin of rome: .* was measured") as fault:
+            foresee([asked], None, workers, FEW)
         said.append((fault.value.place, fault.value.found, fault.value.expected))
     assert said[0] == said[1]
 
@@ -197,10 +197,10 @@ def test_a_twin_that_loses_every_worker_is_given_up_in_words_of_the_command() ->
             os.kill(child.pid or 0, signal.SIGKILL)
 
     with (
-        Processes(1, prepare=warm, preload=[foreseeing.__name__]) as spread,
+        ProcessWorkers(1, prepare=warm, preload=[foreseeing.__name__]) as workers,
         pytest.raises(RetryLater, match="the twin of rome: it lost 3 processes") as fault,
     ):
-        foresee([target({}, "client.p95_ms <= 60 ms")], kill, spread, FEW)
+        foresee([target({}, "client.p95_ms <= 60 ms")], kill, workers, FEW)
     assert "--unpredicted" in fault.value.advised
 
 

@@ -31,9 +31,9 @@ from ceph_tuner.cluster.dashboard import Dashboard
 from ceph_tuner.cluster.dashboard_api import DashboardApi
 from ceph_tuner.cluster.prometheus import Prometheus, Span
 from ceph_tuner.cluster.transport import Response
-from ceph_tuner.core.autopilot.audit_log import Record
+from ceph_tuner.core.autopilot.audit_log import AuditRecord
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import State
+from ceph_tuner.core.autopilot.state import AutopilotState
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.commands import osd_versions
 from ceph_tuner.core.ceph.system_clock import SystemClock
@@ -50,7 +50,7 @@ from ceph_tuner.fleet import fleet_file, portable_file, status
 from ceph_tuner.fleet.portable import sealed
 from ceph_tuner.report import answer_file, answers
 from ceph_tuner.report.page import page
-from ceph_tuner.spreading import plain
+from ceph_tuner.workers import plain
 from ceph_tuner_cli import main as program
 from fake_dashboard import PAGES
 from monitors import ManualClock
@@ -257,7 +257,7 @@ class Texts:
 
     def __init__(self) -> None:
         entry = Entry(7, "applied", 1.0, 2.0, "x", "y", "tentacle", "osd", (), ())
-        record = Record(1, 1.0, "x", "taken-back", "harm", {"rule": "slo"})
+        record = AuditRecord(1, 1.0, "x", "taken-back", "harm", {"rule": "slo"})
         self.readers: Sequence[Any] = (
             ("client.p95_ms <= 1.2 * baseline", parse_objective),
             ("recovery.bytes_s >= 10 MB/s", parse_objective),
@@ -299,7 +299,7 @@ class Json:
         for _ in range(self.EACH):
             with suppress(TunerError):
                 windows_file.from_text(change.text(self.windows))
-            # nothing is trusted there but that it makes values: `OnDask` takes whatever is raised for no answer
+            # nothing is trusted there but that it makes values: `DaskWorkers` takes whatever is raised for no answer
             with suppress(TunerError, ValueError, TypeError, KeyError, AttributeError):
                 plain.from_text(change.text(self.result))
         return 2 * self.EACH
@@ -447,7 +447,7 @@ class Worker:
         before = self.module.aboard.service.config.dump()
         self.module._jobs.__init__()  # type: ignore[misc]
         _check_command(self.module, "recommend")
-        asdict(self.proposer.ask(State("auto", "asking", baseline={"client.p95_ms": 90.0}), Policy()))
+        asdict(self.proposer.ask(AutopilotState("auto", "asking", baseline={"client.p95_ms": 90.0}), Policy()))
         assert self.module.aboard.service.config.dump() == before, UNASKED
         return 1
 

@@ -151,7 +151,7 @@ class OnTwin:
 
     def on_trial(self, objective: str = "client.p95_ms<=0.01", rollout: Rollout = ROLLOUT, **settings: Any) -> OnTwin:
         """Switched on, with an objective that is missed, and a proposal of these settings on the cluster."""
-        self.service.slo_set(objective, False, 1.0, "")
+        self.service.slo_commands.set(objective, False, 1.0, "")
         self.options["worker_python"] = "/no/such/python"
         self.during(lambda: self.modes.switch("auto"))
         self.until("asking")

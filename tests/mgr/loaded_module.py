@@ -10,8 +10,8 @@ from typing import Any, Tuple
 from automatic_on_twin import OnTwin, RunningMgr
 
 import tuner
-from ceph_tuner.core.autopilot.audit_log import BOOST_ENDED, TAKEN_BACK, Record
-from ceph_tuner.core.boost.state import State
+from ceph_tuner.core.autopilot.audit_log import BOOST_ENDED, TAKEN_BACK, AuditRecord
+from ceph_tuner.core.boost.state import BoostState
 from ceph_tuner.core.printable import PrintableLog
 from tuner.jobs import Jobs
 
@@ -62,7 +62,7 @@ class Loaded(RunningMgr, tuner.Module):  # type: ignore[misc]
 
 
 def record(at: float, what: str = TAKEN_BACK, why: str = "harm") -> str:
-    return json.dumps(Record(1, at, "x", what, why, {"rule": "slo"}).to_dict())
+    return json.dumps(AuditRecord(1, at, "x", what, why, {"rule": "slo"}).to_dict())
 
 
 NUMBERS = ["1e300", "-1e300", "9" * 400, "1e999", "NaN", "-Infinity", "0", "-1", "1e-320", "18446744073709551616"]
@@ -89,7 +89,7 @@ KEYS = {
     "journal/00000007": "x",
     "auto/state": "{}",
     "audit/000000": record(1.0),
-    "boost/state": json.dumps(State(last={"kind": "scrub", "rule": "slo", "why": "x", "ended": 1.0}).to_dict()),
+    "boost/state": json.dumps(BoostState(last={"kind": "scrub", "rule": "slo", "why": "x", "ended": 1.0}).to_dict()),
     "audit/=boost/000000": record(1.0, BOOST_ENDED),
     "history/minute/000": '{"serial": 0, "entries": ['
     '{"start": 1.0, "end": 61.0, "measures": {"client.iops": [1, 0, 1]}}]}',

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.autopilot.audit_log import APPLY, BREACH, KINDS, PROPOSAL, TAKEN_BACK, Record
+from ceph_tuner.core.autopilot.audit_log import APPLY, BREACH, KINDS, PROPOSAL, TAKEN_BACK, AuditRecord
 from ceph_tuner.core.autopilot.contract import BETTER, UNKNOWN, Effect
 from tuner.announce import LONGEST_LINE, WARNINGS, Announcer, line
 
@@ -74,7 +74,7 @@ def effect(metric: str, change: float, low: float, high: float) -> Dict[str, Any
 
 def test_a_line_says_number_kind_targets_why_effect_and_who() -> None:
     detail = {"targets": ["osd/host:h0", "osd/host:h1"], "effects": [effect("client.p95_ms", -0.2, -0.3, -0.094)]}
-    said = line(Record(12, 0.0, "automatic mode in mgr.a", APPLY, "p95 91 ms, bound 80 ms", detail))
+    said = line(AuditRecord(12, 0.0, "automatic mode in mgr.a", APPLY, "p95 91 ms, bound 80 ms", detail))
     assert said == (
         "tuner #12: apply on osd/host:h0, osd/host:h1: p95 91 ms, bound 80 ms "
         "[client.p95_ms -20% (-30% to -9%)] (by automatic mode in mgr.a)"
@@ -82,19 +82,19 @@ def test_a_line_says_number_kind_targets_why_effect_and_who() -> None:
 
 
 def test_an_outcome_names_what_it_is_of() -> None:
-    said = line(Record(13, 0.0, "mgr.a", APPLY, "", outcome="done", refers=12))
+    said = line(AuditRecord(13, 0.0, "mgr.a", APPLY, "", outcome="done", refers=12))
     assert said == "tuner #13: apply (of #12) done (by mgr.a)"
 
 
 def test_an_effect_that_was_not_seen_is_left_out_and_an_open_end_is_a_question_mark() -> None:
     unseen = Effect("client.iops", None, float("-inf"), float("inf"), 1, UNKNOWN).to_dict()
     detail = {"effects": [unseen, effect("scrub.bytes_s", 0.1, float("-inf"), 0.5)]}
-    assert "[scrub.bytes_s +10% (? to +50%)]" in line(Record(1, 0.0, "a", BREACH, "x", detail))
+    assert "[scrub.bytes_s +10% (? to +50%)]" in line(AuditRecord(1, 0.0, "a", BREACH, "x", detail))
 
 
 def test_many_targets_are_counted() -> None:
     detail = {"targets": [f"osd.{osd}" for osd in range(10)]}
-    assert "on osd.0, osd.1, osd.2 and 7 more:" in line(Record(1, 0.0, "a", APPLY, "x", detail))
+    assert "on osd.0, osd.1, osd.2 and 7 more:" in line(AuditRecord(1, 0.0, "a", APPLY, "x", detail))
 
 
 anything: Any = st.recursive(
@@ -110,7 +110,7 @@ anything: Any = st.recursive(
     st.dictionaries(st.sampled_from(["targets", "effects", "x"]), anything),
 )
 def test_whatever_is_in_a_record_its_line_is_one_short_line(who: str, why: str, told: str, detail: dict) -> None:
-    said = line(Record(1, 0.0, who, APPLY, why, detail, told))
+    said = line(AuditRecord(1, 0.0, who, APPLY, why, detail, told))
     assert said.isprintable()
     assert len(said) <= LONGEST_LINE
     assert said.startswith("tuner #1: apply")
@@ -119,7 +119,7 @@ def test_whatever_is_in_a_record_its_line_is_one_short_line(who: str, why: str, 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_each_record_is_one_line_in_the_clusters_log(kind: str) -> None:
     mgr = Mgr()
-    Announcer(mgr, LOG).announce(Record(1, 0.0, "alice", kind, "because"))
+    Announcer(mgr, LOG).announce(AuditRecord(1, 0.0, "alice", kind, "because"))
     ((channel, priority, said),) = mgr.lines
     assert channel == "cluster"
     assert priority == (Priority.WARN if kind in WARNINGS else Priority.INFO)
@@ -132,7 +132,7 @@ def test_a_log_that_fails_is_no_error_and_the_line_goes_to_the_mgrs_own(caplog: 
             raise OSError("gone")
 
     announcer = Announcer(Deaf(), LOG)
-    announcer.announce(Record(1, 0.0, "alice", PROPOSAL, "because"))
+    announcer.announce(AuditRecord(1, 0.0, "alice", PROPOSAL, "because"))
     assert "tuner #1: proposal: because" in caplog.text
     assert announcer.counts()["events"][PROPOSAL] == 1
 
@@ -191,10 +191,10 @@ def test_a_progress_module_that_forgot_the_event_is_no_error() -> None:
 def test_what_is_announced_is_counted_once_with_the_rule_that_stopped_it() -> None:
     announcer = Announcer(Mgr(), LOG)
     assert announcer.counts() == {"changes": 0, "rollbacks": {}, "events": dict.fromkeys(KINDS, 0)}
-    announcer.announce(Record(1, 0.0, "a", APPLY, "x"))
-    announcer.announce(Record(2, 0.0, "a", APPLY, "x", outcome="done", refers=1))
-    announcer.announce(Record(3, 0.0, "a", TAKEN_BACK, "x", {"rule": "slow operations"}))
-    announcer.announce(Record(4, 0.0, "a", TAKEN_BACK, "x"))
+    announcer.announce(AuditRecord(1, 0.0, "a", APPLY, "x"))
+    announcer.announce(AuditRecord(2, 0.0, "a", APPLY, "x", outcome="done", refers=1))
+    announcer.announce(AuditRecord(3, 0.0, "a", TAKEN_BACK, "x", {"rule": "slow operations"}))
+    announcer.announce(AuditRecord(4, 0.0, "a", TAKEN_BACK, "x"))
     counts = announcer.counts()
     assert counts["changes"] == 1
     assert counts["rollbacks"] == {"slow operations": 1, "other": 1}

@@ -155,7 +155,7 @@ def test_health_checks_are_documented_ones_and_follow_the_state() -> None:
 def test_a_hard_objective_that_is_missed_is_a_check_once_nothing_more_is_tried(tmp_path: Any) -> None:
     nothing = '{"version": 1, "ok": true, "proposals": [], "verdict": {"state": "done", "reason": "nothing better"}}'
     aboard = OnTwin(worker_python=answering(tmp_path, nothing))
-    aboard.service.slo_set("client.p95_ms<=0.01", False, 1.0, "")
+    aboard.service.slo_commands.set("client.p95_ms<=0.01", False, 1.0, "")
     aboard.during(lambda: aboard.modes.switch("auto"))
     aboard.until("asking")
     for thread in threading.enumerate():
@@ -237,12 +237,12 @@ def test_the_metrics_are_those_of_the_state() -> None:
 def test_objectives_are_exported_while_the_automatic_mode_is_off_too() -> None:
     aboard = OnTwin(metrics_port=free_port(), metrics_address="127.0.0.1")
     try:
-        aboard.service.slo_set("client.p95_ms<=0.01", False, 1.0, "")
+        aboard.service.slo_commands.set("client.p95_ms<=0.01", False, 1.0, "")
         aboard.sample(3)
         found = aboard.modes.whole.exported()
         assert (found["mode"], aboard.modes.whole.lookout.release) == ("off", aboard.service.release_version())
         assert [verdict["met"] for verdict in found["slo"]] == [False]
-        aboard.service.slo_remove("all")
+        aboard.service.slo_commands.remove("all")
         aboard.sample()
         assert aboard.modes.whole.exported()["slo"] == []
     finally:

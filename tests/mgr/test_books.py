@@ -22,7 +22,7 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.twin.model import RecoveryWork
 from tuner import health, render_automatic, render_book
-from tuner.logbook import Logbook
+from tuner.logbook import MgrLogbook
 from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
@@ -205,7 +205,7 @@ def test_a_page_that_breaks_an_objective_is_struck_and_the_next_best_holds(regim
     mgr.sample(14)
     before = mgr.table()
     now = mgr.sampler.window(60.0).means["client.p95_ms"]  # type: ignore[union-attr]
-    mgr.service.slo_set(f"client.p95_ms<={now * 1.3:.3f}", False, 1.0, "")
+    mgr.service.slo_commands.set(f"client.p95_ms<={now * 1.3:.3f}", False, 1.0, "")
     mgr.on()
     mgr.sample(1)
     assert mgr.state.page == 2
@@ -298,7 +298,7 @@ def test_the_automatic_mode_tries_nothing_while_a_page_is_in_force(regimes: List
     mgr.sample(14)
     mgr.on()
     mgr.sample()
-    mgr.service.slo_set("client.p95_ms<=0.01", True, 1.0, "")
+    mgr.service.slo_commands.set("client.p95_ms<=0.01", True, 1.0, "")
     mgr.waiting(lambda: mgr.modes.switch("auto"))
     mgr.sample(6)
     assert "a page of the book is in force" in mgr.driver.document()["waits_for"]
@@ -338,7 +338,7 @@ def test_a_trial_that_was_kept_is_a_page_of_the_regime_that_held_all_the_time() 
 
 def test_the_logbook_tells_when_the_first_write_of_a_kept_trial_was() -> None:
     mgr = OnTwin(small_twin())
-    log: Logbook = mgr.modes.whole.logbook
+    log: MgrLogbook = mgr.modes.whole.logbook
     told: List[Any] = []
     log.on_kept = lambda result, at, begun: told.append((at, begun))
     for at, what in [(10.0, APPLY), (20.0, TAKEN_BACK), (30.0, APPLY), (40.0, APPLY), (50.0, KEPT)]:

@@ -14,7 +14,7 @@ from ceph_tuner.core.autopilot.audit_log import BOOST, BOOST_ENDED
 from ceph_tuner.core.boost.events import Begin, Request
 from ceph_tuner.core.boost.executor import KEY
 from ceph_tuner.core.boost.rules import RuleWatch
-from ceph_tuner.core.boost.state import OFF, ON, State
+from ceph_tuner.core.boost.state import OFF, ON, BoostState
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE
 from ceph_tuner.core.errors import ClusterTimeout, InputError, Locked, RetryLater, Stopped, TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
@@ -169,7 +169,7 @@ def test_the_next_mgr_goes_on_within_the_same_deadline() -> None:
 def test_the_automatic_mode_waits_for_it_and_says_so() -> None:
     mgr = boosted(recovering(500_000))
     mgr.begin()
-    mgr.service.slo_set("client.p95_ms<=0.01", True, 1.0, "")
+    mgr.service.slo_commands.set("client.p95_ms<=0.01", True, 1.0, "")
     mgr.waiting(lambda: mgr.modes.switch("auto"))
     mgr.sample(6)
     assert "a boost is on" in mgr.driver.document()["waits_for"]
@@ -326,7 +326,7 @@ def test_the_next_mgr_knows_of_each_kind_of_work_what_came_of_its_last_boost() -
     mgr.begin()
     mgr.waiting(lambda: mgr.modes.boosts.cancel("no"))
     # since then another kind of work had a boost
-    mgr.service.store.set(KEY, json.dumps(State(last={"kind": "scrub", "rule": "clean"}).to_dict()))
+    mgr.service.store.set(KEY, json.dumps(BoostState(last={"kind": "scrub", "rule": "clean"}).to_dict()))
     other = Boosted(mgr.twin, boost_rules=RULE)
     by_rule(other, 20)
     assert other.trail().count(BOOST) == 1
@@ -376,7 +376,7 @@ def test_a_boost_of_another_mgr_can_be_cancelled_before_its_state_was_read() -> 
 )
 def test_a_damaged_outcome_in_the_store_costs_neither_status_nor_health_nor_metrics(last: Dict[str, Any]) -> None:
     mgr = Boosted(recovering(), boost_rules=RULE)
-    mgr.service.store.set(KEY, json.dumps({**State().to_dict(), "last": last}))
+    mgr.service.store.set(KEY, json.dumps({**BoostState().to_dict(), "last": last}))
     by_rule(mgr, 3)
     mgr.modes.health()
     assert exposition({"boost": mgr.modes.boosts.exported()})
@@ -385,9 +385,9 @@ def test_a_damaged_outcome_in_the_store_costs_neither_status_nor_health_nor_metr
 
 def test_changes_that_cannot_be_taken_back_are_no_boost_but_are_told_as_they_are() -> None:
     mgr = boosted(recovering(500_000))
-    mgr.service.store.set(KEY, json.dumps(State("ending", problem="no way back").to_dict()))
+    mgr.service.store.set(KEY, json.dumps(BoostState("ending", problem="no way back").to_dict()))
     other = Boosted(mgr.twin)
-    other.modes.boosts.driver._executor.state = State("ending", problem="no way back")
+    other.modes.boosts.driver._executor.state = BoostState("ending", problem="no way back")
     words = other.modes.boosts.document()["words"]
     assert "ending" in words[0]
     assert any("no way back" in line for line in words)
@@ -402,7 +402,7 @@ def test_objectives_that_are_wanted_later_end_it_too() -> None:
     mgr.begin()
     mgr.sample(2)
     # as at the hour at which another policy of the calendar begins
-    mgr.service.slo_set(f"client.p95_ms<={now * 1.02:.3f}", False, 1.0, "")
+    mgr.service.slo_commands.set(f"client.p95_ms<={now * 1.02:.3f}", False, 1.0, "")
     assert mgr.until_off(100)["rule"] == "slo"
 
 
@@ -422,7 +422,7 @@ def test_it_does_not_begin_without_objectives_that_cannot_be_read(monkeypatch: p
 def test_objectives_that_cannot_be_read_meanwhile_hold_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     mgr = boosted(recovering(500_000))
     now = mgr.sampler.window(60.0).means["client.p95_ms"]  # type: ignore[union-attr]
-    mgr.service.slo_set(f"client.p95_ms<={now * 1.02:.3f}", False, 1.0, "")
+    mgr.service.slo_commands.set(f"client.p95_ms<={now * 1.02:.3f}", False, 1.0, "")
     mgr.begin()
     mgr.service.store.set("slo", "{")
     mgr.service.slos.begin_interval()
@@ -473,7 +473,7 @@ def test_one_that_waits_for_another_tuner_keeps_the_trail_readable_and_the_mode_
         assert other.trail().count(BOOST) <= 3
         assert any("tried again" in line for line in other.modes.boosts.document()["words"])
         assert other.modes.health() == {}
-        other.service.slo_set("client.p95_ms<=0.01", True, 1.0, "")
+        other.service.slo_commands.set("client.p95_ms<=0.01", True, 1.0, "")
         other.waiting(lambda: other.modes.switch("auto"))
         other.sample(2)
         assert "a boost is on" in other.driver.document()["waits_for"]

@@ -70,8 +70,8 @@ def test_nothing_is_begun_for_clients_that_are_away(tmp_path: object) -> None:
     aboard.options["worker_python"] = "/no/such/python"
     lens = Lens(aboard)
     lens.shown = {**AWAY, "scrub.bytes_s": 5.0, "scrub.objects_s": 5.0}
-    aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
-    aboard.service.slo_set("scrub.bytes_s>=30 MB/s", False, 1.0, "")
+    aboard.service.slo_commands.set("client.p95_ms<=80", False, 1.0, "")
+    aboard.service.slo_commands.set("scrub.bytes_s>=30 MB/s", False, 1.0, "")
     aboard.during(lambda: aboard.modes.switch("auto"))
     aboard.sample(40)
     assert aboard.driver.newest_look is not None

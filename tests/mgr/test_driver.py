@@ -14,7 +14,7 @@ from ceph_tuner.core.autopilot.events import Answered, Look, OperatorCommand, Ta
 from ceph_tuner.core.autopilot.executor import KEY
 from ceph_tuner.core.autopilot.phase_windows import Eyes, PhaseWindows
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import ASKING, AUTO, COMPARING, OBSERVING, OFF, TRYING, State
+from ceph_tuner.core.autopilot.state import ASKING, AUTO, COMPARING, OBSERVING, OFF, TRYING, AutopilotState
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, RetryLater
 from ceph_tuner.core.goals.guard import Breach
 from ceph_tuner.core.goals.slo import parse_slo
@@ -41,7 +41,7 @@ class Lookout:
         self.looks = self.guarded = 0
         self.trouble: List[Exception] = []
 
-    def look(self, state: State, policy: Policy) -> Optional[Look]:
+    def look(self, state: AutopilotState, policy: Policy) -> Optional[Look]:
         if state.mode == OFF and not state.on_cluster:
             return None
         self.looks += 1
@@ -53,7 +53,7 @@ class Lookout:
         look = self._windows.see(now, state, SLO, policy)
         return replace(look, wait=self.wait, breach=breach, condition={"osds": 4})
 
-    def guard(self, state: State) -> Optional[Breach]:
+    def guard(self, state: AutopilotState) -> Optional[Breach]:
         self.guarded += 1
         if self.trouble:
             raise self.trouble.pop(0)
@@ -117,7 +117,7 @@ class Cabin:
             self.driver.sampled()
             self.driver.attempt()
 
-    def until(self, phase: str, most: int = 400) -> State:
+    def until(self, phase: str, most: int = 400) -> AutopilotState:
         for _ in range(most):
             self.sample()
             if self.driver.state.phase == phase:

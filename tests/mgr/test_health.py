@@ -10,7 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pages import DOCS, holds
 
-from ceph_tuner.core.autopilot.audit_log import APPLY, DRIFT, KEPT, KINDS, MODE, PROPOSAL, RESUMED, TAKEN_BACK, Record
+from ceph_tuner.core.autopilot.audit_log import (
+    APPLY,
+    DRIFT,
+    KEPT,
+    KINDS,
+    MODE,
+    PROPOSAL,
+    RESUMED,
+    TAKEN_BACK,
+    AuditRecord,
+)
 from ceph_tuner.core.autopilot.contract import Rollout, Stage
 from ceph_tuner.core.autopilot.state import (
     APPROVE,
@@ -21,8 +31,8 @@ from ceph_tuner.core.autopilot.state import (
     OFF,
     RETURNING,
     WAITING,
+    AutopilotState,
     Proposed,
-    State,
 )
 from ceph_tuner.core.hours import DAY_S
 from tuner import health
@@ -32,8 +42,8 @@ NOW = 1_800_000_000.0
 PROPOSED = Proposed(7, {"osd_max_scrubs": 1}, "a shorter scrub", Rollout("osd", (Stage(("osd",), (0, 1)),)))
 
 
-def record(what: str, ago: float, number: int = 1, refers: int = 0) -> Record:
-    return Record(number, NOW - ago, "automatic mode", what, f"why {number}", refers=refers)
+def record(what: str, ago: float, number: int = 1, refers: int = 0) -> AuditRecord:
+    return AuditRecord(number, NOW - ago, "automatic mode", what, f"why {number}", refers=refers)
 
 
 def test_every_check_is_a_warning_that_says_what_to_do() -> None:
@@ -71,18 +81,18 @@ def test_a_check_that_is_not_in_the_table_is_an_error() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_quiet_state_raises_nothing(mode: str) -> None:
-    assert of_state(State(mode=mode), ["client.p95_ms <= 80 ms: 91 ms"]) == {}
+    assert of_state(AutopilotState(mode=mode), ["client.p95_ms <= 80 ms: 91 ms"]) == {}
 
 
 def test_a_pause_says_why_and_until_when() -> None:
-    paused = State(mode=AUTO, paused="inconclusive")
+    paused = AutopilotState(mode=AUTO, paused="inconclusive")
     assert of_state(paused, []) == {"TUNER_PAUSED": ["inconclusive; until it is resumed"]}
     (line,) = of_state(replace(paused, paused_until=NOW), [])["TUNER_PAUSED"]
     assert line == "inconclusive; until 2027-01-15 08:00:00 UTC"
 
 
 def test_a_proposal_that_waits_is_raised_in_the_approve_mode() -> None:
-    waiting = State(mode=APPROVE, phase=WAITING, proposed=PROPOSED, since=NOW)
+    waiting = AutopilotState(mode=APPROVE, phase=WAITING, proposed=PROPOSED, since=NOW)
     (line,) = of_state(waiting, [])["TUNER_APPROVAL_NEEDED"]
     assert "proposal 7" in line
     assert "a shorter scrub" in line
@@ -92,8 +102,8 @@ def test_a_proposal_that_waits_is_raised_in_the_approve_mode() -> None:
 
 def test_a_missed_objective_is_raised_once_nothing_better_is_to_be_had() -> None:
     missed = ["client.p95_ms <= 80 ms: 91 ms"]
-    assert of_state(State(mode=AUTO), missed) == {}
-    gave_up = State(mode=AUTO, gave_up="8 trials")
+    assert of_state(AutopilotState(mode=AUTO), missed) == {}
+    gave_up = AutopilotState(mode=AUTO, gave_up="8 trials")
     assert of_state(gave_up, missed) == {"TUNER_SLO_MISSED": [*missed, "gave up: 8 trials"]}
     # it may have got better by itself
     assert of_state(gave_up, []) == {}
@@ -101,7 +111,7 @@ def test_a_missed_objective_is_raised_once_nothing_better_is_to_be_had() -> None
 
 @pytest.mark.parametrize("mode", [OFF, DRY_RUN, AUTO])
 def test_what_cannot_be_taken_back_is_raised_in_any_mode(mode: str) -> None:
-    stuck = State(mode=mode, phase=RETURNING, problem="osd.3 does not answer", changes=(4,))
+    stuck = AutopilotState(mode=mode, phase=RETURNING, problem="osd.3 does not answer", changes=(4,))
     assert of_state(stuck, []) == {"TUNER_STOPPED": ["osd.3 does not answer"]}
 
 

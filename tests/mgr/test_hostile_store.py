@@ -13,7 +13,7 @@ from automatic_on_twin import OnTwin
 from loaded_module import GARBAGE, KEYS, NUMBERS, READ, SLO, Loaded, record
 
 import tuner
-from ceph_tuner.core.autopilot.audit_log import TAKEN_BACK, Record
+from ceph_tuner.core.autopilot.audit_log import TAKEN_BACK, AuditRecord
 from ceph_tuner.core.changes.journal import UNDONE, Journal
 from monitors import ManualClock
 from tuner import changes, health
@@ -96,7 +96,7 @@ def test_whatever_lies_in_the_store_sampling_commands_and_the_way_back_go_on(
 def test_a_record_of_no_time_costs_nothing_but_itself(module: Loaded, at: float) -> None:
     module.aboard.service.store.set("audit/000000", record(at))
     module._modes.whole.logbook.remember()
-    module._modes.whole.logbook.recent += [Record(2, at, "x", TAKEN_BACK, "a\x1b[2J\nforged", {"rule": "slo"})]
+    module._modes.whole.logbook.recent += [AuditRecord(2, at, "x", TAKEN_BACK, "a\x1b[2J\nforged", {"rule": "slo"})]
     module._report_health()
     assert health.UNKNOWN not in module.health_checks
     assert module.run("history")[0] == 0

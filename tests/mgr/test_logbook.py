@@ -14,7 +14,7 @@ from ceph_tuner.core.errors import CommandFailed
 from ceph_tuner.core.measure.history import History
 from monitors import MemoryStore
 from tuner.announce import Announcer
-from tuner.logbook import Logbook
+from tuner.logbook import MgrLogbook
 
 
 class Refusing(MemoryStore):
@@ -28,12 +28,12 @@ class Refusing(MemoryStore):
         super().set(key, value)
 
 
-def logbook(store: MemoryStore) -> Logbook:
+def logbook(store: MemoryStore) -> MgrLogbook:
     log = logging.getLogger("logbook")
     mgr: Any = SimpleNamespace(
         ClusterLogPrio=SimpleNamespace(INFO=1, WARN=2), cluster_log=lambda *line: None, remote=lambda *call: None
     )
-    return Logbook(Audit(store), Announcer(mgr, log), lambda: History(store), "the mgr", "", log)
+    return MgrLogbook(Audit(store), Announcer(mgr, log), lambda: History(store), "the mgr", "", log)
 
 
 def test_an_outcome_that_the_store_refused_is_told_again() -> None:

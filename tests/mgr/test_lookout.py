@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.phase_windows import Closed
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import HOLDING, TRYING, Proposed, State
+from ceph_tuner.core.autopilot.state import HOLDING, TRYING, AutopilotState, Proposed
 from ceph_tuner.core.goals.guard import Breach
 from tuner import render
 from tuner.lookout import LATE, PLACES_S, Lookout
@@ -20,8 +20,10 @@ from tuner.options import policy_of
 
 P95 = "client.p95_ms"
 ALWAYS = Policy(quiet=0.0)
-ON = State("auto")
-TRIED = State("auto", TRYING, proposed=Proposed(1, {"osd_max_scrubs": 3}, "why", ROLLOUT), baseline={P95: 20.0})
+ON = AutopilotState("auto")
+TRIED = AutopilotState(
+    "auto", TRYING, proposed=Proposed(1, {"osd_max_scrubs": 3}, "why", ROLLOUT), baseline={P95: 20.0}
+)
 
 
 def around(**options: Any) -> Tuple[Lookout, OnTwin]:
@@ -35,7 +37,7 @@ def sampled(aboard: OnTwin, count: int = 2) -> None:
         aboard.sampler.tick()
 
 
-def look(there: Lookout, state: State, policy: Policy) -> Look:
+def look(there: Lookout, state: AutopilotState, policy: Policy) -> Look:
     found = there.look(state, policy)
     assert found is not None
     return found
@@ -85,7 +87,7 @@ def test_what_becomes_of_the_clusters_health_while_something_is_on_trial_is_a_br
     check: Dict[str, Any], rule: str
 ) -> None:
     there, aboard = around()
-    aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
+    aboard.service.slo_commands.set("client.p95_ms<=80", False, 1.0, "")
     sampled(aboard)
     assert look(there, ON, ALWAYS).breach is None
     there.watch(TRIED)
@@ -96,7 +98,7 @@ def test_what_becomes_of_the_clusters_health_while_something_is_on_trial_is_a_br
     assert breach is not None
     assert breach.rule == rule
     # with nothing on trial any more, nobody guards it
-    there.watch(State())
+    there.watch(AutopilotState())
     assert look(there, ON, ALWAYS).breach is None
 
 
@@ -126,7 +128,7 @@ def test_a_sample_that_is_too_old_holds_up_forward_moves_and_is_seen_by_nobody()
 
 def test_samples_that_are_missing_while_something_is_on_trial_are_a_breach_after_guard_blind_of_them() -> None:
     there, aboard = around()
-    aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
+    aboard.service.slo_commands.set("client.p95_ms<=80", False, 1.0, "")
     sampled(aboard)
     look(there, ON, ALWAYS)
     there.watch(TRIED)
@@ -142,7 +144,7 @@ def test_switched_off_nothing_is_looked_at_while_nothing_is_on_the_cluster(monke
     there, aboard = around()
     sampled(aboard)
     asked = Counted(aboard.mgr, "get", monkeypatch)
-    assert there.look(State(), ALWAYS) is None
+    assert there.look(AutopilotState(), ALWAYS) is None
     assert asked.count == 0
     assert there.look(replace(TRIED, mode="off"), ALWAYS) is not None
     assert asked.count > 0
@@ -150,7 +152,7 @@ def test_switched_off_nothing_is_looked_at_while_nothing_is_on_the_cluster(monke
 
 def test_what_the_sample_says_outranks_what_the_windows_say(monkeypatch: pytest.MonkeyPatch) -> None:
     there, aboard = around()
-    aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
+    aboard.service.slo_commands.set("client.p95_ms<=80", False, 1.0, "")
     policy = replace(ALWAYS, window=5.0, guard_windows=1)
     sampled(aboard)
     look(there, ON, policy)
@@ -224,9 +226,9 @@ def test_reasons_to_wait_do_not_hide_one_another() -> None:
 def test_an_objective_that_is_withdrawn_in_mid_trial_ends_it_and_keeps_nothing(word: str) -> None:
     """With no objective left nothing would be harmed, and nothing missed: the settings would be kept for that."""
     aboard = on_trial()
-    aboard.service.slo_remove("all")
+    aboard.service.slo_commands.remove("all")
     if word == "other":
-        aboard.service.slo_set("recovery.bytes_s>=1", False, 1.0, "")
+        aboard.service.slo_commands.set("recovery.bytes_s>=1", False, 1.0, "")
     aboard.sample(30)
     assert aboard.driver.state.kept is None
     assert [entry.state for entry in aboard.entries()] == ["undone"]
@@ -235,7 +237,7 @@ def test_an_objective_that_is_withdrawn_in_mid_trial_ends_it_and_keeps_nothing(w
 
 def test_another_bound_on_the_same_metric_goes_on_with_the_trial() -> None:
     aboard = on_trial()
-    aboard.service.slo_set("client.p95_ms<=0.02", False, 1.0, "")
+    aboard.service.slo_commands.set("client.p95_ms<=0.02", False, 1.0, "")
     aboard.sample()
     assert aboard.driver.state.phase == "trying"
 
@@ -252,7 +254,7 @@ class Date:
     def __init__(self, aboard: OnTwin) -> None:
         self._aboard, self.later = aboard, 0.0
         calendar = {"objectives": ["client.p95_ms <= 0.01"], "calendar": {"policies": [ODD]}}
-        aboard.service.slo_set("", False, 1.0, json.dumps(calendar), True)
+        aboard.service.slo_commands.set("", False, 1.0, json.dumps(calendar), True)
         aboard.service.slos._date = self.now
         # noon, so that no policy ends soon
         self.later = 43200 - self.now() % 86400
@@ -298,15 +300,15 @@ def test_no_trial_begins_that_the_end_of_its_policy_would_cut_off() -> None:
 def test_a_calendar_is_shown_before_it_is_taken() -> None:
     aboard = OnTwin()
     calendar = json.dumps({"objectives": ["client.p95_ms <= 0.01"], "calendar": {"policies": [ODD]}})
-    shown = aboard.service.slo_set("", False, 1.0, calendar)
+    shown = aboard.service.slo_commands.set("", False, 1.0, calendar)
     assert shown is not None
-    assert aboard.service.slo_document() is None
+    assert aboard.service.slo_commands.document() is None
     text = render.slo(shown)
     assert {spell["policy"] for spell in shown["week"]["spells"]} == {"odd", "base"}
     assert "--yes" in text
     assert "client.p95_ms <= 0.02 ms" in text
-    taken = aboard.service.slo_set("", False, 1.0, calendar, True)
-    assert taken == aboard.service.slo_document()
+    taken = aboard.service.slo_commands.set("", False, 1.0, calendar, True)
+    assert taken == aboard.service.slo_commands.document()
     assert taken is not None
     assert "policy odd: mon, wed, fri, sun (UTC)" in render.slo(taken)
     sampled(aboard)
@@ -314,7 +316,7 @@ def test_a_calendar_is_shown_before_it_is_taken() -> None:
     assert status["policy"]["name"] == taken["policy"]["name"]
     assert f"policy     {taken['policy']['name']}, until 20" in render.status(status)
     # no calendar: as ever
-    aboard.service.slo_remove("all")
+    aboard.service.slo_commands.remove("all")
     assert aboard.service.status()["policy"] is None
 
 
@@ -330,7 +332,7 @@ def bound(there: Lookout, aboard: OnTwin) -> Any:
 
 def test_relative_bounds_keep_the_baseline_of_the_first_window() -> None:
     there, aboard = around()
-    aboard.service.slo_set("client.p95_ms<=1.5*baseline", False, 1.0, "")
+    aboard.service.slo_commands.set("client.p95_ms<=1.5*baseline", False, 1.0, "")
     sampled(aboard, 8)
     now = aboard.twin.clock.now()
     assert bound(there, aboard) is None
@@ -343,13 +345,13 @@ def test_relative_bounds_keep_the_baseline_of_the_first_window() -> None:
         there.take(closed(aboard.twin.clock.now()), replace(TRIED, baseline={P95: 1.0}), ALWAYS)
     assert bound(there, aboard) == first
     # until the objective is set anew
-    aboard.service.slo_set("client.p95_ms<=1.5*baseline", False, 1.0, "")
+    aboard.service.slo_commands.set("client.p95_ms<=1.5*baseline", False, 1.0, "")
     assert bound(there, aboard) is None
 
 
 def test_bounds_as_numbers_need_no_baseline() -> None:
     there, aboard = around()
-    aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
+    aboard.service.slo_commands.set("client.p95_ms<=80", False, 1.0, "")
     look(there, ON, ALWAYS)
     there.take(closed(aboard.twin.clock.now()), ON, ALWAYS)
     assert aboard.service.history().trials() == []
@@ -425,7 +427,7 @@ def test_another_release_of_an_osd_makes_a_trial_incomparable_at_once(monkeypatc
     there, aboard = around()
     sampled(aboard)
     there.take(closed(aboard.twin.clock.now()), ON, ALWAYS)
-    state = State("auto", HOLDING, proposed=TRIED.proposed, condition=dict(condition(there)))
+    state = AutopilotState("auto", HOLDING, proposed=TRIED.proposed, condition=dict(condition(there)))
     assert look(there, state, ALWAYS).upset == ""
     monkeypatch.setattr(aboard.service, "release_version", lambda: "20.2.9")
     there.take(closed(aboard.twin.clock.now()), state, ALWAYS)
@@ -436,14 +438,14 @@ def test_more_clients_make_nothing_incomparable() -> None:
     there, aboard = around()
     sampled(aboard)
     there.take(closed(aboard.twin.clock.now(), **{"client.iops": 300.0}), ON, ALWAYS)
-    state = State("auto", HOLDING, proposed=TRIED.proposed, condition=dict(condition(there)))
+    state = AutopilotState("auto", HOLDING, proposed=TRIED.proposed, condition=dict(condition(there)))
     there.take(closed(aboard.twin.clock.now(), **{"client.iops": 3000.0, "scrub.objects_s": 9.0}), state, ALWAYS)
     assert look(there, state, ALWAYS).upset == ""
 
 
 def test_the_slo_is_held_against_a_window_without_asking_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     there, aboard = around()
-    aboard.service.slo_set("client.p95_ms<=0.01", False, 1.0, "")
+    aboard.service.slo_commands.set("client.p95_ms<=0.01", False, 1.0, "")
     sampled(aboard, 3)
     look(there, ON, ALWAYS)
     monkeypatch.setattr(aboard.commander, "mon", None)

@@ -24,7 +24,7 @@ def hybrid(*objectives: str, **options: Any) -> OnTwin:
     for osd in aboard.twin.twin.osds:
         osd.place = replace(osd.place, device_class="nvme" if osd.place.osd < 2 else "hdd")
     for objective in objectives:
-        aboard.service.slo_set(objective, False, 1.0, "")
+        aboard.service.slo_commands.set(objective, False, 1.0, "")
     aboard.sample(3)
     return aboard
 
@@ -83,7 +83,7 @@ def test_each_class_with_objectives_has_a_mode_and_the_clusters_own_has_nothing_
 def test_in_a_cluster_of_one_class_its_one_mode_keeps_objectives_of_all_scopes() -> None:
     aboard = OnTwin()
     for objective in ("client.p95_ms{class=ssd}<=80", "client.mean_ms{pool=rbd}<=90", "client.p99_ms<=200"):
-        aboard.service.slo_set(objective, False, 1.0, "")
+        aboard.service.slo_commands.set(objective, False, 1.0, "")
     aboard.sample(3)
     assert [mode.aim.device_class for mode in aboard.modes.all] == [""]
     wanted = aboard.modes.whole.aim.slo()
@@ -148,7 +148,7 @@ def test_one_read_of_the_objectives_serves_all_modes_until_the_next_sample(monke
 def test_an_objective_that_is_set_is_heeded_at_the_next_sample() -> None:
     aboard = hybrid("client.p95_ms{class=nvme}<=80", "client.p95_ms{class=hdd}<=80")
     aboard.sample()
-    aboard.service.slo_set("client.p99_ms{class=nvme}<=90", False, 1.0, "")
+    aboard.service.slo_commands.set("client.p99_ms{class=nvme}<=90", False, 1.0, "")
     aboard.sample()
     slo = aboard.modes.of("nvme").aim.slo()
     assert slo is not None
@@ -235,7 +235,7 @@ def test_a_new_mgr_takes_the_trial_of_a_class_back_and_goes_on() -> None:
 def test_a_mode_that_begins_while_another_has_a_trial_leaves_that_alone() -> None:
     aboard = hybrid(HOPELESS.format("nvme"))
     mode = on_trial(aboard, "nvme")
-    aboard.service.slo_set(HOPELESS.format("hdd"), False, 1.0, "")
+    aboard.service.slo_commands.set(HOPELESS.format("hdd"), False, 1.0, "")
     aboard.sample(3)
     assert [each.aim.device_class for each in aboard.modes.all] == ["", "nvme", "hdd"]
     assert mode.driver.state.on_cluster

@@ -30,7 +30,7 @@ def modules() -> Iterator[Any]:
         yield package
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             # programs for another Python, and what needs Dask
-            if not found.name.endswith(("session_child", ".agent", "on_dask", "__main__")):
+            if not found.name.endswith(("session_child", ".agent", "dask_workers", "__main__")):
                 yield importlib.import_module(found.name)
 
 

@@ -119,7 +119,7 @@ def test_a_module_cannot_ask_the_monitors_for_what_is_the_mgrs() -> None:
 def test_status_shows_rates_objectives_and_what_is_in_force() -> None:
     twin = small_twin({PROFILE: "high_client_ops"}, **WORK)
     running, sampler = service(twin)
-    running.slo_set("client.p95_ms<=1", False, 1.0, "")
+    running.slo_commands.set("client.p95_ms<=1", False, 1.0, "")
     for _ in range(20):
         sampler.tick()
         twin.clock.sleep(5)
@@ -160,7 +160,7 @@ def test_a_recommendation_says_what_becomes_of_imported_profiles(monkeypatch: py
     for _ in range(13):
         sampler.tick()
         twin.clock.sleep(5)
-    made.slo_set("client.p95_ms<=80", False, 1.0, "")
+    made.slo_commands.set("client.p95_ms<=80", False, 1.0, "")
     assert made.recommend()["elsewhere"] == []
     hardware = {"capacity_iops": 1e6, "bandwidth_bytes_s": 1e9, "shards": 1, "device_class": "ssd", "osds": 3}
     settings = dict(TENTACLE.profiles["high_client_ops"])
@@ -176,7 +176,7 @@ def test_recommend_and_status_hold_relative_bounds_against_the_same(monkeypatch:
     monkeypatch.setitem(DEFAULTS, "worker_python", sys.executable)
     twin = small_twin(**WORK)
     made, sampler = service(twin)
-    made.slo_set("client.p95_ms<=1.2*baseline", False, 1.0, "")
+    made.slo_commands.set("client.p95_ms<=1.2*baseline", False, 1.0, "")
     made.store.set(BASELINE, json.dumps({"client.p95_ms": 0.5}))
     for _ in range(13):
         sampler.tick()
@@ -193,7 +193,7 @@ def test_recommend_and_status_hold_relative_bounds_against_the_same(monkeypatch:
 def test_the_optimiser_is_told_how_many_shards_an_osd_has(monkeypatch: pytest.MonkeyPatch, shards: int) -> None:
     twin = small_twin(osd=replace(OSD, shards=shards), **WORK)
     made, sampler = service(twin)
-    made.slo_set("client.p95_ms<=80", False, 1.0, "")
+    made.slo_commands.set("client.p95_ms<=80", False, 1.0, "")
     for _ in range(13):
         sampler.tick()
         twin.clock.sleep(5)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ceph_tuner.core.autopilot.events import Answered
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import State
+from ceph_tuner.core.autopilot.state import AutopilotState
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS
@@ -26,7 +26,7 @@ from twins import small_twin
 
 CLIENT = "osd_mclock_scheduler_client_res"
 GOOD = {**TENTACLE.profiles["balanced"], "osd_max_scrubs": 2}
-ASKING = State("auto", "asking", baseline={"client.p95_ms": 90.0})
+ASKING = AutopilotState("auto", "asking", baseline={"client.p95_ms": 90.0})
 
 
 def proposing(*settings: Any, **more: Any) -> str:
@@ -35,7 +35,7 @@ def proposing(*settings: Any, **more: Any) -> str:
 
 
 def ready(aboard: OnTwin, target: str = "osd") -> Proposer:
-    aboard.service.slo_set("client.p95_ms<=80", False, 1.0, "")
+    aboard.service.slo_commands.set("client.p95_ms<=80", False, 1.0, "")
     aboard.options["auto_target"] = target
     return Proposer(aboard.service, aboard.service.aim(), Inbox(), aboard.twin.clock.now)
 

@@ -96,9 +96,9 @@ def test_the_policy_of_a_calendar_is_in_the_history_as_well() -> None:
     calendar = {"objectives": ["client.p95_ms <= 20"], "calendar": {"policies": [odd]}}
     aboard.sample(2)
     assert [entry.kind for entry in timeline(aboard.service.history())] == ["regime"]
-    aboard.service.slo_set("", False, 1.0, json.dumps(calendar), True)
+    aboard.service.slo_commands.set("", False, 1.0, json.dumps(calendar), True)
     aboard.sample(2)
-    aboard.service.slo_remove("all")
+    aboard.service.slo_commands.remove("all")
     aboard.sample(2)
     policies = [entry.name for entry in timeline(aboard.service.history()) if entry.kind == "policy"]
     assert policies == ["always", "none"]
@@ -107,7 +107,7 @@ def test_the_policy_of_a_calendar_is_in_the_history_as_well() -> None:
 def test_a_scope_of_an_objective_has_a_regime_of_its_own() -> None:
     aboard = OnTwin()
     (name,) = {place.device_class for place in aboard.service.config.places() if place.device_class}
-    aboard.service.slo_set(f"client.p95_ms{{class={name}}}<=20", False, 1.0, "")
+    aboard.service.slo_commands.set(f"client.p95_ms{{class={name}}}<=20", False, 1.0, "")
     aboard.sample(3)
     assert set(held(aboard)) == {"", f"class={name}"}
 

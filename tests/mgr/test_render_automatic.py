@@ -8,7 +8,7 @@ from automatic_on_twin import OnTwin
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.autopilot.audit_log import Record
+from ceph_tuner.core.autopilot.audit_log import AuditRecord
 from ceph_tuner.core.autopilot.contract import UNKNOWN, Effect
 from tuner import render_automatic
 from tuner.render_automatic import share
@@ -56,14 +56,14 @@ def test_an_effect_that_was_not_seen_has_dashes_for_numbers() -> None:
     assert "- to -" in render_automatic.effects([UNSEEN])
 
 
-def rows(*records: Record) -> List[Dict[str, Any]]:
+def rows(*records: AuditRecord) -> List[Dict[str, Any]]:
     return [record.to_dict() for record in records]
 
 
 def test_the_trail_says_who_did_what_and_why_and_what_came_of_it() -> None:
-    apply = Record(3, 1_767_225_600.0, "mgr.a", "apply", "less scrub", {"targets": ["osd.0"]})
-    told = Record(4, 1_767_225_660.0, "mgr.a", "apply", "less scrub", {"changes": [1]}, "written", 3)
-    back = Record(5, 1_767_225_720.0, "mgr.a", "taken back", "harm", {"effects": [EFFECT, UNSEEN]})
+    apply = AuditRecord(3, 1_767_225_600.0, "mgr.a", "apply", "less scrub", {"targets": ["osd.0"]})
+    told = AuditRecord(4, 1_767_225_660.0, "mgr.a", "apply", "less scrub", {"changes": [1]}, "written", 3)
+    back = AuditRecord(5, 1_767_225_720.0, "mgr.a", "taken back", "harm", {"effects": [EFFECT, UNSEEN]})
     text = render_automatic.trail(rows(apply, told, back))
     assert [line.split()[0] for line in text.splitlines() if line[:1].strip()] == ["NUMBER", "3", "4", "5"]
     assert all(len(line) <= 80 for line in text.splitlines())
@@ -75,7 +75,7 @@ def test_the_trail_says_who_did_what_and_why_and_what_came_of_it() -> None:
 
 
 def test_a_record_without_details_is_a_line_as_well() -> None:
-    assert len(render_automatic.trail(rows(Record(1, 0.0, "me", "mode", ""))).splitlines()) == 2
+    assert len(render_automatic.trail(rows(AuditRecord(1, 0.0, "me", "mode", ""))).splitlines()) == 2
 
 
 def test_an_empty_trail_says_so() -> None:

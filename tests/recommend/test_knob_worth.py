@@ -7,7 +7,7 @@ from typing import Dict, List, Sequence, Tuple
 
 import pytest
 
-from ceph_tuner.core.goals.ranking import Choice
+from ceph_tuner.core.goals.ranking import RankingChoice
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import TENTACLE, Settings, nine
 from ceph_tuner.files import slo_file
@@ -45,7 +45,7 @@ def searched(winner: Settings, better: bool = True, confirmed: bool = True) -> S
         seeds = fresh_seeds(EFFORT)
         started = [(label, own, runs.start(MODEL, own, seeds)) for label, own in ((IN_FORCE, in_force), ("w", winner))]
         before, after = (Prediction(label, dict(own), waiting.collect()) for label, own, waiting in started)
-    choice = Choice(after.candidate, (), before.candidate, better, "by the test")
+    choice = RankingChoice(after.candidate, (), before.candidate, better, "by the test")
     return SearchedSettings(QUESTION, EFFORT, 8.0, 12, (before, after), (before, after), choice, confirmed)
 
 

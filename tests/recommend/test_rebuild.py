@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ceph_tuner.core.goals.judge import Judge
-from ceph_tuner.core.goals.ranking import Choice
+from ceph_tuner.core.goals.ranking import RankingChoice
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, TENTACLE
 from ceph_tuner.files import slo_file
@@ -274,7 +274,7 @@ def test_a_plan_is_tried_on_the_fresh_seeds_of_the_winner() -> None:
     effort = replace(EFFORT, shortest_s=2.0)
     with Runs(effort, 2.0, processes=1) as simulated:
         before = Prediction(IN_FORCE, BALANCED, simulated.start(model, BALANCED, fresh_seeds(effort)).collect())
-    choice = Choice(before.candidate, (), before.candidate, False, "nothing better")
+    choice = RankingChoice(before.candidate, (), before.candidate, False, "nothing better")
     found = SearchedSettings(Question(model, SLO), effort, 2.0, 0, (before,), (before,), choice, True)
     seen: List[str] = []
 

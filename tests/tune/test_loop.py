@@ -11,7 +11,7 @@ from ceph_tuner.core.ceph.uninterrupted import SIGNALS
 from ceph_tuner.core.changes.forecast_pairs import forecast_pairs
 from ceph_tuner.core.errors import CommandFailed, LabFailed, Locked, NotQuiet, RetryLater
 from ceph_tuner.core.goals.slo import Slo, parse_slo
-from ceph_tuner.core.goals.trial import IN_FORCE, Budget, Run, Trial
+from ceph_tuner.core.goals.trial import IN_FORCE, Run, Trial, TrialBudget
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import TENTACLE, Settings
 from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
@@ -39,7 +39,7 @@ class Spy(TuningSearch):
 
 
 def task(slo: Slo = SLO, **changes: object) -> TuneTask:
-    values = {"budget": Budget(trials=3), "in_force": PROFILES["balanced"], "profile_in_force": "balanced"}
+    values = {"budget": TrialBudget(trials=3), "in_force": PROFILES["balanced"], "profile_in_force": "balanced"}
     values = {**values, "compare": True, **changes}
     return TuneTask(slo, PROFILES, **values)
 
@@ -313,7 +313,7 @@ def test_profiles_are_measured_up_front_only_where_they_are_wanted_for_compariso
 
 
 def test_the_finalists_are_measured_again_in_turns_with_the_settings_in_force() -> None:
-    outcome = run(FakeCluster(), task(budget=Budget(trials=3, repeats=2)))
+    outcome = run(FakeCluster(), task(budget=TrialBudget(trials=3, repeats=2)))
     rounds = [trial.run.label for trial in outcome.trials if trial.run.kind == "repeat"]
     assert set(rounds[: len(rounds) // 2]) == set(rounds[len(rounds) // 2 :])
     assert rounds[: len(rounds) // 2] != rounds[len(rounds) // 2 :]
@@ -354,7 +354,7 @@ def test_a_search_that_broke_too_many_objectives_freezes_and_the_trials_that_did
 
     cluster = FakeCluster(strike)
     options = Options(safe_probability=0.0, first_step=0.3, violation_budget=1)
-    outcome = run(cluster, task(budget=Budget(trials=8)), options=options)
+    outcome = run(cluster, task(budget=TrialBudget(trials=8)), options=options)
     assert outcome.verdict.state == "frozen"
     assert len(tried(outcome)) == 2
     assert [trial.run.label for trial in outcome.unsafe] == ["trial 1", "trial 2"]
@@ -364,7 +364,7 @@ def test_a_search_that_broke_too_many_objectives_freezes_and_the_trials_that_did
 def test_time_is_kept_for_the_finalists_and_the_check() -> None:
     cluster = FakeCluster()
     began = cluster.time
-    outcome = run(cluster, task(budget=Budget(trials=50, hours=0.05)))
+    outcome = run(cluster, task(budget=TrialBudget(trials=50, hours=0.05)))
     assert 0 < len(tried(outcome)) < 50
     assert "0.05 hours are over" in outcome.verdict.reason
     assert cluster.time - began <= 0.05 * 3600

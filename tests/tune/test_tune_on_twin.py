@@ -13,7 +13,7 @@ from twin_work import TwinWork
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.errors import RetryLater
 from ceph_tuner.core.goals.slo import Slo, parse_slo
-from ceph_tuner.core.goals.trial import Budget, Run, Trial
+from ceph_tuner.core.goals.trial import Run, Trial, TrialBudget
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import REEF, TENTACLE, Release
 from ceph_tuner.core.measure.history import History
@@ -99,7 +99,7 @@ def tuned(
         history.add_trial(trial.to_dict())
 
     profiles = cluster.release.profiles
-    task = TuneTask(slo, profiles, now.settings, now.built_in, Budget(trials=trials), write_back, compare)
+    task = TuneTask(slo, profiles, now.settings, now.built_in, TrialBudget(trials=trials), write_back, compare)
     return tune(task, measuring, search, record)
 
 

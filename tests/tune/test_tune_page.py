@@ -10,7 +10,7 @@ from rich.console import Console
 from test_loop import SLO, run, task
 
 from ceph_tuner.core.goals.slo import parse_slo
-from ceph_tuner.core.goals.trial import Budget, Run
+from ceph_tuner.core.goals.trial import Run, TrialBudget
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.core.profiles.in_force import InForce
@@ -85,7 +85,7 @@ def test_the_page_says_how_the_search_went_and_counts_gross_misses_as_hopeless_a
         cluster.seen = lambda: {**usual, "client.p95_ms": bad} if bad else FakeCluster.seen(cluster)  # type: ignore[method-assign]
 
     cluster = FakeCluster(strike)
-    outcome = run(cluster, task(budget=Budget(trials=4)), window=60)
+    outcome = run(cluster, task(budget=TrialBudget(trials=4)), window=60)
     # an objective that is missed grossly is an answer too; an OSD that goes down is not
     assert [(t.hopeless, t.failed is not None) for t in outcome.trials if t.run.kind == "trial"][:2] == [
         (True, True),

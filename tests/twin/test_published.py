@@ -9,7 +9,7 @@ import pytest
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY
 from ceph_tuner.twin import published as p
 from ceph_tuner.twin.knobs_in_force import class_rates, completed
-from ceph_tuner.twin.published_models import Case, cases, node, osd_a, trim_price
+from ceph_tuner.twin.published_models import PublishedCase, cases, node, osd_a, trim_price
 from ceph_tuner.twin.validation import (
     TARGET_ERROR,
     Check,
@@ -110,7 +110,7 @@ def test_a_longer_commit_makes_slower_clients() -> None:
     assert quick > 1.5 * slow
 
 
-def _alone(seconds: float) -> Case:
+def _alone(seconds: float) -> PublishedCase:
     case = cases("C1", {}, {}, quick=True)[-1]
     return replace(case, model=node(osd_a(seconds)), settings={})
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import List, NamedTuple, Sequence
 
-from ceph_tuner.core.changes.forecast_pairs import Coverage, ForecastPair, coverage
+from ceph_tuner.core.changes.forecast_pairs import ForecastPair, IntervalCoverage, coverage
 from ceph_tuner.core.measure.forecast_record import SEARCH_MODEL
 from ceph_tuner.doctor.facts import Facts
 from ceph_tuner.doctor.finding import MISLEADING, Finding, some
@@ -24,7 +24,7 @@ NEWEST = 40
 class Undercoverage(NamedTuple):
     """A metric whose intervals hold too seldom."""
 
-    coverage: Coverage
+    coverage: IntervalCoverage
     chance: float
     """With which so few, or fewer, would be held if the promise were true."""
 

@@ -15,7 +15,7 @@ from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.recommend import Prediction, Question, SearchEffort
 from ceph_tuner.recommend.document import document
 from ceph_tuner.recommend.recommendation import recommend
-from ceph_tuner.spreading import Tell
+from ceph_tuner.workers import Tell
 
 _LASTING = ("release", "version", "osds", "hosts", "osd")
 """Of a model, what is no work; of pools, `_pgs`."""

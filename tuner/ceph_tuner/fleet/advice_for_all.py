@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, Mapping, Optional, Protocol, Union
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.fleet.advice import Advice, SearchTask, advise
 from ceph_tuner.fleet.search_order import ordered
-from ceph_tuner.spreading import Ended, Event, GivenUp, Spread
+from ceph_tuner.workers import CallFailure, CallResult, Event, Workers
 
 
 class KeptAnswers(Protocol):
@@ -38,9 +38,9 @@ class NotKept:
 
 
 def advise_all(
-    tasks: Mapping[str, SearchTask], spread: Spread, answers: KeptAnswers
+    tasks: Mapping[str, SearchTask], workers: Workers, answers: KeptAnswers
 ) -> Iterator[Union[Event, Known, NotKept]]:
-    """What happens, until each cluster has its answer (`Ended`, `Known`) or is given up. Raises as `spread` does."""
+    """What happens, until each cluster has its answer (`CallResult`, `Known`) or fails. Raises as `workers` does."""
     order = ordered(tasks)
     tasks_under_way: Dict[str, SearchTask] = {}
 
@@ -54,21 +54,21 @@ def advise_all(
         tasks_under_way[name] = task
         advice = answers.known(task)
         if advice is None:
-            spread.start(name, advise, task)
+            workers.start(name, advise, task)
             return []
         return [Known(name, advice), *(answer for other in order.following(name) for answer in begin(other, advice))]
 
     for name, leader in order.leader.items():
         if leader is None:
             yield from begin(name, None)
-    for event in spread.events():
-        if isinstance(event, Ended):
+    for event in workers.events():
+        if isinstance(event, CallResult):
             try:
                 answers.keep(tasks_under_way[event.key], event.result)
             except TunerError as error:
                 # a full disk costs no search
                 yield NotKept(event.key, str(error))
         yield event
-        if isinstance(event, (Ended, GivenUp)):
+        if isinstance(event, (CallResult, CallFailure)):
             for follower in order.following(event.key):
-                yield from begin(follower, event.result if isinstance(event, Ended) else None)
+                yield from begin(follower, event.result if isinstance(event, CallResult) else None)

@@ -27,9 +27,9 @@ from ceph_tuner.recommend.runs import Means, means_of, run_length_s
 from ceph_tuner.recommend.search import profiles_of
 from ceph_tuner.recommend.turns import told as told_turns
 from ceph_tuner.report.words import amount, scale_of
-from ceph_tuner.spreading import CallMessage, Ended, GivenUp, Lost, Spread, Tell, WorkersGone
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.prediction import PredictionRun
+from ceph_tuner.workers import CallFailure, CallMessage, CallResult, Tell, WorkerLoss, Workers, WorkersGone
 
 EFFORT = SearchEffort(fresh=8, events=5e5, longest_s=30.0)
 """Of a prediction: seeds, and how long a run is. Some seconds for each cluster."""
@@ -110,10 +110,10 @@ class Foreseen:
 def foresee(
     targets: Sequence[ForecastCluster],
     report: Optional[Report] = None,
-    spread: Optional[Spread] = None,
+    workers: Optional[Workers] = None,
     effort: SearchEffort = EFFORT,
 ) -> List[Foreseen]:
-    """Predict on each, in their order: side by side where `spread` carries it out, else in this process.
+    """Predict on each, in their order: side by side where `workers` carries it out, else in this process.
 
     Raises InputError for a target that its twin can say nothing about, before any run where that is known by then;
     RetryLater where workers are lost again and again.
@@ -127,21 +127,21 @@ def foresee(
             report(name, sum(done.values()), total)
 
     forecasts: Dict[str, Foreseen] = {}
-    if spread is None:
+    if workers is None:
         for name, task in tasks.items():
             forecasts[name] = _forecast_or_raise(foreseen_by(task, partial(tell, name)))
         return list(forecasts.values())
     for name, task in tasks.items():
-        spread.start(name, foreseen_by, task)
+        workers.start(name, foreseen_by, task)
     try:
-        for event in spread.events():
+        for event in workers.events():
             if isinstance(event, CallMessage):
                 tell(event.key, event.message)
-            elif isinstance(event, Lost):
+            elif isinstance(event, WorkerLoss):
                 tell(event.key, 0)
-            elif isinstance(event, GivenUp):
+            elif isinstance(event, CallFailure):
                 raise RetryLater(f"the twin of {event.key}: {event.reason}", _WITHOUT)
-            elif isinstance(event, Ended):
+            elif isinstance(event, CallResult):
                 forecasts[event.key] = _forecast_or_raise(event.result)
     except WorkersGone as failure:
         # nothing is kept of what was done

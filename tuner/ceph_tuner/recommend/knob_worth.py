@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.goals.ranking import Choice, choose
+from ceph_tuner.core.goals.ranking import RankingChoice, choose
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings, Value
 from ceph_tuner.core.knobs.settings import check_settings, fitting_reservations, same_value
@@ -131,7 +131,7 @@ class _KnobTrials:
 
     def simpler(
         self, winner: Prediction, worths: Sequence[KnobWorth]
-    ) -> Optional[Tuple[Prediction, Choice, Tuple[str, ...]]]:
+    ) -> Optional[Tuple[Prediction, RankingChoice, Tuple[str, ...]]]:
         """Put back as many of the knobs that are worth nothing as can be spared together; None where it is none."""
         groups = [worth.names for worth in worths if worth_nothing(worth.without, self._metrics)]
         while groups:
@@ -143,7 +143,7 @@ class _KnobTrials:
             groups = groups[: len(groups) // 2]
         return None
 
-    def _confirmation(self, winner: Prediction, names: Sequence[str]) -> Tuple[Prediction, Optional[Choice]]:
+    def _confirmation(self, winner: Prediction, names: Sequence[str]) -> Tuple[Prediction, Optional[RankingChoice]]:
         search_result, question = self._search_result, self._search_result.question
         settings = _without(names, winner.settings, question)
         label = f"{search_result.winner.label}, simpler"

@@ -11,7 +11,7 @@ from ceph_tuner.recommend.turns import together, turns
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.prediction import PredictionRun, predict
 from ceph_tuner.twin.simulation import Simulation
-from ceph_tuner.twin.workers import Workers
+from ceph_tuner.twin.simulation_pool import simulation_pool
 
 Means = Dict[str, float]
 
@@ -42,14 +42,14 @@ class Runs:
     def __init__(self, effort: SearchEffort, seconds: float, processes: Optional[int] = None) -> None:
         """`processes` of None: one for each core; 1: in this process, when a run is collected."""
         self._effort, self.seconds = effort, seconds
-        self._workers = Workers(processes)
+        self._pool = simulation_pool(processes)
         self.done = 0
 
     def __enter__(self) -> Runs:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._workers.__exit__()
+        self._pool.__exit__()
 
     def start(
         self, model: ClusterModel, settings: Settings, seeds: Sequence[int], at_once: bool = False
@@ -58,7 +58,7 @@ class Runs:
         run = means_at_once if at_once else means_of
         settle = self.seconds * self._effort.settle_share
         jobs = [PredictionRun(model, settings, self.seconds - settle, settle, seed) for seed in seeds]
-        return StartedRuns(self, [self._workers.start(run, job) for job in jobs])
+        return StartedRuns(self, [self._pool.start(run, job) for job in jobs])
 
 
 class StartedRuns:

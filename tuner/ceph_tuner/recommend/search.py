@@ -13,7 +13,7 @@ import numpy as np
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
-from ceph_tuner.core.goals.ranking import Candidate, Choice, choose, finalists
+from ceph_tuner.core.goals.ranking import Candidate, RankingChoice, choose, finalists
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import change_cost, fitting_reservations
@@ -49,7 +49,7 @@ class SearchedSettings:
     """Everything that the search saw, built-in profiles included, on the seeds of the search."""
     compared: Tuple[Prediction, ...]
     """The last round, what is in force first: on fresh seeds, or on those of the search where that was not reached."""
-    choice: Choice
+    choice: RankingChoice
     confirmed: bool
     """Whether the numbers come from fresh seeds."""
     interrupted: bool = False

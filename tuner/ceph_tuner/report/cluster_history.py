@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.autopilot import audit_log as audit
-from ceph_tuner.core.autopilot.audit_log import Record, every_trail
+from ceph_tuner.core.autopilot.audit_log import AuditRecord, every_trail
 from ceph_tuner.core.ceph.ports import Store
 from ceph_tuner.core.changes.forecast_pairs import kept_pairs
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry
@@ -151,7 +151,7 @@ def _evidence(values: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {amount(name, value)[0]}" for name, value in values.items() if name in METRICS)
 
 
-def _what(record: Record, settings: Mapping[str, Any]) -> str:
+def _what(record: AuditRecord, settings: Mapping[str, Any]) -> str:
     """What was done, of a write with what it wrote where."""
     if record.what != audit.APPLY:
         return record.what

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.goals.judge import Judge
-from ceph_tuner.core.goals.ranking import Candidate, Choice
+from ceph_tuner.core.goals.ranking import Candidate, RankingChoice
 from ceph_tuner.core.goals.slo import Slo
-from ceph_tuner.core.goals.trial import Budget, Run, Trial, at_fault, opening_runs
+from ceph_tuner.core.goals.trial import Run, Trial, TrialBudget, at_fault, opening_runs
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.optimise.contract import SearchVerdict
 
@@ -22,7 +22,7 @@ class TuneTask:
     in_force: Settings
     profile_in_force: Optional[str]
     """Name of the built-in profile in force; None for a custom one."""
-    budget: Budget = field(default_factory=Budget)
+    budget: TrialBudget = field(default_factory=TrialBudget)
     write_back: bool = True
     compare: bool = False
     """Whether the profiles are measured up front, whatever they do: for comparison."""
@@ -47,7 +47,7 @@ class TuneOutcome:
     slo: Slo
     trials: List[Trial]
     baseline: Mapping[str, float]
-    choice: Choice
+    choice: RankingChoice
     settings: Settings
     """Of the winner; empty where the settings in force won."""
     best_built_in: Optional[Candidate]

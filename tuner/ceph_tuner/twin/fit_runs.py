@@ -7,7 +7,7 @@ from typing import List, Optional, Sequence
 
 from ceph_tuner.twin.observations import SimulatedRun, simulated
 from ceph_tuner.twin.parameters import Array
-from ceph_tuner.twin.workers import Workers
+from ceph_tuner.twin.simulation_pool import simulation_pool
 
 NICENESS = 5
 """Added in the workers: a fit may run beside the cluster that it is about."""
@@ -17,16 +17,16 @@ class Runner(AbstractContextManager["Runner"]):
     """Gives the values of runs, in their order. `processes`: None for all cores, 1 for this process alone."""
 
     def __init__(self, processes: Optional[int] = 1) -> None:
-        self._workers = Workers(processes, NICENESS)
+        self._pool = simulation_pool(processes, NICENESS)
         self.runs = 0
 
     def __exit__(self, *_: object) -> None:
-        self._workers.__exit__()
+        self._pool.__exit__()
 
     def __call__(self, runs: Sequence[SimulatedRun]) -> List[Array]:
         """Values of each run's metrics."""
         self.runs += len(runs)
-        if len(runs) < 2 * self._workers.count:
+        if len(runs) < 2 * self._pool.count:
             # handing so few over takes longer than they do
             return [simulated(run) for run in runs]
-        return list(self._workers.map(simulated, runs))
+        return list(self._pool.map(simulated, runs))

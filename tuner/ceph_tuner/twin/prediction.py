@@ -10,7 +10,7 @@ from ceph_tuner.core.measure.sample import Window, window_of
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.samples import looks_while_it_lasts, sample_between
 from ceph_tuner.twin.simulation import Simulation
-from ceph_tuner.twin.workers import Workers
+from ceph_tuner.twin.simulation_pool import simulation_pool
 
 SAMPLES = 5
 """A window is cut into so many samples, whose spread is its deviation."""
@@ -45,8 +45,8 @@ def predict(job: PredictionRun) -> Window:
 
 def predict_all(jobs: Sequence[PredictionRun], processes: Optional[int] = None) -> Iterator[Window]:
     """The windows of independent runs, in their order, spread over the cores (`processes`; None: all of them)."""
-    with Workers(processes) as workers:
-        yield from workers.map(predict, jobs)
+    with simulation_pool(processes) as pool:
+        yield from pool.map(predict, jobs)
 
 
 def mean_of(windows: Sequence[Window], metric: str) -> Optional[float]:

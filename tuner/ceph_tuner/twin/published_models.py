@@ -155,7 +155,7 @@ def node(osd: OsdModel, scheduler: str = MCLOCK, pools: Tuple[str, ...] = ()) ->
 
 
 @dataclass(frozen=True)
-class Case:
+class PublishedCase:
     """A row of a table: what runs, and how the article averaged it."""
 
     table: str
@@ -172,7 +172,9 @@ class Case:
     """The twin's own clients without background work."""
 
 
-def cases(table: str, osds: Mapping[str, OsdModel], baselines: Mapping[str, p.Baseline], quick: bool) -> List[Case]:
+def cases(
+    table: str, osds: Mapping[str, OsdModel], baselines: Mapping[str, p.Baseline], quick: bool
+) -> List[PublishedCase]:
     """The rows of a table; `quick` simulates less of the same."""
     if table in ("A1", "A2"):
         return _qos(table, osds["A"], baselines["A"], 30.0 if quick else 10.0)
@@ -181,7 +183,7 @@ def cases(table: str, osds: Mapping[str, OsdModel], baselines: Mapping[str, p.Ba
     return _scrubs(table, osds["B"], baselines["B"])
 
 
-def _qos(table: str, osd: OsdModel, baseline: p.Baseline, scale: float) -> List[Case]:
+def _qos(table: str, osd: OsdModel, baseline: p.Baseline, scale: float) -> List[PublishedCase]:
     cases = []
     for name in (p.WPQ, *p.PROFILES):
         if table == "A1":
@@ -195,11 +197,11 @@ def _qos(table: str, osd: OsdModel, baseline: p.Baseline, scale: float) -> List[
         # WPQ heeds no profile
         wpq = {**_A_PROFILES[p.CLIENT], **_WPQ_RECOVERY}
         settings = wpq if name == p.WPQ else {**_A_PROFILES[name], **_A_RECOVERY}
-        cases.append(Case(table, name, model, settings, 300.0, 30.0, scale, baseline))
+        cases.append(PublishedCase(table, name, model, settings, 300.0, 30.0, scale, baseline))
     return cases
 
 
-def _scrubs(table: str, osd: OsdModel, baseline: p.Baseline) -> List[Case]:
+def _scrubs(table: str, osd: OsdModel, baseline: p.Baseline) -> List[PublishedCase]:
     rows: Dict[str, Tuple[str, Settings, float]] = {p.WPQ: (p.CLIENT, {}, 5.0)}
     if table != "B2":
         rows.update({name: (name, {}, 5.0) for name in p.PROFILES})
@@ -216,11 +218,11 @@ def _scrubs(table: str, osd: OsdModel, baseline: p.Baseline) -> List[Case]:
         scrub = ScrubWork("scrub", 10_000_000, 32 * KIB)
         model = replace(model, scrub=(scrub,), scrub_priority=priority)
         settings = {**QUINCY_EARLY.profiles[profile], "osd_max_scrubs": 5, **own}
-        cases.append(Case(table, name, model, settings, 840.0, 0.0, 1.0, baseline))
+        cases.append(PublishedCase(table, name, model, settings, 840.0, 0.0, 1.0, baseline))
     return cases
 
 
-def _pg_counts(quick: bool) -> List[Case]:
+def _pg_counts(quick: bool) -> List[PublishedCase]:
     """Six nodes of ten OSDs. The drive is a 15 TB NVMe of that year by its data sheet."""
     drive = Device(
         iops=180_000, bandwidth_bytes_s=4_100e6, read_iops=1_000_000, read_bandwidth_bytes_s=6_900e6, latency_s=20e-6,
@@ -234,5 +236,5 @@ def _pg_counts(quick: bool) -> List[Case]:
             model = ClusterModel(
                 osds=60, hosts=6, osd=osd, pools=(Pool("rbd", pgs),), clients=(clients,), release=QUINCY
             )
-            cases.append(Case("C1", p.with_pgs(kind, pgs), model, {}))
+            cases.append(PublishedCase("C1", p.with_pgs(kind, pgs), model, {}))
     return cases

@@ -15,9 +15,9 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 from ceph_tuner.twin import published as p
 from ceph_tuner.twin.model import OsdModel
 from ceph_tuner.twin.prediction import PredictionRun, mean_of, predict, predict_all
-from ceph_tuner.twin.published_models import NODES, Case, cases, node
+from ceph_tuner.twin.published_models import NODES, PublishedCase, cases, node
 from ceph_tuner.twin.simulation import Simulation
-from ceph_tuner.twin.workers import Workers
+from ceph_tuner.twin.simulation_pool import simulation_pool
 
 TARGET_ERROR = 0.15
 """Median absolute error that the comparison may have."""
@@ -38,7 +38,7 @@ class FittedNode:
 class PlacementRun(NamedTuple):
     """One row with one placement of the PGs."""
 
-    case: Case
+    case: PublishedCase
     seed: int
 
 
@@ -155,11 +155,11 @@ def measure(run: PlacementRun) -> Values:
 
 def measure_all(runs: Sequence[PlacementRun], processes: Optional[int] = None) -> Iterator[Values]:
     """The values of independent runs, in their order, spread over the cores (None: all of them)."""
-    with Workers(processes) as workers:
-        yield from workers.map(measure, runs)
+    with simulation_pool(processes) as pool:
+        yield from pool.map(measure, runs)
 
 
-def _drained(case: Case, seed: int) -> Values:
+def _drained(case: PublishedCase, seed: int) -> Values:
     """Clients with background work until that is done."""
     simulation = Simulation(case.model, case.settings, seed)
     simulation.advance(1.0)
@@ -185,14 +185,14 @@ def _drained(case: Case, seed: int) -> Values:
     return values
 
 
-def _scrubbed(case: Case, seed: int) -> Values:
+def _scrubbed(case: PublishedCase, seed: int) -> Values:
     window = predict(PredictionRun(case.model, case.settings, SCRUB_WINDOW_S, SCRUB_SETTLE_S, seed))
     seconds = case.model.scrub[0].objects / window.measures["scrub.objects_s"].mean
     iops, latency = window.measures["client.iops"].mean, window.measures["client.mean_ms"].mean
     return {**_averaged(case, seconds, iops, latency), p.SCRUB_S: seconds}
 
 
-def _averaged(case: Case, busy_s: float, iops: float, latency_ms: float) -> Values:
+def _averaged(case: PublishedCase, busy_s: float, iops: float, latency_ms: float) -> Values:
     """Means over fio's whole time: with background work while it lasts, without it before and after."""
     busy_s = min(busy_s, case.clients_s - case.before_s)
     quiet_s = case.clients_s - busy_s

@@ -24,7 +24,7 @@ from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.core.measure.osd_selection import spread
-from ceph_tuner.core.measure.pg_documents import late_pgs
+from ceph_tuner.core.measure.pg_documents import late_pgs, pool_intervals
 from ceph_tuner.core.measure.queue_dump import QueuedClass, queued, served
 from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.doctor.finding import named
@@ -200,11 +200,8 @@ class TwoLooks:
 
     def _intervals(self, option: str, of_pool: str) -> Tuple[float, Dict[int, float]]:
         values = [float(options[option]) for options in self._options.values() if option in options]
-        own = {
-            int(row["pool"]): GRACE * float(row.get("options", {}).get(of_pool, 0))
-            for row in self._osd_map.get("pools", [])
-        }
-        return GRACE * max(values, default=7 * 86_400.0), {pool: every for pool, every in own.items() if every > 0}
+        own = {pool: GRACE * every for pool, every in pool_intervals(self._osd_map, of_pool).items()}
+        return GRACE * max(values, default=7 * 86_400.0), own
 
     def _pgs(self) -> List[Mapping[str, Any]]:
         status: Mapping[str, Any] = self._or_note("the state of the PGs", lambda: self._mon("status")["pgmap"], {})

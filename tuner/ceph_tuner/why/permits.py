@@ -9,7 +9,8 @@ from typing import Callable, Dict, FrozenSet, List, Mapping, Tuple
 from ceph_tuner.core.knobs.scrub_hours import may_begin
 from ceph_tuner.why.cause import Cause, Evidence
 from ceph_tuner.why.facts import BACKFILL, CLIENT, RECOVERY, SCRUB, SNAPTRIM, PgNow, WhyFacts
-from ceph_tuner.why.work import judged, led, left, share, some_pgs, waiting
+from ceph_tuner.why.pg_cause import pg_cause
+from ceph_tuner.why.work import judged, led, left, some_pgs, waiting
 
 _FLAG_HOLDS: Dict[str, Tuple[Tuple[str, Callable[[PgNow], bool]], ...]] = {
     # norecover holds backfill as well
@@ -59,14 +60,13 @@ def _flag_cause(facts: WhyFacts, flag: str, work: str, which: Callable[[PgNow], 
     whole = left(facts, work)
     own = [pg for pg in whole if which(pg) and "scrubbing" not in pg.states]
     words = f"{len(own)} of {len(whole)} PGs with {work} to do wait: {some_pgs(own)}"
-    return Cause(
+    return pg_cause(
+        facts,
         f"flag-{flag}",
         work,
-        facts.pool_names(own),
+        own,
+        whole,
         f"The flag {flag} is set: {work} does not begin",
-        share(own, whole),
-        float(len(own)),
-        "PGs",
         (Evidence(f"flags of the OSD map: {flag}", "ceph osd dump"), Evidence(words, "ceph pg ls")),
         "Unset the flag when the reason for it is gone.",
         (f"ceph osd unset {flag}",),
@@ -84,14 +84,13 @@ def pool_flags(facts: WhyFacts) -> List[Cause]:
             if own:
                 evidence = Evidence(f"{len(own)} PGs of it are late: {some_pgs(own)}", "ceph pg ls")
                 causes.append(
-                    Cause(
+                    pg_cause(
+                        facts,
                         f"flag-{flag}",
                         SCRUB,
-                        (pool.name,),
+                        own,
+                        whole,
                         f"The pool {pool.name} has the flag {flag}: its scrubs do not begin",
-                        share(own, whole),
-                        float(len(own)),
-                        "PGs",
                         (Evidence(f"flag of pool {pool.name}: {flag}", "ceph osd pool ls detail"), evidence),
                         "Unset the flag when the reason for it is gone.",
                         (f"ceph osd pool set {shlex.quote(pool.name)} {flag} 0",),
@@ -114,14 +113,13 @@ def scrub_hours(facts: WhyFacts, zone: tzinfo = timezone.utc) -> List[Cause]:
     words += f"{datetime.fromtimestamp(facts.at, zone):%H:%M} {zone} by the clock here"
     names = ("osd_scrub_begin_hour", "osd_scrub_end_hour", "osd_scrub_begin_week_day", "osd_scrub_end_week_day")
     return [
-        Cause(
+        pg_cause(
+            facts,
             "scrub-hours",
             SCRUB,
-            facts.pool_names(own),
+            own,
+            led(facts, left(facts, SCRUB)),
             "It is not the hour of scrubs: none begins now",
-            share(own, led(facts, left(facts, SCRUB))),
-            float(len(own)),
-            "PGs",
             (
                 Evidence(f"osd.{osd}: {words}", f"ceph config show osd.{osd} osd_scrub_begin_hour"),
                 Evidence(f"{len(own)} late PGs wait: {some_pgs(own)}", "ceph pg ls"),
@@ -146,14 +144,13 @@ def recovery_first(facts: WhyFacts) -> List[Cause]:
     if not own:
         return []
     return [
-        Cause(
+        pg_cause(
+            facts,
             "scrub-behind-recovery",
             SCRUB,
-            facts.pool_names(own),
+            own,
+            judged(facts, left(facts, SCRUB)),
             "Scrubs wait for recovery: none begins on an OSD that recovers",
-            share(own, judged(facts, left(facts, SCRUB))),
-            float(len(own)),
-            "PGs",
             (
                 Evidence(
                     f"{len(barred_osds)} OSDs recover, osd_scrub_during_recovery is false there",

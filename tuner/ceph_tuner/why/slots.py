@@ -7,7 +7,8 @@ from typing import List, Optional, Set, Tuple
 from ceph_tuner.doctor.finding import named
 from ceph_tuner.why.cause import Cause, Evidence
 from ceph_tuner.why.facts import BACKFILL, RECOVERY, SCRUB, SNAPTRIM, OsdNow, PgNow, WhyFacts
-from ceph_tuner.why.work import TOO_FULL, judged, led, left, running, share, some_pgs, waiting
+from ceph_tuner.why.pg_cause import pg_cause
+from ceph_tuner.why.work import TOO_FULL, judged, led, left, running, some_pgs, waiting
 
 OVERRIDE = "osd_mclock_override_recovery_settings"
 SCRUBS_DEFAULT = 3.0
@@ -43,14 +44,13 @@ def _slots_cause(facts: WhyFacts, work: str, own: List[PgNow], full: Set[int]) -
         f"osd.{first}: {most} of {most} slots taken by {holders}, {len(slots.waiting) if slots else 0} PGs in line"
     )
     at_work = running(facts, work)
-    return Cause(
+    return pg_cause(
+        facts,
         "reservation-slots",
         work,
-        facts.pool_names(own),
+        own,
+        judged(facts, left(facts, work)),
         f"{len(own)} PGs wait for a slot: osd_max_backfills is {most} and {named(full)} have none left",
-        share(own, judged(facts, left(facts, work))),
-        float(len(own)),
-        "PGs",
         (
             Evidence(
                 f"{len(own)} PGs in {work}_wait, {len(at_work)} at work: {some_pgs(own)}", f"ceph pg ls {work}_wait"
@@ -77,14 +77,13 @@ def too_full(facts: WhyFacts) -> List[Cause]:
         own = [pg for pg in facts.pgs if state in pg.states & pg.lasting]
         if own:
             causes.append(
-                Cause(
+                pg_cause(
+                    facts,
                     "too-full",
                     work,
-                    facts.pool_names(own),
+                    own,
+                    left(facts, work),
                     f"{work.capitalize()} has no room on its target",
-                    share(own, left(facts, work)),
-                    float(len(own)),
-                    "PGs",
                     (Evidence(f"{len(own)} PGs in {state}: {some_pgs(own)}", f"ceph pg ls {state}"),),
                     "Make room: more OSDs, a better balance, or less data. No setting of mClock helps.",
                     ("ceph osd df tree",),
@@ -106,14 +105,13 @@ def scrub_slots(facts: WhyFacts) -> List[Cause]:
     full = as_primary | as_replica
     first = min({osd for pg in own for osd in (as_primary & set(pg.acting[:1]) | as_replica & set(pg.acting[1:]))})
     return [
-        Cause(
+        pg_cause(
+            facts,
             "scrub-slots",
             SCRUB,
-            facts.pool_names(own),
+            own,
+            judged(facts, left(facts, SCRUB)),
             f"{len(own)} late PGs wait for a slot: osd_max_scrubs is {most[first]}",
-            share(own, judged(facts, left(facts, SCRUB))),
-            float(len(own)),
-            "PGs",
             (
                 Evidence(
                     f"osd.{first}: {max(loads[first])} of its PGs are scrubbed; osd_max_scrubs is {most[first]}",
@@ -158,14 +156,13 @@ def snaptrim_slots(facts: WhyFacts) -> List[Cause]:
     most = full[0][1]
     queue = sum(pg.snaptrim_queue for pg in (*own, *at_work))
     return [
-        Cause(
+        pg_cause(
+            facts,
             "snaptrim-slots",
             SNAPTRIM,
-            facts.pool_names(own),
+            own,
+            led(facts, left(facts, SNAPTRIM)),
             f"{len(own)} PGs wait to be trimmed: osd_max_trimming_pgs is {most}",
-            share(own, led(facts, left(facts, SNAPTRIM))),
-            float(len(own)),
-            "PGs",
             (
                 Evidence(f"{len(own)} PGs in snaptrim_wait, {len(at_work)} in snaptrim", "ceph pg ls snaptrim_wait"),
                 Evidence(f"{queue} snapshots in their queues", "ceph pg ls snaptrim snaptrim_wait"),

@@ -64,7 +64,7 @@ _LARGEST_BLOCK = 65_000
 
 
 @dataclass(frozen=True)
-class Record:
+class AuditRecord:
     """One line of the trail. `detail` is plain data: settings, targets, effects, the guard's numbers."""
 
     number: int
@@ -93,7 +93,7 @@ class Record:
         return {**{name: getattr(self, name) for name in self.__dataclass_fields__}, "detail": dict(self.detail)}
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Record:
+    def from_dict(cls, document: Mapping[str, Any]) -> AuditRecord:
         """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for what is none."""
         return cls(
             int(document["number"]),
@@ -124,7 +124,7 @@ class Audit:
         detail: Mapping[str, Any] = {},
         outcome: str = "",
         refers: int = 0,
-    ) -> Record:
+    ) -> AuditRecord:
         """Add a record and return it as it is stored: when this returns, the monitors have committed it.
 
         What is too long is cut short rather than refused. Raises CommandFailed or ClusterTimeout as the store does;
@@ -140,17 +140,19 @@ class Audit:
                 for old in blocks[: max(0, len(blocks) - BLOCKS + 1)]:
                     self._store.remove(self._key(old))
             number = newest * PER_BLOCK + len(lines) + 1
-            line = _line(Record(number, at, who, what, why, detail, outcome, refers))
+            line = _line(AuditRecord(number, at, who, what, why, detail, outcome, refers))
             self._store.set(self._key(newest), "\n".join([*lines, line]))
-            return Record.from_dict(read_json(line, PREFIX))
+            return AuditRecord.from_dict(read_json(line, PREFIX))
 
-    def tell(self, of: Record, at: float, outcome: str, why: str = "", detail: Mapping[str, Any] = {}) -> Record:
+    def tell(
+        self, of: AuditRecord, at: float, outcome: str, why: str = "", detail: Mapping[str, Any] = {}
+    ) -> AuditRecord:
         """Add what came of an act."""
         return self.append(at, of.who, of.what, why or of.why, detail, outcome, of.number)
 
-    def newest(self, count: int = PER_BLOCK * BLOCKS) -> List[Record]:
+    def newest(self, count: int = PER_BLOCK * BLOCKS) -> List[AuditRecord]:
         """The last `count` records, the newest last."""
-        records: List[Record] = []
+        records: List[AuditRecord] = []
         for block in reversed(self._blocks()):
             if len(records) >= count:
                 break
@@ -169,11 +171,11 @@ class Audit:
         text = self._store.get(self._key(block))
         return [] if text is None else text.split("\n")
 
-    def _records(self, block: int) -> List[Record]:
+    def _records(self, block: int) -> List[AuditRecord]:
         records = []
         for place, line in enumerate(self._lines(block), start=block * PER_BLOCK + 1):
             try:
-                record = Record.from_dict(read_json(line, PREFIX))
+                record = AuditRecord.from_dict(read_json(line, PREFIX))
             except MISREAD:
                 # cut short, or written by something else: the others are still true
                 continue
@@ -182,14 +184,14 @@ class Audit:
         return records
 
 
-def every_trail(store: Store) -> List[Record]:
+def every_trail(store: Store) -> List[AuditRecord]:
     """The records of all automatic modes, of the cluster's and of device classes' own, the newest last."""
     prefixes = {PREFIX, *(key[: key.rindex("/") + 1] for key in store.keys(PREFIX))}
     records = [record for prefix in sorted(prefixes) for record in Audit(store, prefix).newest()]
     return sorted(records, key=lambda record: record.at)
 
 
-def without_outcome(records: Sequence[Record]) -> List[Record]:
+def without_outcome(records: Sequence[AuditRecord]) -> List[AuditRecord]:
     """Acts that were announced and of which nobody told what came of them: a mgr that died on the way."""
     act_numbers = {record.refers for record in records}
     return [
@@ -215,11 +217,11 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def _text(record: Record) -> str:
+def _text(record: AuditRecord) -> str:
     return _json(versioned(record.to_dict()))
 
 
-def _line(record: Record) -> str:
+def _line(record: AuditRecord) -> str:
     """The record as it is stored, cut down to LARGEST_RECORD: first the largest of its details, then its words."""
     detail = dict(record.detail)
     line = _text(record)

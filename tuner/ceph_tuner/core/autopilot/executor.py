@@ -40,7 +40,7 @@ from ceph_tuner.core.autopilot.events import (
     Wrote,
 )
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import OFF, State
+from ceph_tuner.core.autopilot.state import OFF, AutopilotState
 from ceph_tuner.core.autopilot.state_machine import decide
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Clock, Store
@@ -105,7 +105,7 @@ class Logbook(Protocol):
         """Keep a trial's result for the optimiser."""
 
 
-class Optimiser(Protocol):
+class TrialProposer(Protocol):
     """Proposes settings."""
 
     def start(self, state: Any, policy: Policy) -> None:
@@ -116,7 +116,7 @@ class TrialGuard(Protocol):
     """Watches over what is on trial."""
 
     def watch(self, state: Any) -> None:
-        """Begin before something is written; end once (`State.on_cluster` is false) nothing is on trial."""
+        """Begin before something is written; end once (`on_cluster` of the state is false) nothing is on trial."""
 
 
 def nobody() -> Collection[int]:
@@ -135,7 +135,7 @@ class TrialExecutor(Generic[S]):
         store: Store,
         hands: Callable[[], Tuple[Applier, Lock]],
         logbook: Logbook,
-        optimiser: Optional[Optimiser],
+        optimiser: Optional[TrialProposer],
         guards: Sequence[TrialGuard],
         clock: Clock,
         policy: Callable[[], Policy],
@@ -362,7 +362,7 @@ class TrialExecutor(Generic[S]):
         return numbers[0] if numbers and not any(entry.trial for entry in entries if entry.number in last) else None
 
 
-class Executor(TrialExecutor[State]):
+class Executor(TrialExecutor[AutopilotState]):
     """Of an automatic mode."""
 
     def __init__(
@@ -370,7 +370,7 @@ class Executor(TrialExecutor[State]):
         store: Store,
         hands: Callable[[], Tuple[Applier, Lock]],
         logbook: Logbook,
-        optimiser: Optimiser,
+        optimiser: TrialProposer,
         guards: Sequence[TrialGuard],
         clock: Clock,
         policy: Callable[[], Policy],
@@ -381,7 +381,18 @@ class Executor(TrialExecutor[State]):
         """As `TrialExecutor`; `who` is this mgr's plugin, whose leftovers are the mode's whatever the state says."""
         self._who = who
         super().__init__(
-            State(), State.from_dict, decide, store, hands, logbook, optimiser, guards, clock, policy, key, elsewhere
+            AutopilotState(),
+            AutopilotState.from_dict,
+            decide,
+            store,
+            hands,
+            logbook,
+            optimiser,
+            guards,
+            clock,
+            policy,
+            key,
+            elsewhere,
         )
 
     def _is_ours(self, entry: Entry) -> bool:

@@ -21,10 +21,10 @@ from ceph_tuner.core.autopilot.state import (
     TRYING,
     WAITING,
     WRITING,
+    AutopilotState,
     Proposed,
-    State,
 )
-from ceph_tuner.core.autopilot.state_machine import asks_again
+from ceph_tuner.core.autopilot.transitions import asks_again
 from ceph_tuner.core.moments import duration, utc_minute
 
 _MODES = {
@@ -42,7 +42,7 @@ _STOPS = (
 )
 
 
-def explain(state: State, newest: Optional[Look], policy: Policy, now: float) -> List[str]:
+def explain(state: AutopilotState, newest: Optional[Look], policy: Policy, now: float) -> List[str]:
     """Say what it does and why, what it waits for and until when, what comes next, and what would make it stop.
 
     `newest` is the newest look at the cluster, None where there was none; `now` in seconds since the epoch.
@@ -60,7 +60,7 @@ def explain(state: State, newest: Optional[Look], policy: Policy, now: float) ->
     return lines if newest else [*lines, "The cluster was not looked at yet: objectives and effects are missing here."]
 
 
-def _observing(state: State, look: Look, policy: Policy, now: float) -> List[str]:
+def _observing(state: AutopilotState, look: Look, policy: Policy, now: float) -> List[str]:
     lines = ["It watches the objectives; nothing is on trial."]
     if state.kept is not None:
         lines.append(f"It kept change {state.kept} last; `ceph tuner rollback --yes` takes that back.")
@@ -89,7 +89,7 @@ def _observing(state: State, look: Look, policy: Policy, now: float) -> List[str
     return [*lines, f"Next: it asks the optimiser; {state.tried} of {policy.trials} proposals were tried."]
 
 
-def _asking(state: State, look: Look, policy: Policy, now: float) -> List[str]:
+def _asking(state: AutopilotState, look: Look, policy: Policy, now: float) -> List[str]:
     next_step = {
         APPROVE: "the proposal waits for approval",
         DRY_RUN: "it reports what it would try, and tries nothing",
@@ -98,7 +98,7 @@ def _asking(state: State, look: Look, policy: Policy, now: float) -> List[str]:
     return [request, *_misses(look), f"Next: {next_step}."]
 
 
-def _waiting(state: State, look: Look, policy: Policy, now: float) -> List[str]:
+def _waiting(state: AutopilotState, look: Look, policy: Policy, now: float) -> List[str]:
     return [
         f"A proposal waits for approval since {utc_minute(state.since)}; nothing is written.",
         *_why(state),
@@ -109,7 +109,7 @@ def _waiting(state: State, look: Look, policy: Policy, now: float) -> List[str]:
     ]
 
 
-def _comparing(state: State, look: Look, policy: Policy, now: float) -> List[str]:
+def _comparing(state: AutopilotState, look: Look, policy: Policy, now: float) -> List[str]:
     rollout = _of(state).rollout
     enough = policy.windows_before(rollout.alternating)
     canary = rollout.stages[0]
@@ -125,11 +125,11 @@ def _comparing(state: State, look: Look, policy: Policy, now: float) -> List[str
     ]
 
 
-def _writing(state: State, look: Look, policy: Policy, now: float) -> List[str]:
+def _writing(state: AutopilotState, look: Look, policy: Policy, now: float) -> List[str]:
     return [f"It is writing since {utc_minute(state.since)}.", *_why(state), _STOPS]
 
 
-def _trying(state: State, look: Look, policy: Policy, now: float) -> List[str]:
+def _trying(state: AutopilotState, look: Look, policy: Policy, now: float) -> List[str]:
     rollout = _of(state).rollout
     stage, everyone = rollout.stages[state.stage], len(rollout.stages[-1].osds)
     if rollout.alternating:
@@ -158,7 +158,7 @@ def _trying(state: State, look: Look, policy: Policy, now: float) -> List[str]:
     ]
 
 
-def _holding(state: State, look: Look, policy: Policy, now: float) -> List[str]:
+def _holding(state: AutopilotState, look: Look, policy: Policy, now: float) -> List[str]:
     everyone = len(_of(state).rollout.stages[-1].osds)
     windows = f"{min(look.windows, policy.hold_windows)} of {policy.hold_windows} windows"
     gain = [f"The trial showed: {state.gain}."] if state.gain else []
@@ -174,7 +174,7 @@ def _holding(state: State, look: Look, policy: Policy, now: float) -> List[str]:
     ]
 
 
-def _returning(state: State, look: Look, policy: Policy, now: float) -> List[str]:
+def _returning(state: AutopilotState, look: Look, policy: Policy, now: float) -> List[str]:
     lines = ["It takes a trial back. This waits for nobody, and is tried again at each sample until it is done."]
     if state.problem:
         lines.append(f"The last attempt failed: {state.problem}.")
@@ -186,7 +186,7 @@ def _returning(state: State, look: Look, policy: Policy, now: float) -> List[str
     return [*lines, f"Next: it watches the objectives{', and pauses before the next trial' if state.back_off else ''}."]
 
 
-_PHASES: Dict[str, Callable[[State, Look, Policy, float], List[str]]] = {
+_PHASES: Dict[str, Callable[[AutopilotState, Look, Policy, float], List[str]]] = {
     OBSERVING: _observing,
     ASKING: _asking,
     WAITING: _waiting,
@@ -198,7 +198,7 @@ _PHASES: Dict[str, Callable[[State, Look, Policy, float], List[str]]] = {
 }
 
 
-def _why(state: State) -> List[str]:
+def _why(state: AutopilotState) -> List[str]:
     proposed = _of(state)
     where = [f"Where: {proposed.rollout.why}."] if proposed.rollout.why else []
     return [f"Proposal {proposed.number}: {proposed.why}.", *where]
@@ -224,7 +224,7 @@ def _some(targets: Sequence[str], most: int = 3) -> str:
     return ", ".join(targets[:most]) + more
 
 
-def _of(state: State) -> Proposed:
+def _of(state: AutopilotState) -> Proposed:
     if state.proposed is None:
         raise ValueError(f"phase {state.phase} needs a proposal")
     return state.proposed

@@ -6,7 +6,7 @@ from typing import Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequen
 
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place, covered
-from ceph_tuner.core.changes.plan import Drift, Restore
+from ceph_tuner.core.changes.plan import Restore, SettingDrift
 from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.knobs.catalogue import KNOBS, NEVER_SET
 from ceph_tuner.core.knobs.settings import same_value
@@ -40,7 +40,7 @@ def interventions(
     for key, values in sorted(own_values.items()):
         if not any(_same(new.get(key), value) for value in values):
             texts = sorted(value for value in values if value is not None)
-            drift.append(str(Drift(*key, texts[0] if texts else None, new.get(key))))
+            drift.append(str(SettingDrift(*key, texts[0] if texts else None, new.get(key))))
     manual: List[str] = []
     for key in sorted(old.keys() | new.keys()):
         if key not in own_values and not _same(old.get(key), new.get(key)) and covered(key[0], places):

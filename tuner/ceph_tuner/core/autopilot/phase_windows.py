@@ -16,7 +16,7 @@ from ceph_tuner.core.autopilot.effect import effects
 from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.judgement import allowances, stand_in
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import COMPARING, HOLDING, ON_CLUSTER, TRYING, WAITING, State
+from ceph_tuner.core.autopilot.state import COMPARING, HOLDING, ON_CLUSTER, TRYING, WAITING, AutopilotState
 from ceph_tuner.core.goals.judge import Judge, Verdict, beyond
 from ceph_tuner.core.goals.slo import Objective, Slo
 from ceph_tuner.core.measure.metrics import METRICS
@@ -74,7 +74,7 @@ class _Turn:
     means: Values
 
 
-def groups_of(state: State) -> Dict[str, Tuple[int, ...]]:
+def groups_of(state: AutopilotState) -> Dict[str, Tuple[int, ...]]:
     """Name the groups to watch: OSDs that this stage added and the next one adds, each with its control.
 
     The next stage's OSDs keep the old settings in this one: what they do now is what they are compared with then.
@@ -106,7 +106,9 @@ class PhaseWindows:
         self._closed: Deque[Closed] = deque(maxlen=_KEPT_CLOSED)
         self._reckoned: Tuple[object, Dict[str, Effect]] = (None, {})
 
-    def close(self, newest: float, state: State, slo: Optional[Slo], baseline: Values, policy: Policy) -> List[Closed]:
+    def close(
+        self, newest: float, state: AutopilotState, slo: Optional[Slo], baseline: Values, policy: Policy
+    ) -> List[Closed]:
         """Close the windows that are over at `newest`, the time of the newest sample; give them, oldest first."""
         self._follow(newest, state, policy)
         self._outlived = not self._windows and self._old_scrubs_go_on(newest, state, slo)
@@ -127,7 +129,7 @@ class PhaseWindows:
         self._closed.extend(windows)
         return windows
 
-    def see(self, at: float, state: State, slo: Optional[Slo], policy: Policy) -> Look:
+    def see(self, at: float, state: AutopilotState, slo: Optional[Slo], policy: Policy) -> Look:
         """Give what the windows say; whoever watches the cluster adds the rest."""
         objectives = slo.objectives if slo is not None else ()
         misses, met = self._misses(policy.miss_windows)
@@ -150,7 +152,7 @@ class PhaseWindows:
             broken=self._breaches(state, slo, policy, means),
         )
 
-    def _old_scrubs_go_on(self, newest: float, state: State, slo: Optional[Slo]) -> bool:
+    def _old_scrubs_go_on(self, newest: float, state: AutopilotState, slo: Optional[Slo]) -> bool:
         """Whether scrubs of the old settings go on that show in an objective: `osd_max_scrubs` is about new ones."""
         if state.phase != HOLDING or state.proposed is None or MAX_SCRUBS not in state.proposed.settings:
             return False
@@ -159,7 +161,7 @@ class PhaseWindows:
         began = self._eyes.scrubs_since
         return began is not None and began < state.since + STATS_LATE_S and newest < state.since + OUTLIVED_S
 
-    def _breaches(self, state: State, slo: Optional[Slo], policy: Policy, means: Values) -> Tuple[str, ...]:
+    def _breaches(self, state: AutopilotState, slo: Optional[Slo], policy: Policy, means: Values) -> Tuple[str, ...]:
         """Hard objectives that the windows on probation, of these means, break on the whole; in words."""
         if slo is None or state.phase != HOLDING or not self._windows:
             return ()
@@ -170,14 +172,14 @@ class PhaseWindows:
         }
         return tuple(_in_words(each, means_at_work[each.metric]) for each in beyond(bounds, means_at_work))
 
-    def _rows(self, state: State, policy: Policy) -> List[Closed]:
+    def _rows(self, state: AutopilotState, policy: Policy) -> List[Closed]:
         """Give the windows of this phase where it is about them (a turn: those of this turn), else the last ones."""
         turns = state.phase == TRYING and state.proposed is not None and state.proposed.rollout.alternating
         about_them = state.phase in (COMPARING, HOLDING) or turns
         count = self._windows if about_them and self._windows else policy.guard_windows
         return list(self._closed)[-count:]
 
-    def _means(self, state: State, policy: Policy) -> Values:
+    def _means(self, state: AutopilotState, policy: Policy) -> Values:
         """Means over these windows."""
         rows = self._rows(state, policy)
         values: Dict[str, List[float]] = {}
@@ -194,7 +196,7 @@ class PhaseWindows:
         """The window that was closed last."""
         return self._closed[-1] if self._closed else None
 
-    def _follow(self, newest: float, state: State, policy: Policy) -> None:
+    def _follow(self, newest: float, state: AutopilotState, policy: Policy) -> None:
         """Begin a new row of windows with each phase, and forget the pairs of the trial before."""
         row = (state.phase, state.since)
         if row != self._row:
@@ -216,7 +218,7 @@ class PhaseWindows:
         if number != self._trial or (state.phase == COMPARING and not self._windows):
             self._trial, self._pairs, self._turns = number, {}, []
 
-    def _compare(self, start: float, end: float, state: State, means: Values) -> None:
+    def _compare(self, start: float, end: float, state: AutopilotState, means: Values) -> None:
         if state.proposed is None or state.phase not in (COMPARING, TRYING, HOLDING):
             return
         rollout = state.proposed.rollout
@@ -237,7 +239,7 @@ class PhaseWindows:
                 during = state.phase == TRYING and int(number) == state.stage
                 self._pairs.setdefault(int(number), []).append(Pair(end, during, canary, control))
 
-    def _turn(self, end: float, state: State, means: Values) -> None:
+    def _turn(self, end: float, state: AutopilotState, means: Values) -> None:
         """A window of a turn is over; one that did not show everything is followed by another of the same turn."""
         row = (state.phase, state.since)
         if self._turns and self._turns[-1].row == row:
@@ -249,14 +251,14 @@ class PhaseWindows:
             if new.leg and not before.leg and not after.leg
         ]
 
-    def _comparable_windows(self, state: State) -> int:
+    def _comparable_windows(self, state: AutopilotState) -> int:
         """Windows of this phase that can be compared; where nothing stands beside, each one."""
         if not groups_of(state):
             return self._windows
         pairs = self._pairs.get(state.stage, [])
         return sum(pair.during == (state.phase == TRYING) for pair in pairs)
 
-    def _effects(self, state: State, metrics: Sequence[str], policy: Policy) -> Dict[str, Effect]:
+    def _effects(self, state: AutopilotState, metrics: Sequence[str], policy: Policy) -> Dict[str, Effect]:
         if state.proposed is None or state.phase not in (TRYING, HOLDING):
             return {}
         pairs = self._pairs.get(EVERYWHERE if state.phase == HOLDING else state.stage, [])
@@ -267,7 +269,9 @@ class PhaseWindows:
         return self._reckoned[1]
 
     @staticmethod
-    def _reckon(pairs: Sequence[Pair], state: State, metrics: Sequence[str], policy: Policy) -> Dict[str, Effect]:
+    def _reckon(
+        pairs: Sequence[Pair], state: AutopilotState, metrics: Sequence[str], policy: Policy
+    ) -> Dict[str, Effect]:
         names = dict.fromkeys([*metrics, *filter(None, map(stand_in, metrics))])
         # any of these metrics may end the trial: together they have the confidence that was asked for
         confidence = 1.0 - (1.0 - policy.confidence) / max(1, len(names))

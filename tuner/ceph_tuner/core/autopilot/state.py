@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from ceph_tuner.core.autopilot.contract import Effect, Rollout
+from ceph_tuner.core.autopilot.stored_state import stored_fields
 
 OFF, AUTO, APPROVE, DRY_RUN = "off", "auto", "approve", "dry-run"
 MODES = (OFF, AUTO, APPROVE, DRY_RUN)
@@ -57,7 +58,7 @@ class Proposed:
 
 
 @dataclass(frozen=True)
-class State:
+class AutopilotState:
     """The automatic mode at one moment. Times are seconds since the epoch."""
 
     mode: str = OFF
@@ -151,14 +152,12 @@ class State:
         return document
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> State:
+    def from_dict(cls, document: Mapping[str, Any]) -> AutopilotState:
         """Inverse of `to_dict`; names that this version does not know are dropped.
 
         Raises KeyError, TypeError or ValueError for what is no state.
         """
-        if not isinstance(document, dict):
-            raise TypeError(f"the state is {type(document).__name__}, not an object")
-        values = {name: document[name] for name in cls.__dataclass_fields__ if name in document}
+        values = stored_fields(cls, document)
         proposed = values.get("proposed")
         values["proposed"] = Proposed.from_dict(proposed) if proposed else None
         effects = [Effect.from_dict(entry) for entry in values.get("effects", ())]
@@ -168,21 +167,4 @@ class State:
         values["moves"] = tuple(float(at) for at in values.get("moves", ()))
         values["baseline"] = {str(name): float(value) for name, value in dict(values.get("baseline", {})).items()}
         values["condition"] = dict(values.get("condition", {}))
-        for name, item in values.items():
-            # damage that is not noticed here would be met at each sample, with a trial on the cluster
-            kinds = _KINDS.get(cls.__dataclass_fields__[name].type)
-            if kinds is not None and (not isinstance(item, kinds) or isinstance(item, bool) != (kinds == (bool,))):
-                raise TypeError(f"{name} is {item!r}")
         return cls(**values)
-
-
-_NONE = type(None)
-_KINDS: Mapping[Any, Tuple[type, ...]] = {
-    "str": (str,),
-    "bool": (bool,),
-    "int": (int,),
-    "float": (int, float),
-    "Optional[int]": (int, _NONE),
-    "Optional[float]": (int, float, _NONE),
-}
-"""What a field's annotation lets JSON hold."""

@@ -12,7 +12,7 @@ from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.book.book import StoredBook
 from ceph_tuner.core.book.events import Replace, Strike
 from ceph_tuner.core.book.limits import BookLimits
-from ceph_tuner.core.book.state import State
+from ceph_tuner.core.book.state import BookState
 from ceph_tuner.core.book.state_machine import decide
 from ceph_tuner.core.ceph.ports import Clock, Store
 from ceph_tuner.core.changes.journal import APPLIED, STANDING, Entry
@@ -25,7 +25,7 @@ BY = STANDING
 """How the name of whoever writes for the book ends, in the journal."""
 
 
-class BookExecutor(TrialExecutor[State]):
+class BookExecutor(TrialExecutor[BookState]):
     """Of the cluster's book."""
 
     def __init__(
@@ -42,8 +42,8 @@ class BookExecutor(TrialExecutor[State]):
         """As `TrialExecutor`; `hands` must write under a name that ends with BY."""
         self._book = book
         super().__init__(
-            State(),
-            State.from_dict,
+            BookState(),
+            BookState.from_dict,
             lambda state, event, _: decide(state, event, limits()),
             store,
             hands,

@@ -7,12 +7,12 @@ from typing import List, Optional
 from ceph_tuner.core.book.events import BookLook
 from ceph_tuner.core.book.limits import BookLimits
 from ceph_tuner.core.book.page import same_settings
-from ceph_tuner.core.book.state import HOLDING, PHASES, RESTING, WATCHING, State
+from ceph_tuner.core.book.state import HOLDING, PHASES, RESTING, WATCHING, BookState
 from ceph_tuner.core.book.state_machine import why_not_now
 from ceph_tuner.core.moments import duration, utc
 
 
-def explain(state: State, look: Optional[BookLook], limits: BookLimits, now: float) -> List[str]:
+def explain(state: BookState, look: Optional[BookLook], limits: BookLimits, now: float) -> List[str]:
     """Say what is in force, for which regime, what comes next, and what stands against it."""
     if not state.on and not state.stands:
         why = f": {state.stopped}" if state.stopped else ""
@@ -37,7 +37,7 @@ def explain(state: State, look: Optional[BookLook], limits: BookLimits, now: flo
     return lines
 
 
-def _next(state: State, look: BookLook, limits: BookLimits) -> List[str]:
+def _next(state: BookState, look: BookLook, limits: BookLimits) -> List[str]:
     page = look.page
     if page is None:
         return [f"the book has no page to use for the regime {look.regime}: what was there before it holds"]

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Tuple
 
+from ceph_tuner.core.autopilot.stored_state import stored_fields
+
 RESTING, SWITCHING, WATCHING, HOLDING, RETURNING = "resting", "switching", "watching", "holding", "returning"
 PHASES = {
     RESTING: "what was there before the book is in force",
@@ -17,7 +19,7 @@ PHASES = {
 
 
 @dataclass(frozen=True)
-class State:
+class BookState:
     """The book at one moment. Times are seconds since the epoch."""
 
     on: bool = False
@@ -79,18 +81,12 @@ class State:
         return document
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> State:
+    def from_dict(cls, document: Mapping[str, Any]) -> BookState:
         """Inverse of `to_dict`; names that this version does not know are dropped.
 
         Raises KeyError, TypeError or ValueError for what is no state.
         """
-        if not isinstance(document, dict):
-            raise TypeError(f"the state is {type(document).__name__}, not an object")
-        values = {name: document[name] for name in cls.__dataclass_fields__ if name in document}
-        for name, value in values.items():
-            kind = _KINDS.get(str(cls.__dataclass_fields__[name].type))
-            if kind is not None and (not isinstance(value, kind) or isinstance(value, bool) != (kind is bool)):
-                raise TypeError(f"{name} is {value!r:.100}")
+        values = stored_fields(cls, document)
         changes = values.get("changes", [])
         if not isinstance(changes, list) or any(type(each) is not int for each in changes):
             # another number would be somebody else's change
@@ -104,7 +100,3 @@ class State:
             next_settings=dict(values.get("next_settings", {})),
         )
         return cls(**values)
-
-
-_KINDS: Mapping[str, Any] = {"str": str, "bool": bool, "int": int, "float": (int, float)}
-"""What a field's annotation lets JSON hold."""

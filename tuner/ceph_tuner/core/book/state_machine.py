@@ -29,11 +29,11 @@ from ceph_tuner.core.autopilot.events import (
     WriteFailed,
     Wrote,
 )
-from ceph_tuner.core.autopilot.state_machine import BY_HAND
+from ceph_tuner.core.autopilot.phases import BY_HAND
 from ceph_tuner.core.book.events import OFF, ON, BookLook, Replace, Strike
 from ceph_tuner.core.book.limits import BookLimits
 from ceph_tuner.core.book.page import Page, same_settings
-from ceph_tuner.core.book.state import HOLDING, RESTING, RETURNING, SWITCHING, WATCHING, State
+from ceph_tuner.core.book.state import HOLDING, RESTING, RETURNING, SWITCHING, WATCHING, BookState
 
 HOUR_S = 3600.0
 AGAIN_S = 60.0
@@ -45,10 +45,10 @@ OBJECTIVE = "slo"
 
 
 @dataclass(frozen=True)
-class Decision:
+class BookDecision:
     """What comes next: the state, and what is to be done, of which the last act alone has an outcome."""
 
-    state: State
+    state: BookState
     acts: Tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
@@ -56,12 +56,12 @@ class Decision:
             raise ValueError(f"acts (={self.acts}) must be notes and strikes but for the last one")
 
 
-def decide(state: State, event: Any, limits: BookLimits) -> Decision:
+def decide(state: BookState, event: Any, limits: BookLimits) -> BookDecision:
     """Take an event. Pure: the same arguments give the same decision."""
     return _HANDLERS[type(event)](state, event, limits)
 
 
-def refusal(state: State, what: str) -> Optional[str]:
+def refusal(state: BookState, what: str) -> Optional[str]:
     """Why an operator's command makes no sense now; None where it does."""
     if what == ON and state.on and not state.then:
         return "it is on already"
@@ -70,7 +70,7 @@ def refusal(state: State, what: str) -> Optional[str]:
     return None
 
 
-def why_not_now(state: State, look: BookLook, limits: BookLimits) -> str:
+def why_not_now(state: BookState, look: BookLook, limits: BookLimits) -> str:
     """Why no other page may be written now; empty where one may."""
     if look.hours or look.wait:
         return look.hours or look.wait
@@ -83,35 +83,35 @@ def why_not_now(state: State, look: BookLook, limits: BookLimits) -> str:
     return ""
 
 
-def _looked(state: State, look: BookLook, limits: BookLimits) -> Decision:
+def _looked(state: BookState, look: BookLook, limits: BookLimits) -> BookDecision:
     state = _forgetting(state, look.at, limits)
     if state.phase == RETURNING:
-        return Decision(state, (TakeBack(state.changes, state.then or "tried again"),))
+        return BookDecision(state, (TakeBack(state.changes, state.then or "tried again"),))
     if state.phase == SWITCHING:
         return _back(state, look.at, "a write was interrupted before it began")
     if state.stands and look.breach is not None:
         return _broken(state, look, limits)
     if not state.on or not look.regime:
-        return Decision(state)
+        return BookDecision(state)
     return _in_force(state, look, limits) if state.stands else _resting(state, look, limits)
 
 
-def _resting(state: State, look: BookLook, limits: BookLimits) -> Decision:
+def _resting(state: BookState, look: BookLook, limits: BookLimits) -> BookDecision:
     page = look.page
     if page is None or (state.page and not same_settings(page, state.target, state.settings)):
         state = replace(state, page=0, target="", settings={})
     state = replace(state, regime=look.regime)
     if page is None or state.page or why_not_now(state, look, limits):
-        return Decision(replace(state, page=page.number) if page is not None and state.page else state)
+        return BookDecision(replace(state, page=page.number) if page is not None and state.page else state)
     return _switch(state, look, page)
 
 
-def _in_force(state: State, look: BookLook, limits: BookLimits) -> Decision:
+def _in_force(state: BookState, look: BookLook, limits: BookLimits) -> BookDecision:
     page = look.page
     same = page is not None and same_settings(page, state.target, state.settings)
     if look.wait and not (same and state.phase == WATCHING):
         # somebody's trial may lie over it: neither another page nor the way back now
-        return Decision(state)
+        return BookDecision(state)
     if look.hours:
         return _back(state, look.at, look.hours)
     if page is None:
@@ -120,15 +120,15 @@ def _in_force(state: State, look: BookLook, limits: BookLimits) -> Decision:
         state = replace(state, page=page.number, regime=look.regime)
         # a clock that was set back makes it wait longer, not shorter
         watched = state.phase == WATCHING and look.at - state.since >= limits.watch
-        return Decision(state, (Keep(state.changes[-1]),) if watched else ())
+        return BookDecision(state, (Keep(state.changes[-1]),) if watched else ())
     if _spent(state, limits):
         return _back(state, look.at, why_not_now(state, look, limits))
     if why_not_now(state, look, limits):
-        return Decision(state)
+        return BookDecision(state)
     return _switch(state, look, page)
 
 
-def _switch(state: State, look: BookLook, page: Page) -> Decision:
+def _switch(state: BookState, look: BookLook, page: Page) -> BookDecision:
     why = f"page {page.number} for the regime {look.regime} ({page.state}, {page.origin})"
     detail: Dict[str, Any] = {
         "page": page.number,
@@ -151,14 +151,14 @@ def _switch(state: State, look: BookLook, page: Page) -> Decision:
     act: Any = Write((page.target,), page.settings, why)
     if state.changes:
         act = Replace(state.changes[-1], page.target, page.settings, why)
-    return Decision(switching, (Note(BOOK, why, detail=detail), act))
+    return BookDecision(switching, (Note(BOOK, why, detail=detail), act))
 
 
-def _broken(state: State, look: BookLook, limits: BookLimits) -> Decision:
+def _broken(state: BookState, look: BookLook, limits: BookLimits) -> BookDecision:
     """What the guard saw ends the page: struck where it broke an objective in its regime, else left out for a while."""
     breach = look.breach
     if breach is None:
-        return Decision(state)
+        return BookDecision(state)
     if breach.rule in BY_HAND:
         # who changes settings by hand does not want to race a machine
         return _back(state, look.at, breach.reason, breach.rule, then=f"somebody intervened: {breach.reason}")
@@ -170,22 +170,22 @@ def _strikes(page: int, rule: str, reason: str, in_regime: bool = True) -> Tuple
     return (Strike(page, f"{rule}: {reason}"),) if page and rule == OBJECTIVE and in_regime else ()
 
 
-def _told(state: State, event: OperatorCommand, limits: BookLimits) -> Decision:
+def _told(state: BookState, event: OperatorCommand, limits: BookLimits) -> BookDecision:
     if refusal(state, event.what) is not None:
-        return Decision(state)
+        return BookDecision(state)
     why = event.why or f"by {event.by}"
     note = Note(BOOK_MODE, f"switched {event.what}: {why}", event.by)
     if event.what == ON:
-        return Decision(replace(state, on=True, then="", stopped="", rests={}, deaths=0, problem=""), (note,))
+        return BookDecision(replace(state, on=True, then="", stopped="", rests={}, deaths=0, problem=""), (note,))
     state = replace(state, on=False, stopped="")
     if not state.stands:
-        return Decision(replace(state, page=0, target="", settings={}, regime=""), (note,))
+        return BookDecision(replace(state, page=0, target="", settings={}, regime=""), (note,))
     return _back(state, event.at, f"switched off: {why}", by=event.by)
 
 
-def _wrote(state: State, event: Wrote, limits: BookLimits) -> Decision:
+def _wrote(state: BookState, event: Wrote, limits: BookLimits) -> BookDecision:
     if state.phase != SWITCHING:
-        return Decision(state)
+        return BookDecision(state)
     wrote = replace(
         state,
         phase=WATCHING if event.numbers else RESTING,
@@ -196,17 +196,17 @@ def _wrote(state: State, event: Wrote, limits: BookLimits) -> Decision:
         changes=event.numbers,
         switches=(*state.switches, event.at),
     )
-    return Decision(_nothing_next(wrote))
+    return BookDecision(_nothing_next(wrote))
 
 
-def _write_failed(state: State, event: WriteFailed, limits: BookLimits) -> Decision:
+def _write_failed(state: BookState, event: WriteFailed, limits: BookLimits) -> BookDecision:
     if state.phase == WATCHING:
         # it could not be made permanent: the next look tries again
-        return Decision(replace(state, problem=event.words))
+        return BookDecision(replace(state, problem=event.words))
     if state.phase != SWITCHING:
-        return Decision(state)
+        return BookDecision(state)
     if event.busy and not state.changes and not event.numbers:
-        return Decision(_nothing_next(replace(state, phase=RESTING, since=event.at, page=0, problem=event.words)))
+        return BookDecision(_nothing_next(replace(state, phase=RESTING, since=event.at, page=0, problem=event.words)))
     why = event.words if event.rule else f"page {state.next_page} cannot be written: {event.words}"
     strikes = _strikes(state.next_page, event.rule, event.words)
     failed = state if event.busy else _rested(state, state.next_page, event.at, limits)
@@ -214,62 +214,62 @@ def _write_failed(state: State, event: WriteFailed, limits: BookLimits) -> Decis
     return _back(replace(failed, changes=changes), event.at, why, event.rule or "write failed", strikes=strikes)
 
 
-def _kept(state: State, event: Kept, limits: BookLimits) -> Decision:
+def _kept(state: BookState, event: Kept, limits: BookLimits) -> BookDecision:
     if state.phase != WATCHING:
-        return Decision(state)
-    return Decision(replace(state, phase=HOLDING, since=event.at, deaths=0, problem=""))
+        return BookDecision(state)
+    return BookDecision(replace(state, phase=HOLDING, since=event.at, deaths=0, problem=""))
 
 
-def _took_back(state: State, event: TookBack, limits: BookLimits) -> Decision:
+def _took_back(state: BookState, event: TookBack, limits: BookLimits) -> BookDecision:
     acts = (Note(DRIFT, "; ".join(event.drift)),) if event.drift else ()
-    return Decision(_at_rest(state, event.at), acts)
+    return BookDecision(_at_rest(state, event.at), acts)
 
 
-def _take_back_failed(state: State, event: TakeBackFailed, limits: BookLimits) -> Decision:
+def _take_back_failed(state: BookState, event: TakeBackFailed, limits: BookLimits) -> BookDecision:
     acts = () if event.words == state.problem else (Note(STOPPED, event.words),)
-    return Decision(replace(state, phase=RETURNING, problem=event.words), acts)
+    return BookDecision(replace(state, phase=RETURNING, problem=event.words), acts)
 
 
-def _started(state: State, event: Started, limits: BookLimits) -> Decision:
+def _started(state: BookState, event: Started, limits: BookLimits) -> BookDecision:
     detail = {"taken_back": list(event.taken_back), "phase": state.phase}
     if event.problem:
         stuck = replace(state, phase=RETURNING, since=event.at, problem=event.problem)
-        return Decision(stuck, (Note(STOPPED, event.problem, detail=detail),))
+        return BookDecision(stuck, (Note(STOPPED, event.problem, detail=detail),))
     numbers = ", ".join(map(str, event.taken_back))
     done = f"took back changes {numbers}" if numbers else "nothing to undo"
     note = Note(FAILOVER, f"another mgr became active while {state.phase}: {done}", detail=detail)
     if state.phase == RETURNING:
-        return Decision(state, (note, TakeBack(state.changes, state.then or "another mgr had begun to")))
+        return BookDecision(state, (note, TakeBack(state.changes, state.then or "another mgr had begun to")))
     if event.kept is not None and state.stands:
         # the change stands: nothing was written yet, or it had been watched to its end
-        return Decision(_nothing_next(replace(state, phase=HOLDING, since=event.at, problem="")), (note,))
+        return BookDecision(_nothing_next(replace(state, phase=HOLDING, since=event.at, problem="")), (note,))
     if state.phase == RESTING:
-        return Decision(state, (note,) if event.taken_back else ())
+        return BookDecision(state, (note,) if event.taken_back else ())
     if state.phase == HOLDING and not event.taken_back:
         then = "somebody took back the change of the book"
-        return Decision(_at_rest(replace(state, then=then), event.at), (note, Note(STOPPED, then)))
+        return BookDecision(_at_rest(replace(state, then=then), event.at), (note, Note(STOPPED, then)))
     deaths = state.deaths + 1
     then = f"{deaths} mgrs ended while a switch was made or watched" if deaths >= MOST_DEATHS else ""
     acts = (note, Note(STOPPED, then)) if then else (note,)
-    return Decision(_at_rest(replace(state, deaths=deaths, then=then), event.at), acts)
+    return BookDecision(_at_rest(replace(state, deaths=deaths, then=then), event.at), acts)
 
 
 def _back(
-    state: State,
+    state: BookState,
     at: float,
     why: str,
     rule: str = "",
     then: str = "",
     by: str = "automatic mode",
     strikes: Tuple[Strike, ...] = (),
-) -> Decision:
+) -> BookDecision:
     """Take it back: to what was there before the book."""
     note = Note(BOOK_BACK, why, by, {"rule": rule, "page": state.page or state.next_page, "regime": state.regime})
     back = replace(state, phase=RETURNING, since=at, then=then or state.then)
-    return Decision(back, (note, *strikes, TakeBack(state.changes, why)))
+    return BookDecision(back, (note, *strikes, TakeBack(state.changes, why)))
 
 
-def _at_rest(state: State, at: float) -> State:
+def _at_rest(state: BookState, at: float) -> BookState:
     """With nothing of the book on the cluster."""
     rest = _nothing_next(replace(state, phase=RESTING, since=at, page=0, target="", settings={}, changes=()))
     off = bool(state.then)
@@ -278,15 +278,15 @@ def _at_rest(state: State, at: float) -> State:
     )
 
 
-def _nothing_next(state: State) -> State:
+def _nothing_next(state: BookState) -> BookState:
     return replace(state, next_page=0, next_target="", next_settings={})
 
 
-def _rested(state: State, page: int, at: float, limits: BookLimits) -> State:
+def _rested(state: BookState, page: int, at: float, limits: BookLimits) -> BookState:
     return replace(state, rests={**state.rests, page: at + limits.rest}) if page else state
 
 
-def _forgetting(state: State, at: float, limits: BookLimits) -> State:
+def _forgetting(state: BookState, at: float, limits: BookLimits) -> BookState:
     """Without switches and rests that are over; those of a clock that was ahead bind nobody."""
     rests: Mapping[int, float] = {
         page: until for page, until in state.rests.items() if at < until <= at + limits.rest + HOUR_S
@@ -295,15 +295,15 @@ def _forgetting(state: State, at: float, limits: BookLimits) -> State:
     return replace(state, rests=rests, switches=switches)
 
 
-def _spent(state: State, limits: BookLimits) -> bool:
+def _spent(state: BookState, limits: BookLimits) -> bool:
     return len(state.switches) >= limits.switches
 
 
-def _blind(state: State, look: Look, limits: BookLimits) -> Decision:
+def _blind(state: BookState, look: Look, limits: BookLimits) -> BookDecision:
     return _looked(state, BookLook(look.at, look.means, breach=look.breach), limits)
 
 
-_HANDLERS: Dict[type, Callable[[State, Any, BookLimits], Decision]] = {
+_HANDLERS: Dict[type, Callable[[BookState, Any, BookLimits], BookDecision]] = {
     BookLook: _looked,
     Look: _blind,
     OperatorCommand: _told,

@@ -32,7 +32,7 @@ LOOKED_AT = (PROFILE, QUEUE, _OVERRIDE, *dict.fromkeys(name for knobs in RAISED.
 """Knobs whose values in force are needed."""
 
 
-class Choice(NamedTuple):
+class BoostChoice(NamedTuple):
     """Settings, and why these."""
 
     settings: Settings
@@ -47,7 +47,7 @@ def choose(
     release: Release,
     version: Version,
     now: Mapping[str, float] = MappingProxyType({}),
-) -> Choice:
+) -> BoostChoice:
     """Give the fastest settings that keep what is to be kept, as far as that is known.
 
     `slo`: objectives on clients and all that is to be kept; without any, nothing speaks against the boldest ones.
@@ -62,7 +62,9 @@ def choose(
     if not settings:
         raise InputError("boost", f"{kind.name} with settings in force that are as fast", "slower settings in force")
     words = f"the profile {HIGH_RECOVERY}" if settings.get(PROFILE) == HIGH_RECOVERY else "known settings"
-    return Choice(settings, f"{words}, as no trial on this cluster is known that keeps the objectives and was faster")
+    return BoostChoice(
+        settings, f"{words}, as no trial on this cluster is known that keeps the objectives and was faster"
+    )
 
 
 def known(kind: Kind, in_force: Settings, release: Release, version: Version) -> Settings:
@@ -89,7 +91,7 @@ def _by_trial(
     release: Release,
     version: Version,
     now: Mapping[str, float],
-) -> Optional[Choice]:
+) -> Optional[BoostChoice]:
     judge = Judge(slo)
     candidates = [
         trial
@@ -106,7 +108,7 @@ def _by_trial(
         return None
     trial = max(faster, key=lambda each: (each.means[metric], each.at))
     words = f"of {len(candidates)} trials on this cluster that kept the objectives, {trial.run.label} was the fastest"
-    return Choice(dict(trial.run.settings), f"{words} ({utc_minute(trial.at)})")
+    return BoostChoice(dict(trial.run.settings), f"{words} ({utc_minute(trial.at)})")
 
 
 def _fits(settings: Mapping[str, Any], release: Release, version: Version) -> bool:

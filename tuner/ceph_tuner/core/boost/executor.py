@@ -6,7 +6,7 @@ from typing import Callable, Collection, Sequence, Tuple
 
 from ceph_tuner.core.autopilot.executor import Logbook, TrialExecutor, TrialGuard, nobody
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.boost.state import State
+from ceph_tuner.core.boost.state import BoostState
 from ceph_tuner.core.boost.state_machine import decide
 from ceph_tuner.core.ceph.ports import Clock, Store
 from ceph_tuner.core.changes.applier import Applier
@@ -18,7 +18,7 @@ BY = ", boost"
 """How the name of whoever writes for a boost ends, in the journal."""
 
 
-class BoostExecutor(TrialExecutor[State]):
+class BoostExecutor(TrialExecutor[BoostState]):
     """Of the cluster's boost."""
 
     def __init__(
@@ -33,7 +33,18 @@ class BoostExecutor(TrialExecutor[State]):
     ) -> None:
         """As `TrialExecutor`; `hands` must write under a name that ends with BY."""
         super().__init__(
-            State(), State.from_dict, decide, store, hands, logbook, None, guards, clock, policy, KEY, elsewhere
+            BoostState(),
+            BoostState.from_dict,
+            decide,
+            store,
+            hands,
+            logbook,
+            None,
+            guards,
+            clock,
+            policy,
+            KEY,
+            elsewhere,
         )
 
     def _is_ours(self, entry: Entry) -> bool:

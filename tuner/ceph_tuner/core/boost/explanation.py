@@ -6,11 +6,11 @@ from typing import List, Mapping, Optional
 
 from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.boost.progress import Finish
-from ceph_tuner.core.boost.state import OFF, PHASES, State
+from ceph_tuner.core.boost.state import OFF, PHASES, BoostState
 from ceph_tuner.core.moments import duration, utc
 
 
-def explain(state: State, means: Mapping[str, float], finish: Optional[Finish], now: float) -> List[str]:
+def explain(state: BoostState, means: Mapping[str, float], finish: Optional[Finish], now: float) -> List[str]:
     """Say what it does, what is left, when it will be done, and what ends it."""
     if state.phase == OFF:
         return [f"off: {PHASES[OFF]}", *_last(state)]
@@ -51,7 +51,7 @@ def _finish(finish: Optional[Finish], remainder: Optional[float], now: float) ->
     return f"{words} ({duration(finish.earliest - now)} to {latest})"
 
 
-def _last(state: State) -> List[str]:
+def _last(state: BoostState) -> List[str]:
     last = state.last
     if not last:
         return []

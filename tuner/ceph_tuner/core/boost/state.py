@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Optional, Tuple
 
+from ceph_tuner.core.autopilot.stored_state import stored_fields
 from ceph_tuner.core.boost.events import Request
 from ceph_tuner.core.errors import InputError
 
@@ -19,7 +20,7 @@ PHASES = {
 
 
 @dataclass(frozen=True)
-class State:
+class BoostState:
     """A boost at one moment. Times are seconds since the epoch."""
 
     phase: str = OFF
@@ -79,29 +80,21 @@ class State:
         return document
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> State:
+    def from_dict(cls, document: Mapping[str, Any]) -> BoostState:
         """Inverse of `to_dict`; names that this version does not know are dropped.
 
         Raises KeyError, TypeError or ValueError for what is no state.
         """
-        if not isinstance(document, dict):
-            raise TypeError(f"the state is {type(document).__name__}, not an object")
-        values = {name: document[name] for name in cls.__dataclass_fields__ if name in document}
-        for name, value in values.items():
-            kind = _KINDS.get(str(cls.__dataclass_fields__[name].type))
-            if kind is not None and (not isinstance(value, kind) or isinstance(value, bool) != (kind is bool)):
-                raise TypeError(f"{name} is {value!r}")
+        values = stored_fields(cls, document)
         try:
             request = Request.from_dict(values["request"]) if values.get("request") else None
         except InputError as error:
             raise ValueError(str(error)) from error
-        clean_since = values.get("clean_since")
         values.update(
             request=request,
             settings=dict(values.get("settings", {})),
             baseline={str(name): float(value) for name, value in dict(values.get("baseline", {})).items()},
             changes=_numbers(values.get("changes", [])),
-            clean_since=None if clean_since is None else float(clean_since),
             last=_outcome(dict(values.get("last", {}))),
         )
         return cls(**values)
@@ -123,7 +116,3 @@ def _outcome(document: Mapping[str, Any]) -> Dict[str, Any]:
         for name, value in document.items()
         if value is None or (isinstance(value, kinds.get(name, object)) and not isinstance(value, bool))
     }
-
-
-_KINDS: Mapping[str, Any] = {"str": str, "bool": bool, "int": int, "float": (int, float)}
-"""What a field's annotation lets JSON hold."""

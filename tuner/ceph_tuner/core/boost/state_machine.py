@@ -30,7 +30,7 @@ from ceph_tuner.core.autopilot.events import (
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.boost.events import Begin, Event, Request
 from ceph_tuner.core.boost.kinds import KINDS
-from ceph_tuner.core.boost.state import ENDING, OFF, ON, STARTING, State
+from ceph_tuner.core.boost.state import ENDING, OFF, ON, STARTING, BoostState
 from ceph_tuner.core.moments import duration
 
 CLEAN_S = 60.0
@@ -46,10 +46,10 @@ CLEAN, TIME, BY_OPERATOR, WRITE_FAILED, MGRS = "clean", "time", "operator", "wri
 
 
 @dataclass(frozen=True)
-class Decision:
+class BoostDecision:
     """What comes next: the state, and what is to be done, of which the last act alone has an outcome."""
 
-    state: State
+    state: BoostState
     acts: Tuple[Act, ...] = ()
 
     def __post_init__(self) -> None:
@@ -57,12 +57,12 @@ class Decision:
             raise ValueError(f"acts (={self.acts}) must be notes but for the last one")
 
 
-def decide(state: State, event: Event, policy: Policy) -> Decision:
+def decide(state: BoostState, event: Event, policy: Policy) -> BoostDecision:
     """Take an event. Pure: the same arguments give the same decision."""
     return _HANDLERS[type(event)](state, event)
 
 
-def refusal(state: State, what: str) -> Optional[str]:
+def refusal(state: BoostState, what: str) -> Optional[str]:
     """Why an operator's command makes no sense now; None where it does."""
     if what == CANCEL and state.phase == OFF:
         return "nothing is boosted"
@@ -73,10 +73,10 @@ def refusal(state: State, what: str) -> Optional[str]:
     return None
 
 
-def _on_begin(state: State, event: Begin) -> Decision:
+def _on_begin(state: BoostState, event: Begin) -> BoostDecision:
     if state.phase != OFF:
-        return Decision(state)
-    successor = State(
+        return BoostDecision(state)
+    successor = BoostState(
         STARTING,
         event.at,
         event.request,
@@ -89,17 +89,17 @@ def _on_begin(state: State, event: Begin) -> Decision:
     return _write(successor, event.at)
 
 
-def _on_command(state: State, event: OperatorCommand) -> Decision:
+def _on_command(state: BoostState, event: OperatorCommand) -> BoostDecision:
     if event.what != CANCEL or state.phase not in (STARTING, ON):
-        return Decision(state)
+        return BoostDecision(state)
     return _end(state, Look(event.at), event.why or f"cancelled by {event.by}", BY_OPERATOR, event.by)
 
 
-def _on_look(state: State, look: Look) -> Decision:
+def _on_look(state: BoostState, look: Look) -> BoostDecision:
     if state.phase == OFF:
-        return Decision(state)
+        return BoostDecision(state)
     if state.phase == ENDING:
-        return Decision(state, (TakeBack(state.changes, state.why),))
+        return BoostDecision(state, (TakeBack(state.changes, state.why),))
     if state.writing:
         return _end(state, look, "a write was interrupted before it began", WRITE_FAILED)
     if look.breach is not None:
@@ -114,72 +114,72 @@ def _on_look(state: State, look: Look) -> Decision:
     if state.phase == STARTING and look.means and not waits:
         # another mgr's: only once something is seen, as the guard compares with what was before
         return _write(state, look.at)
-    return Decision(state)
+    return BoostDecision(state)
 
 
-def _clean(state: State, look: Look) -> Decision:
+def _clean(state: BoostState, look: Look) -> BoostDecision:
     # a clock that was set back begins to count anew
     if state.clean_since is None or look.at < state.clean_since:
-        return Decision(replace(state, clean_since=look.at))
+        return BoostDecision(replace(state, clean_since=look.at))
     if look.at - state.clean_since < CLEAN_S:
-        return Decision(state)
+        return BoostDecision(state)
     return _end(state, look, f"no {KINDS[_request(state).kind].what} are left for {duration(CLEAN_S)}", CLEAN)
 
 
-def _on_write(state: State, event: Wrote) -> Decision:
+def _on_write(state: BoostState, event: Wrote) -> BoostDecision:
     if state.phase != STARTING:
-        return Decision(state)
+        return BoostDecision(state)
     if not event.numbers:
         return _end(state, Look(event.at), "its settings are in force already", CLEAN)
-    return Decision(replace(state, phase=ON, since=event.at, writing=False, changes=event.numbers))
+    return BoostDecision(replace(state, phase=ON, since=event.at, writing=False, changes=event.numbers))
 
 
-def _on_write_failure(state: State, event: WriteFailed) -> Decision:
+def _on_write_failure(state: BoostState, event: WriteFailed) -> BoostDecision:
     if state.phase != STARTING:
-        return Decision(state)
+        return BoostDecision(state)
     if event.busy and state.resumed and not event.numbers:
         # it waits for the lock, until time is up
-        return Decision(replace(state, writing=False, problem=event.words))
+        return BoostDecision(replace(state, writing=False, problem=event.words))
     state = replace(state, changes=event.numbers)
     why = event.words if event.rule else f"its settings cannot be written: {event.words}"
     return _end(state, Look(event.at), why, event.rule or WRITE_FAILED)
 
 
-def _on_take_back(state: State, event: TookBack) -> Decision:
+def _on_take_back(state: BoostState, event: TookBack) -> BoostDecision:
     acts: Tuple[Act, ...] = (Note(DRIFT, "; ".join(event.drift)),) if event.drift else ()
-    return Decision(State(since=event.at, last=state.last), acts)
+    return BoostDecision(BoostState(since=event.at, last=state.last), acts)
 
 
-def _on_take_back_failure(state: State, event: TakeBackFailed) -> Decision:
+def _on_take_back_failure(state: BoostState, event: TakeBackFailed) -> BoostDecision:
     acts: Tuple[Act, ...] = () if event.words == state.problem else (Note(STOPPED, event.words),)
-    return Decision(replace(state, phase=ENDING, problem=event.words), acts)
+    return BoostDecision(replace(state, phase=ENDING, problem=event.words), acts)
 
 
-def _on_start(state: State, event: Started) -> Decision:
+def _on_start(state: BoostState, event: Started) -> BoostDecision:
     detail = {"taken_back": list(event.taken_back), "phase": state.phase}
     if event.problem:
         note_of_stop = Note(STOPPED, event.problem, detail=detail)
         if state.phase in (STARTING, ON):
             # it does not go on, which people and the rules are to know; the next look takes it back
             end = _end(state, Look(event.at), event.problem, WRITE_FAILED)
-            return Decision(replace(end.state, problem=event.problem), (note_of_stop, end.acts[0]))
+            return BoostDecision(replace(end.state, problem=event.problem), (note_of_stop, end.acts[0]))
         stuck = replace(state, phase=ENDING, since=event.at, problem=event.problem, writing=False)
-        return Decision(stuck, (note_of_stop,))
+        return BoostDecision(stuck, (note_of_stop,))
     numbers = ", ".join(map(str, event.taken_back))
     words = f"another mgr became active: {f'took back changes {numbers}' if numbers else 'nothing to undo'}"
     note = Note(FAILOVER, words, detail=detail)
     if state.phase == OFF:
-        return Decision(state, (note,) if event.taken_back else ())
+        return BoostDecision(state, (note,) if event.taken_back else ())
     if state.phase == ENDING:
-        return Decision(state, (note, TakeBack(state.changes, state.why)))
+        return BoostDecision(state, (note, TakeBack(state.changes, state.why)))
     successor = replace(state, phase=STARTING, since=event.at, writing=False, changes=(), resumed=state.resumed + 1)
     if state.resumed >= MOST_RESUMED:
         end = _end(successor, Look(event.at), f"{state.resumed + 1} mgrs ended while it was on", MGRS)
-        return Decision(end.state, (note, *end.acts))
-    return Decision(successor, (note,))
+        return BoostDecision(end.state, (note, *end.acts))
+    return BoostDecision(successor, (note,))
 
 
-def _write(state: State, at: float) -> Decision:
+def _write(state: BoostState, at: float) -> BoostDecision:
     request = _request(state)
     detail: Dict[str, Any] = {
         "targets": [request.target],
@@ -191,18 +191,18 @@ def _write(state: State, at: float) -> Decision:
     why = f"boost of {request.kind}: {state.grounds}"
     note = Note(BOOST, why, request.by, detail)
     write = Write((request.target,), state.settings, why)
-    return Decision(replace(state, phase=STARTING, since=at, writing=True, problem=""), (note, write))
+    return BoostDecision(replace(state, phase=STARTING, since=at, writing=True, problem=""), (note, write))
 
 
-def _end(state: State, look: Look, why: str, rule: str, by: str = "automatic mode") -> Decision:
+def _end(state: BoostState, look: Look, why: str, rule: str, by: str = "automatic mode") -> BoostDecision:
     """Take it back: never waits for anybody."""
     last = outcome_of(state, look, why, rule)
     successor = replace(state, phase=ENDING, since=look.at, writing=False, why=why, rule=rule, last=last)
     note = Note(BOOST_ENDED, f"boost of {_request(state).kind}: {why}", by, {**last, "rule": rule})
-    return Decision(successor, (note, TakeBack(state.changes, why)))
+    return BoostDecision(successor, (note, TakeBack(state.changes, why)))
 
 
-def outcome_of(state: State, look: Look, why: str, rule: str) -> Dict[str, Any]:
+def outcome_of(state: BoostState, look: Look, why: str, rule: str) -> Dict[str, Any]:
     """What a boost did, as plain data; `saved_s` beside the rate before it, where that was seen."""
     request = _request(state)
     kind, seconds = KINDS[request.kind], max(look.at - state.begun, 0.0)
@@ -222,17 +222,17 @@ def outcome_of(state: State, look: Look, why: str, rule: str) -> Dict[str, Any]:
     }
 
 
-def _remainder(state: State, look: Look) -> Optional[float]:
+def _remainder(state: BoostState, look: Look) -> Optional[float]:
     return KINDS[_request(state).kind].left_in(look.means)
 
 
-def _request(state: State) -> Request:
+def _request(state: BoostState) -> Request:
     if state.request is None:
         raise ValueError(f"phase {state.phase} needs a request")
     return state.request
 
 
-_HANDLERS: Dict[type, Callable[[State, Any], Decision]] = {
+_HANDLERS: Dict[type, Callable[[BoostState, Any], BoostDecision]] = {
     Begin: _on_begin,
     OperatorCommand: _on_command,
     Look: _on_look,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
 from typing import (
     Any,
@@ -15,30 +14,27 @@ from typing import (
     Dict,
     FrozenSet,
     Iterable,
-    Iterator,
     List,
     Mapping,
     Optional,
-    Protocol,
     Sequence,
     Set,
     Tuple,
 )
 
-from ceph_tuner.core.ceph.ports import Clock, ConfigDatabase, ConfigEntry, OsdSources, Store
-from ceph_tuner.core.ceph.target import Place, covered
-from ceph_tuner.core.changes.change_checks import refuse_versions
-from ceph_tuner.core.changes.config_database import Database
+from ceph_tuner.core.ceph.ports import Clock, ConfigEntry, Store
+from ceph_tuner.core.changes.configuration import Configuration
 from ceph_tuner.core.changes.custom_resource import resource_of
+from ceph_tuner.core.changes.effect_check import EffectCheck
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal, SetAside
 from ceph_tuner.core.changes.lock import Lock
-from ceph_tuner.core.changes.osd_poll import EFFECT_S, Late, OsdPoll, Progress, silent, unhindered
-from ceph_tuner.core.changes.plan import ChangePlan, Drift, Restore, Step, plan_change, plan_rereading, plan_restore
-from ceph_tuner.core.changes.resource_steps import BesideOperator, InResource
+from ceph_tuner.core.changes.osd_poll import EFFECT_S, OsdPoll, Progress, silent, unhindered
+from ceph_tuner.core.changes.plan import ChangePlan, Restore, SettingDrift, Step, plan_restore
+from ceph_tuner.core.changes.planner import Planner
+from ceph_tuner.core.changes.resource_steps import InResource
 from ceph_tuner.core.changes.shard_rereading import Key
+from ceph_tuner.core.changes.step import doubtful_keys
 from ceph_tuner.core.errors import (
-    ClusterTimeout,
-    CommandFailed,
     InputError,
     Locked,
     RetryLater,
@@ -46,26 +42,11 @@ from ceph_tuner.core.errors import (
     TunerError,
     UnknownOption,
 )
-from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.core.knobs.releases import Release, parse_version
-from ceph_tuner.core.knobs.settings import same, same_value
+from ceph_tuner.core.knobs.releases import Release
 
 _ROUNDS = 3
 _NOTE_MAX = 4000
 """Characters of an entry's note: the monitors keep 64 KiB of it all, and a cluster may have thousands of drifts."""
-
-
-class Configuration(ConfigDatabase, Protocol):
-    """The configuration database, and what planning must know beside it. `CommandConfig` is one."""
-
-    def places(self) -> List[Place]:
-        """Every OSD, with what masks are matched against."""
-
-    def versions(self) -> List[str]:
-        """Versions that the OSDs run."""
-
-    def sources_on(self, osds: Iterable[int]) -> Iterator[OsdSources]:
-        """Of many OSDs' options that are not at their default: source -> value, as they answer."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +54,7 @@ class Undone:
     """One change that was taken back."""
 
     entry: Entry
-    drift: Tuple[Drift, ...] = ()
+    drift: Tuple[SettingDrift, ...] = ()
     """What somebody else changed since, and was left."""
     unseen: Tuple[str, ...] = ()
     """OSDs that do not show it yet, and options that none can show: an upgrade has retired them."""
@@ -100,7 +81,8 @@ class Applier:
     ) -> None:
         self._config, self._clock, self._lock = config, clock, lock
         self._release, self._who = release, who
-        self._poll = OsdPoll(config.places, clock, effect_s, progress)
+        poll = OsdPoll(config.places, clock, effect_s, progress)
+        self._planner, self._effects = Planner(config, poll, release), EffectCheck(config, poll)
         self._journal = Journal(store, osds=lambda: 1 + max((place.osd for place in config.places()), default=0))
         self._trials: Set[int] = set()
 
@@ -111,37 +93,11 @@ class Applier:
 
         `current`: the database as it will be by then, where that is not as it is now.
         """
-        versions = self._config.versions()
-        refuse_versions(versions, settings)
-        places = self._config.places()
-        sources, doubts = self._sources(covered(target, places))
-        oldest = min(map(parse_version, versions))
-        resource = self._config.resource if isinstance(self._config, InResource) else None
-        entries = self._config.dump() if current is None else current
-        plan = plan_change(entries, target, settings, self._release, places, sources, oldest, resource)
-        self._rehearse(plan.steps)
-        return replace(plan, warnings=(*plan.warnings, *doubts))
-
-    def _rehearse(self, steps: Sequence[Step]) -> None:
-        """Where an operator writes to the monitors too: refuse what it would undo."""
-        if isinstance(self._config, BesideOperator):
-            self._config.rehearse(steps)
-
-    def _sources(self, osds: Sequence[int]) -> Tuple[Dict[int, Mapping[str, Mapping[str, str]]], List[str]]:
-        """What each OSD says of its knobs, and which do not answer: a plan does not hang on one that hangs."""
-        by_osd: Dict[int, Mapping[str, Mapping[str, str]]] = {osd: {} for osd in osds}
-        doubts = []
-        for osd, answer in self._poll.once("the OSDs' own settings are read", osds, self._config.sources_on):
-            if isinstance(answer, (CommandFailed, ClusterTimeout)):
-                doubts.append(f"osd.{osd} does not answer ({answer}): what its own ceph.conf says was not looked at")
-            else:
-                by_osd[osd] = {name: levels for name, levels in answer.items() if name in KNOBS}
-        return by_osd, doubts
+        return self._planner.plan(target, settings, current)
 
     def plan_rereading(self, target: str) -> ChangePlan:
         """Decide how every shard of a target's OSDs reads its values again. Writes nothing. Raises InputError."""
-        refuse_versions(self._config.versions(), {})
-        return plan_rereading(self._config.dump(), target, self._release, self._config.places())
+        return self._planner.plan_rereading(target)
 
     def apply(
         self,
@@ -163,7 +119,7 @@ class Applier:
             self._journal.read().check_whole()
             self._refuse_stale(plan)
             if not plan.steps:
-                self._await_effect(plan)
+                self._effects.await_effect(plan)
                 return None
             # now: what fails between the last write and the return would leave a change that its owner knows nothing of
             self._journal.trim(room=1)
@@ -199,15 +155,15 @@ class Applier:
         doubtful: Set[Key] = set()
         try:
             for step in plan.steps:
-                self._await_state(step, plan.steps, check).check()
+                self._effects.await_state(step, plan.steps, check).check()
                 check()
                 doubtful = {step.key}
                 self._write(step)
             doubtful = set()
-            late = self._settle()
-            problems = [*self._await_effect(plan, check), *late]
+            late = self._effects.settle()
+            problems = [*self._effects.await_effect(plan, check), *late]
             if gone:
-                self._await_sources(set(gone), check=check).check()
+                self._effects.await_sources(set(gone), check=check).check()
             # what was only held or touched meanwhile is as before: not ours any more
             entry = replace(entry, restores=standing, note="; ".join(problems)[:_NOTE_MAX])
             return self._transition(entry, APPLIED if standing else UNDONE)
@@ -302,7 +258,7 @@ class Applier:
         """What lies in the journal and cannot be read: it stops new changes, and nothing from being taken back."""
         return self._journal.read().set_aside
 
-    def preview_undo(self, entry: Entry) -> Tuple[Sequence[Step], Sequence[Drift]]:
+    def preview_undo(self, entry: Entry) -> Tuple[Sequence[Step], Sequence[SettingDrift]]:
         """Return the steps that taking a change back would write now, and what it would leave."""
         self._refuse_out_of_reach(entry)
         repair = entry.state != APPLYING
@@ -329,7 +285,7 @@ class Applier:
     def _take_back(self, entry: Entry, doubtful: Iterable[Key] = (), note: str = "") -> Undone:
         """Steps back until the database is as before, then the OSDs are asked."""
         self._refuse_out_of_reach(entry)
-        drift: Dict[Key, Drift] = {}
+        drift: Dict[Key, SettingDrift] = {}
         late: Dict[str, None] = {}
         losses: Dict[str, str] = {}
         doubtful, repair = set(doubtful), entry.state != APPLYING
@@ -338,7 +294,7 @@ class Applier:
         resource_faults: List[str] = []
         if entry.state == UNDOING:
             # who wrote the profile before may be gone: what makes shards read again must come after they have seen it
-            late.update(dict.fromkeys(self._await_sources({restore.key for restore in entry.restores}).words))
+            late.update(dict.fromkeys(self._effects.await_sources({restore.key for restore in entry.restores}).words))
         for _ in range(_ROUNDS):
             places = self._config.places()
             plan = plan_restore(self._config.dump(), entry.restores, places, self._release, doubtful, repair)
@@ -350,11 +306,11 @@ class Applier:
             for step in plan.steps:
                 # it goes on: to stop half-way would be worse, and it is told
                 steps = [item for item in plan.steps if item is step or item.name not in losses]
-                late.update(dict.fromkeys(self._await_state(step, steps).words))
+                late.update(dict.fromkeys(self._effects.await_state(step, steps).words))
                 losses.update(self._write_back(step))
             doubtful, repair = set(), False
             # what an operator had begun before it saw the resource without our values comes again now, or never
-            waits, resource_faults = False, self._settle()
+            waits, resource_faults = False, self._effects.settle()
         late.update(dict.fromkeys(resource_faults))
         remainder = plan_restore(self._config.dump(), entry.restores, self._config.places(), self._release)
         if remainder.steps:
@@ -368,7 +324,7 @@ class Applier:
             # an operator has set ours over it, and that is taken back
             drift.pop(key, None)
         keys = {key for key in {restore.key for restore in entry.restores} | set(drift) if key[1] not in losses}
-        late.update(dict.fromkeys(self._await_sources(keys, last=True).words))
+        late.update(dict.fromkeys(self._effects.await_sources(keys, last=True).words))
         doubts = (*losses.values(), *late)
         words = "; ".join([part for part in (note or entry.note, *losses.values(), *map(str, drift.values())) if part])
         # what an operator may still set over it is looked at again by the next run
@@ -378,40 +334,13 @@ class Applier:
         return Undone(entry, tuple(drift.values()), doubts)
 
     def _doubtful(self, entry: Entry) -> Set[Key]:
-        """After a crash while applying: the first step not seen may still be under way to the monitors.
-
-        Where a key is written twice, several numbers of steps done look alike: the next of each.
-        """
-        if entry.state != APPLYING:
-            return set()
-        values = {(row.who, row.name): row.value for row in self._config.dump()}
-        values_by_key = {step.key: step.old for step in reversed(entry.steps)}
-        unlike = [sum(not same(values.get(key), value) for key, value in values_by_key.items())]
-        for step in entry.steps:
-            # of one key at a time, as a rollout over thousands of OSDs has as many steps
-            unlike.append(
-                unlike[-1] + same(values.get(step.key), values_by_key[step.key]) - same(values.get(step.key), step.new)
-            )
-            values_by_key[step.key] = step.new
-        return {step.key for step, count in zip(entry.steps, unlike) if count == min(unlike)}
-
-    def _await_state(self, step: Step, steps: Sequence[Step], check: Callable[[], None] = unhindered) -> Late:
-        """Where a step ends the state that the earlier ones needed: the OSDs that are late to show those."""
-        if not step.settled:
-            return Late()
-        self._settle()
-        return self._await_sources({item.key for item in steps[: steps.index(step)]}, check=check)
-
-    def _settle(self) -> List[str]:
-        """Wait for the operator of a resource; words for what it has not done."""
-        words = self._config.settle() if isinstance(self._config, InResource) else ""
-        return [words] if words else []
+        return doubtful_keys(entry.steps, self._config.dump()) if entry.state == APPLYING else set()
 
     def _refuse_leftover(self) -> None:
         """Nothing goes on top of a change that an operator may set once more."""
         for entry in self.leftover():
             raise RetryLater(
-                f"change {entry.number} is taken back, and may come again: {'; '.join(self._settle())}",
+                f"change {entry.number} is taken back, and may come again: {'; '.join(self._effects.settle())}",
                 "`ceph-tuner rollback` when that is over",
             )
 
@@ -454,50 +383,6 @@ class Applier:
         for restore in plan.restores():
             if now.get(restore.key) != restore.value:
                 raise RetryLater(f"{restore.who} {restore.name} has changed since the plan was made: plan again", "")
-
-    def _await_effect(self, plan: ChangePlan, check: Callable[[], None] = unhindered) -> List[str]:
-        """Raise EffectNotSeen unless every covered OSD comes to show what was planned; name those that went down."""
-
-        def wrong(osd: int, options: Mapping[str, str]) -> Optional[str]:
-            for name, value in plan.expected.items():
-                own = options.get(name, "no such option")
-                if not same_value(own, value):
-                    return f"osd.{osd} shows {name} = {own}, expected {value}"
-            return None
-
-        ask = partial(self._config.effective_on, names=tuple(plan.expected))
-        late = self._poll.until_right("the OSDs are asked whether they follow", plan.osds, ask, wrong, True, check)
-        late.check()
-        up = set(covered(plan.target, self._config.places()))
-        return [
-            *(f"osd.{osd} went down: it follows when it starts, unchecked" for osd in plan.osds if osd not in up),
-            *(f"{words}: unchecked" for words in late.silent),
-        ]
-
-    def _await_sources(self, keys: Set[Key], last: bool = False, check: Callable[[], None] = unhindered) -> Late:
-        """Wait until the OSDs have what the database now says for these keys."""
-        entries = Database(self._config.dump())
-        places = self._config.places()
-        names: Dict[int, Set[str]] = {}
-        for who, name in keys:
-            if name in KNOBS and KNOBS[name].change == "restart":
-                continue
-            for osd in covered(who, places):
-                names.setdefault(osd, set()).add(name)
-        where = {place.osd: place for place in places}
-
-        def wrong(osd: int, sources: Mapping[str, Mapping[str, str]]) -> Optional[str]:
-            for name in sorted(names[osd]):
-                decides = entries.winner(name, where[osd])
-                own = sources.get(name, {}).get("mon")
-                if own is None if decides is None else own is not None and same_value(own, decides.value):
-                    continue
-                expected = "its default" if decides is None else decides.value
-                return f"osd.{osd} has {name} = {own or 'its default'} from the monitors, not yet {expected}"
-            return None
-
-        words = "the OSDs take over what is written"
-        return self._poll.until_right(words, sorted(names), self._config.sources_on, wrong, last, check)
 
     def _entry(self, number: int) -> Entry:
         for entry in self._journal.entries():

@@ -51,7 +51,7 @@ class ForecastPair:
         return self.interval.holds(self.measured)
 
 
-class Coverage(NamedTuple):
+class IntervalCoverage(NamedTuple):
     """How often intervals of one level held what was measured."""
 
     metric: str
@@ -137,13 +137,13 @@ def kept_pairs(history: History, entries: Sequence[Entry]) -> List[ForecastPair]
     return forecast_pairs(entries, outcomes, [trial for trial in trials if trial is not None])
 
 
-def coverage(pairs: Sequence[ForecastPair]) -> List[Coverage]:
+def coverage(pairs: Sequence[ForecastPair]) -> List[IntervalCoverage]:
     """By metric and level, in the order of the metrics' names."""
     groups: Dict[Tuple[str, float], List[ForecastPair]] = {}
     for pair in pairs:
         groups.setdefault((pair.metric, pair.level), []).append(pair)
     return [
-        Coverage(metric, level, sum(pair.inside for pair in own), len(own))
+        IntervalCoverage(metric, level, sum(pair.inside for pair in own), len(own))
         for (metric, level), own in sorted(groups.items())
     ]
 

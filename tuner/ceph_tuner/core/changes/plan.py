@@ -88,7 +88,7 @@ class Restore:
 
 
 @dataclass(frozen=True)
-class Drift:
+class SettingDrift:
     """A key that somebody changed since: left as it is."""
 
     who: str
@@ -108,7 +108,7 @@ class RestorePlan:
 
     steps: Tuple[Step, ...]
     restores: Tuple[Restore, ...]
-    drift: Tuple[Drift, ...] = ()
+    drift: Tuple[SettingDrift, ...] = ()
 
 
 def plan_change(
@@ -223,7 +223,7 @@ def plan_restore(
             own_restores.append(restore)
         else:
             others.append(restore)
-            drift.append(Drift(restore.who, restore.name, _one(restore.ours), now))
+            drift.append(SettingDrift(restore.who, restore.name, _one(restore.ours), now))
     in_resource = [item for item in own_restores if resource_of(item.who) is not None]
     # an operator may set ours once more over what another has set there: it is looked at again
     again = {

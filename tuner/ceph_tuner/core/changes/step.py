@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass
-from typing import Optional
+from typing import Iterable, Optional, Sequence, Set
 
+from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.custom_resource import resource_of
 from ceph_tuner.core.changes.shard_rereading import Key
+from ceph_tuner.core.knobs.settings import same
 
 FIELD_MANAGER = "ceph-tuner"
 """Whose the values are that ceph-tuner states in a resource."""
@@ -45,3 +47,21 @@ class Step:
         else:
             words = ["ceph", "config", "set", self.who, self.name, self.new]
         return " ".join(shlex.quote(word) for word in words)
+
+
+def doubtful_keys(steps: Sequence[Step], rows: Iterable[ConfigEntry]) -> Set[Key]:
+    """After a crash while applying: the first step not seen may still be under way to the monitors.
+
+    `rows` are those of the database now. Where a key is written twice, several numbers of steps done look alike: the
+    next of each.
+    """
+    values = {(row.who, row.name): row.value for row in rows}
+    values_by_key = {step.key: step.old for step in reversed(steps)}
+    unlike = [sum(not same(values.get(key), value) for key, value in values_by_key.items())]
+    for step in steps:
+        # of one key at a time, as a rollout over thousands of OSDs has as many steps
+        unlike.append(
+            unlike[-1] + same(values.get(step.key), values_by_key[step.key]) - same(values.get(step.key), step.new)
+        )
+        values_by_key[step.key] = step.new
+    return {step.key for step, count in zip(steps, unlike) if count == min(unlike)}

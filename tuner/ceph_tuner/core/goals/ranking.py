@@ -83,7 +83,7 @@ def candidate(
 
 
 @dataclass(frozen=True)
-class Choice:
+class RankingChoice:
     """The winner among candidates, and whether it is worth writing."""
 
     winner: Candidate
@@ -111,7 +111,7 @@ def choose(
     in_force: Candidate,
     candidates: Sequence[Candidate],
     costs: Mapping[str, ChangeCost] = {},
-) -> Choice:
+) -> RankingChoice:
     """Choose by the upper bounds over repeats, by steadiness, and by how little they cost; never the luckiest window.
 
     `costs`: what the settings under a label cost beside what is in force.
@@ -139,7 +139,9 @@ def choose(
         if entry.repeats >= again and entry.label != in_force.label and by_mean(entry) < (missed_now, best_now)
     ]
     if not contenders:
-        return Choice(in_force, tuple(now), in_force, False, "nothing measured better than the settings in force")
+        return RankingChoice(
+            in_force, tuple(now), in_force, False, "nothing measured better than the settings in force"
+        )
     first = min(contenders, key=lambda entry: (by_bound(entry), entry.label))
     (missed, loss_of_first), bound_kept = by_mean(first), by_bound(first)[0]
     alike = [
@@ -177,7 +179,7 @@ def choose(
         reason += f"; {what}: {counts[0]}, by {steadiest.label}, which is as good, {counts[1]}"
     elif better and winner is not first:
         reason += f"; {_steadier(judge, winner, first)}"
-    return Choice(winner, tuple(verdicts), in_force, better, reason, bounded(winner))
+    return RankingChoice(winner, tuple(verdicts), in_force, better, reason, bounded(winner))
 
 
 def window_noise(candidates: Sequence[Candidate]) -> Dict[str, float]:

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.bounded import MISREAD
 from ceph_tuner.core.goals.judge import Judge, all_met
-from ceph_tuner.core.goals.ranking import Candidate, Choice, best_of, candidate, choose, finalists
+from ceph_tuner.core.goals.ranking import Candidate, RankingChoice, best_of, candidate, choose, finalists
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import change_cost
@@ -126,7 +126,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Budget:
+class TrialBudget:
     """How much may be measured."""
 
     trials: int = 8
@@ -170,7 +170,7 @@ def candidates_of(trials: Sequence[Trial], kinds: Sequence[str] = KINDS) -> List
     ]
 
 
-def choice_among(judge: Judge, trials: Sequence[Trial], in_force: Settings) -> Optional[Choice]:
+def choice_among(judge: Judge, trials: Sequence[Trial], in_force: Settings) -> Optional[RankingChoice]:
     """Choose among all that was measured; None where what is in force was not. `in_force`: its settings."""
     candidates = candidates_of(trials)
     now = next((entry for entry in candidates if entry.label == IN_FORCE), None)
@@ -182,7 +182,9 @@ def choice_among(judge: Judge, trials: Sequence[Trial], in_force: Settings) -> O
     return choose(judge, now, [entry for entry in candidates if entry is not now], costs)
 
 
-def repeat_runs(judge: Judge, trials: Sequence[Trial], budget: Budget, favourite: Optional[str] = None) -> List[Run]:
+def repeat_runs(
+    judge: Judge, trials: Sequence[Trial], budget: TrialBudget, favourite: Optional[str] = None
+) -> List[Run]:
     """Give the runs that decide: the best tried settings again, in turns with what exists already.
 
     These are what is in force, and the best profile that was measured. In turns, each round in another order, so that a

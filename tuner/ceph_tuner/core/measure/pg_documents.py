@@ -121,10 +121,12 @@ def pg_detail(row: Mapping[str, Any], chunks: Mapping[int, int]) -> PgDetail:
 
 def deep_scrub_intervals(osd_map: Mapping[str, Any]) -> Dict[int, float]:
     """Pool -> its own deep-scrub interval (s), which wins over the OSDs', where it has one (`PgScrubber`)."""
-    own = {
-        int(pool["pool"]): float(pool.get("options", {}).get("deep_scrub_interval", 0))
-        for pool in osd_map.get("pools", [])
-    }
+    return pool_intervals(osd_map, "deep_scrub_interval")
+
+
+def pool_intervals(osd_map: Mapping[str, Any], option: str) -> Dict[int, float]:
+    """Pool -> its own interval (s) by that option of pools, where it has one; 0 stands for none."""
+    own = {int(pool["pool"]): float(pool.get("options", {}).get(option, 0)) for pool in osd_map.get("pools", [])}
     return {pool: interval for pool, interval in own.items() if interval > 0}
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Dict, Iterator, Mapping, NamedTuple, Tuple
+from typing import Any, Dict, Iterator, Mapping, NamedTuple, Sequence, Tuple
+
+from ceph_tuner.core.ceph.commands import parsed
+from ceph_tuner.core.ceph.ports import Clock, Commander
 
 _CLASSES = {0: "background_recovery", 1: "background_best_effort", 3: "client"}
 """`op_scheduler_class` of OpSchedulerItem.h; immediate (2) is not scheduled."""
@@ -12,6 +15,7 @@ _RECORD = re.compile(
     rf"client:\{{ class_id: (\d)([^}}]{{0,200}})\}} prev_tag:\{{[^}}]{{0,60}}? r:{_NUMBER} p:{_NUMBER} l:{_NUMBER}"
     r" \}(?: req_count:(\d{1,9}))?"
 )
+QUEUES = "dump_op_pq_state"
 TAG_ROUND_S = 1e6
 """dmClock prints the seconds of its tags modulo this (`format_tag`)."""
 
@@ -88,6 +92,19 @@ def served(before: Dump, after: Dump) -> Tuple[ServedClass, ...]:
         for (shard, name, client), now in sorted(after.items())
         if (then := before.get((shard, name, client))) is not None and now.weight != then.weight
     )
+
+
+def served_meanwhile(
+    commander: Commander, osds: Sequence[int], clock: Clock, seconds: float
+) -> Dict[int, Tuple[ServedClass, ...]]:
+    """OSD -> what it served in so many seconds, by a look before and after. Raises CommandFailed, ClusterTimeout."""
+
+    def look(osd: int) -> Dump:
+        return read_tags(parsed(commander.tell(f"osd.{osd}", QUEUES, {}), QUEUES))
+
+    before = {osd: look(osd) for osd in osds}
+    clock.sleep(seconds)
+    return {osd: served(before[osd], look(osd)) for osd in osds}
 
 
 def _has_backlog(then: Tags, now: Tags) -> bool:

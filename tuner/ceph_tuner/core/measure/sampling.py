@@ -18,7 +18,7 @@ from ceph_tuner.core.measure.sample import READ, WRITE, Sample, drain_s, finish_
 
 
 @dataclass(frozen=True)
-class Coverage:
+class SampleCoverage:
     """From how many OSDs a sample's rates came, and from how many its percentiles."""
 
     rates: int = 0
@@ -33,7 +33,7 @@ class Sampling:
 
     def __init__(self, per_osd: bool = False) -> None:
         self._per_osd = per_osd
-        self.coverage = Coverage()
+        self.coverage = SampleCoverage()
         self._last_at: Optional[float] = None
         self._meter, self._turns = Meter(), WorkInTurns()
         self._up: Optional[Collection[int]] = None
@@ -51,7 +51,7 @@ class Sampling:
         notes = list(reading.notes)
         work = self._work(reading, notes)
         latency, daemons = self._latency(reading)
-        self.coverage = Coverage(work.daemons if work else 0, daemons)
+        self.coverage = SampleCoverage(work.daemons if work else 0, daemons)
         scrub_rates = self._scrub_rates(reading)
         self.scrubs_since = self._scrubs_since(reading)
         self._degraded.add(reading.at, reading.totals.get("num_objects_degraded"))

@@ -18,7 +18,7 @@ from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.metrics import CLASS, OF_POOLS, Scope, in_order, scoped
 from ceph_tuner.core.measure.reading import PoolReading, Reading, ServedOperations
 from ceph_tuner.core.measure.sample import READ, WRITE, Sample, percentiles
-from ceph_tuner.core.measure.sampling import Coverage, Sampling
+from ceph_tuner.core.measure.sampling import SampleCoverage, Sampling
 from ceph_tuner.core.measure.scopes import Members
 
 _RATES = {
@@ -44,7 +44,7 @@ class SamplingByScope:
         """Scopes' OSDs -> those of them that run, while the same OSDs run: of 10 000 they are not counted each time."""
 
     @property
-    def coverage(self) -> Coverage:
+    def coverage(self) -> SampleCoverage:
         """Of the whole cluster's newest sample."""
         return self._whole.coverage
 

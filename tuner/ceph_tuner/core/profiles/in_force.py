@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 from ceph_tuner.core.bounded import ANSWER, read_json
 from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.ceph.target import Place, running
-from ceph_tuner.core.changes.applier import Configuration
+from ceph_tuner.core.changes.configuration import Configuration
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, PermissionRefused
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
 from ceph_tuner.core.knobs.cost import Hardware

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ceph_tuner.twin.kernel.events import spread
-from ceph_tuner.twin.kernel.records import Budget, Prices
+from ceph_tuner.twin.kernel.records import DriveBudget, Prices
 from ceph_tuner.twin.kernel.state import SimulationState
 
 
-def transfer(budget: Budget, prices: Prices, now: float, ios: float, size: float) -> float:
+def transfer(budget: DriveBudget, prices: Prices, now: float, ios: float, size: float) -> float:
     """When a drive's budget lets a request through that arrives now, in the order of arrival."""
     if prices.slice_s == 0.0:
         at = budget.ios_free_at_s
@@ -25,7 +25,7 @@ def transfer(budget: Budget, prices: Prices, now: float, ios: float, size: float
     return at
 
 
-def in_slices(budget: Budget, prices: Prices, now: float, ios: float, size: float) -> float:
+def in_slices(budget: DriveBudget, prices: Prices, now: float, ios: float, size: float) -> float:
     """The kernel's block throttle (blk-throttle.c): a slice's whole budget may be used at its beginning.
 
     A request of several I/Os goes through with its last one. Requests wait for the slice in which their I/Os fit, and

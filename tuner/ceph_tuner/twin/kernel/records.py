@@ -165,7 +165,7 @@ class Shard(Record):
     """In the older queue: of all items that ever entered."""
 
 
-class Budget(Record):
+class DriveBudget(Record):
     """What requests draw on at a drive."""
 
     ios_free_at_s: float
@@ -220,7 +220,7 @@ class Counters(Record):
 class Osd(Record):
     """An OSD's drive, BlueStore, and background work. Writes are 0 and reads 1 in `budgets` and `prices`."""
 
-    budgets: Annotated[List[Budget], 2]
+    budgets: Annotated[List[DriveBudget], 2]
     prices: Annotated[List[Prices], 2]
     throttle_bytes: float
     """Held of BlueStore's throttle."""

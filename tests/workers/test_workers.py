@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List, Tuple
 import dask
 import distributed
 import pytest
-from calls_to_spread import (
+from worker_calls import (
     breaks,
     cannot_be_sent,
     double,
@@ -24,13 +24,13 @@ from calls_to_spread import (
 )
 
 from ceph_tuner.core.knobs.releases import TENTACLE
-from ceph_tuner.spreading import Began, CallMessage, Ended, Event, GivenUp, Lost, Spread
-from ceph_tuner.spreading.on_dask import OnDask
-from ceph_tuner.spreading.processes import Processes
+from ceph_tuner.workers import CallFailure, CallMessage, CallResult, CallStart, Event, WorkerLoss, Workers
+from ceph_tuner.workers.dask_workers import DaskWorkers
+from ceph_tuner.workers.process_workers import ProcessWorkers
 
 pytestmark = pytest.mark.slow
 
-Place = Callable[[], Spread]
+Place = Callable[[], Workers]
 
 
 @pytest.fixture(scope="module")
@@ -48,23 +48,23 @@ def scheduler() -> Iterator[str]:
 @pytest.fixture(params=["processes", "dask"])
 def place(request: pytest.FixtureRequest) -> Place:
     if request.param == "processes":
-        return lambda: Processes(2)
+        return lambda: ProcessWorkers(2)
     address = request.getfixturevalue("scheduler")
-    return lambda: OnDask(address, insecure=True)
+    return lambda: DaskWorkers(address, insecure=True)
 
 
 def carried_out(place: Place, *calls: Tuple[str, Any, Any]) -> Tuple[Dict[str, Any], List[Event]]:
     """Answers and reasons by key, and everything that happened."""
     found: Dict[str, Any] = {}
     events = []
-    with place() as spread:
+    with place() as workers:
         for call in calls:
-            spread.start(*call)
-        for event in spread.events():
+            workers.start(*call)
+        for event in workers.events():
             events.append(event)
-            if isinstance(event, (Ended, GivenUp)):
+            if isinstance(event, (CallResult, CallFailure)):
                 assert event.key not in found
-                found[event.key] = event.result if isinstance(event, Ended) else event.reason
+                found[event.key] = event.result if isinstance(event, CallResult) else event.reason
     return found, events
 
 
@@ -73,20 +73,20 @@ def test_every_call_answers_once_and_what_it_says_meanwhile_is_heard(place: Plac
     assert found == {str(number): 2 * number for number in range(8)}
     for number in range(8):
         own = [event for event in events if event.key == str(number)]
-        assert [type(event) for event in own] == [Began, CallMessage, Ended]
+        assert [type(event) for event in own] == [CallStart, CallMessage, CallResult]
         assert isinstance(own[1], CallMessage)
         assert own[1].message == {"half": number}
 
 
 def test_a_call_may_be_started_because_of_another_one(place: Place) -> None:
     found = []
-    with place() as spread:
-        spread.start("0", double, 1)
-        for event in spread.events():
-            if isinstance(event, Ended):
+    with place() as workers:
+        workers.start("0", double, 1)
+        for event in workers.events():
+            if isinstance(event, CallResult):
                 found.append(event.result)
                 if len(found) < 4:
-                    spread.start(str(len(found)), double, event.result)
+                    workers.start(str(len(found)), double, event.result)
     assert found == [2, 4, 8, 16]
 
 
@@ -106,7 +106,7 @@ def test_a_lost_worker_costs_only_its_call_time(place: Place, tmp_path: Path) ->
     found, events = carried_out(place, *calls[:3], ("k", kills_its_first_worker, str(tmp_path / "k")), *calls[3:])
     assert found.pop("k") == 7
     assert found == undisturbed
-    assert "k" in {event.key for event in events if isinstance(event, Lost)}
+    assert "k" in {event.key for event in events if isinstance(event, WorkerLoss)}
 
 
 def test_what_brings_down_every_worker_is_given_up_and_nothing_else(place: Place) -> None:
@@ -117,19 +117,19 @@ def test_what_brings_down_every_worker_is_given_up_and_nothing_else(place: Place
 
 
 def test_leaving_stops_what_is_under_way(place: Place) -> None:
-    with place() as spread:
-        spread.start("w", waits, "")
-        with closing(spread.events()) as events:  # type: ignore[type-var]
+    with place() as workers:
+        workers.start("w", waits, "")
+        with closing(workers.events()) as events:  # type: ignore[type-var]
             pid = next(event.message["pid"] for event in events if isinstance(event, CallMessage))
     # Dask's worker itself goes on, without the call
-    if isinstance(spread, Processes):
+    if isinstance(workers, ProcessWorkers):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
     else:
         found, _ = carried_out(place, *((str(number), double, number) for number in range(4)))
         assert len(found) == 4
-        with place() as spread:
-            client = spread._client  # type: ignore[attr-defined]
+        with place() as workers:
+            client = workers._client  # type: ignore[attr-defined]
             for _ in range(100):
                 if not any(client.run(lambda dask_worker: dask_worker.state.executing_count).values()):
                     return
@@ -139,9 +139,9 @@ def test_leaving_stops_what_is_under_way(place: Place) -> None:
 
 def test_the_answers_are_the_same_everywhere(scheduler: str) -> None:
     calls = [(str(seed), drawn, seed) for seed in range(5)]
-    alone, _ = carried_out(lambda: Processes(1), *calls)
-    assert carried_out(lambda: Processes(2), *calls)[0] == alone
-    assert carried_out(lambda: OnDask(scheduler, insecure=True), *calls)[0] == alone
+    alone, _ = carried_out(lambda: ProcessWorkers(1), *calls)
+    assert carried_out(lambda: ProcessWorkers(2), *calls)[0] == alone
+    assert carried_out(lambda: DaskWorkers(scheduler, insecure=True), *calls)[0] == alone
     # and as in this process, whatever its linear algebra does at the time
     assert len(set(alone.values())) == 5
 
@@ -151,12 +151,12 @@ def test_a_release_is_the_one_object_of_there(place: Place) -> None:
 
 
 def test_a_worker_that_is_killed_by_somebody_else_is_replaced() -> None:
-    with Processes(1) as spread:
-        spread.start("first", waits, "")
-        events = spread.events()
+    with ProcessWorkers(1) as workers:
+        workers.start("first", waits, "")
+        events = workers.events()
         pid = next(event.message["pid"] for event in events if isinstance(event, CallMessage))
         os.kill(pid, 9)
-        lost = next(event for event in events if isinstance(event, Lost))
+        lost = next(event for event in events if isinstance(event, WorkerLoss))
         assert "SIGKILL" in lost.reason
         again = next(event.message["pid"] for event in events if isinstance(event, CallMessage))
         assert again != pid

@@ -15,19 +15,19 @@ from typing import Any, Dict, Iterator
 import dask
 import distributed
 import pytest
-from calls_to_spread import double, refuses, waits, waits_for
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from worker_calls import double, refuses, waits, waits_for
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.spreading import Began, CallMessage, Ended, GivenUp, Lost, WorkersGone
-from ceph_tuner.spreading.on_dask import OnDask as SecureOnDask
+from ceph_tuner.workers import CallFailure, CallMessage, CallResult, CallStart, WorkerLoss, WorkersGone
+from ceph_tuner.workers.dask_workers import DaskWorkers as SecureDaskWorkers
 
 pytestmark = pytest.mark.slow
 
-OnDask = partial(SecureOnDask, insecure=True)
+DaskWorkers = partial(SecureDaskWorkers, insecure=True)
 
 
 def cluster(**given: Any) -> Any:
@@ -38,19 +38,19 @@ def cluster(**given: Any) -> Any:
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "127.0.0.1:1", "ws://127.0.0.1:1", "TLS://127.0.0.1:1"])
 def test_an_address_without_tls_is_refused_unless_asked_for(address: str) -> None:
     with pytest.raises(InputError, match=r"found an address without TLS, expected tls://.* or --insecure"):
-        SecureOnDask(address, connect_s=0.5)
+        SecureDaskWorkers(address, connect_s=0.5)
 
 
 def test_nobody_at_the_address_is_told_with_the_next_step() -> None:
     with pytest.raises(InputError, match=r"--dask tcp://127.0.0.1:1: found no scheduler .*tcp://HOST:8786"):
-        OnDask("tcp://127.0.0.1:1", connect_s=0.5)
+        DaskWorkers("tcp://127.0.0.1:1", connect_s=0.5)
     with pytest.raises(InputError, match="found no scheduler"):
-        OnDask("nonsense://here", connect_s=0.5)
+        DaskWorkers("nonsense://here", connect_s=0.5)
 
 
 OTHERS = {
     "another edition": (
-        "import ceph_tuner.spreading.worker_call as c; c.EDITION = '9.9 (other)'",
+        "import ceph_tuner.workers.worker_call as c; c.EDITION = '9.9 (other)'",
         r"ceph-tuner 9\.9 \(other\)",
     ),
     "none": ("import sys; sys.modules['ceph_tuner'] = None", "no ceph-tuner that works"),
@@ -83,7 +83,7 @@ def test_a_worker_with_another_ceph_tuner_is_refused_by_name(tmp_path: Path, kin
         strange_worker(tmp_path, scheduler.scheduler_address, preload, 1),
         pytest.raises(InputError, match=rf"worker tcp://.*found {words}.*expected ceph-tuner 0"),
     ):
-        OnDask(scheduler.scheduler_address)
+        DaskWorkers(scheduler.scheduler_address)
 
 
 def test_one_that_comes_late_swallows_no_call_and_is_named_once(tmp_path: Path) -> None:
@@ -91,42 +91,42 @@ def test_one_that_comes_late_swallows_no_call_and_is_named_once(tmp_path: Path) 
     mark = tmp_path / "mark"
     with (
         cluster() as started,
-        OnDask(started.scheduler_address, no_workers_s=1.0) as spread,
+        DaskWorkers(started.scheduler_address, no_workers_s=1.0) as workers,
         strange_worker(tmp_path, started.scheduler_address, preload, 2),
     ):
         # one worker is busy until the other one has shown what it is
-        spread.start("busy", waits_for, str(mark))
+        workers.start("busy", waits_for, str(mark))
         for number in range(20):
-            spread.start(str(number), double, number)
+            workers.start(str(number), double, number)
         events = []
-        for event in spread.events():
+        for event in workers.events():
             events.append(event)
-            if isinstance(event, (Lost, GivenUp)):
+            if isinstance(event, (WorkerLoss, CallFailure)):
                 mark.touch()
-        found = {event.key: event.result for event in events if isinstance(event, Ended)}
+        found = {event.key: event.result for event in events if isinstance(event, CallResult)}
         assert found == {"busy": 0, **{str(number): 2 * number for number in range(20)}}
-        (lost,) = [event for event in events if isinstance(event, Lost)]
+        (lost,) = [event for event in events if isinstance(event, WorkerLoss)]
         assert re.search(rf"worker tcp://.* has {words}", lost.reason)
         # what is refused for its own sake still is
-        spread.start("r", refuses, "five")
-        assert [type(event) for event in spread.events()] == [Began, GivenUp]
+        workers.start("r", refuses, "five")
+        assert [type(event) for event in workers.events()] == [CallStart, CallFailure]
         # what the good one is at when it goes waits for another one that comes
         mark.unlink()
-        spread.start("d", waits_for, str(mark))
-        waiting = spread.events()
-        assert isinstance(next(waiting), Began)
+        workers.start("d", waits_for, str(mark))
+        waiting = workers.events()
+        assert isinstance(next(waiting), CallStart)
         started.scale(0)
         with pytest.raises(WorkersGone, match="no worker with ceph-tuner 0"):
             list(waiting)
         mark.touch()
         started.scale(1)
-        assert [event.result for event in spread.events() if isinstance(event, Ended)] == [0]
+        assert [event.result for event in workers.events() if isinstance(event, CallResult)] == [0]
 
 
 def test_a_worker_with_several_threads_is_noted() -> None:
-    with cluster(threads_per_worker=3) as started, OnDask(started.scheduler_address) as spread:
-        assert "dask worker --nthreads 1" in " ".join(spread.notes)
-        assert spread.place == f"Dask at {started.scheduler_address} (1 worker)"
+    with cluster(threads_per_worker=3) as started, DaskWorkers(started.scheduler_address) as workers:
+        assert "dask worker --nthreads 1" in " ".join(workers.notes)
+        assert workers.place == f"Dask at {started.scheduler_address} (1 worker)"
 
 
 def test_a_scheduler_that_goes_ends_it_with_one_line() -> None:
@@ -147,9 +147,9 @@ def test_a_scheduler_that_goes_ends_it_with_one_line() -> None:
         try:
             with distributed.Client(address, set_as_default=False) as client:
                 client.wait_for_workers(1, timeout=60)
-            with OnDask(address, connect_s=2.0) as spread:
-                spread.start("w", waits, "")
-                events = spread.events()
+            with DaskWorkers(address, connect_s=2.0) as workers:
+                workers.start("w", waits, "")
+                events = workers.events()
                 next(event for event in events if isinstance(event, CallMessage))
                 scheduler.kill()
                 with pytest.raises(WorkersGone, match=f"the scheduler {address} is gone"):
@@ -161,17 +161,17 @@ def test_a_scheduler_that_goes_ends_it_with_one_line() -> None:
 
 
 def test_without_any_worker_it_does_not_wait_for_ever() -> None:
-    with cluster(n_workers=0) as started, OnDask(started.scheduler_address, no_workers_s=1.0) as spread:
-        spread.start("d", double, 1)
+    with cluster(n_workers=0) as started, DaskWorkers(started.scheduler_address, no_workers_s=1.0) as workers:
+        workers.start("d", double, 1)
         with pytest.raises(WorkersGone, match=r"no worker at .* for 1 s"):
-            list(spread.events())
+            list(workers.events())
 
 
 def test_a_worker_that_comes_late_gets_its_share() -> None:
-    with cluster(n_workers=0) as started, OnDask(started.scheduler_address) as spread:
-        spread.start("d", double, 1)
+    with cluster(n_workers=0) as started, DaskWorkers(started.scheduler_address) as workers:
+        workers.start("d", double, 1)
         started.scale(1)
-        assert [event.result for event in spread.events() if isinstance(event, Ended)] == [2]
+        assert [event.result for event in workers.events() if isinstance(event, CallResult)] == [2]
 
 
 def test_tls_is_as_dask_is_configured(tmp_path: Path) -> None:
@@ -194,19 +194,19 @@ def test_tls_is_as_dask_is_configured(tmp_path: Path) -> None:
     with dask.config.set({"distributed.comm.tls": files}):
         # the cluster takes it from there as well
         started = cluster(protocol="tls", security=distributed.Security())
-        with started, SecureOnDask(started.scheduler_address) as spread:
+        with started, SecureDaskWorkers(started.scheduler_address) as workers:
             assert started.scheduler_address.startswith("tls://")
-            spread.start("d", double, 4)
-            assert [event.result for event in spread.events() if isinstance(event, Ended)] == [8]
+            workers.start("d", double, 4)
+            assert [event.result for event in workers.events() if isinstance(event, CallResult)] == [8]
             bare = {**files, "ca-file": None, "client": {"cert": None, "key": None}}
             with (
                 dask.config.set({"distributed.comm.tls": bare}),
                 pytest.raises(InputError, match="Dask's TLS settings"),
             ):
-                OnDask(started.scheduler_address, connect_s=1.0)
+                DaskWorkers(started.scheduler_address, connect_s=1.0)
 
 
 def test_dask_is_brought_along_by_nothing_else() -> None:
-    code = "import sys, ceph_tuner_cli.main, ceph_tuner.spreading.processes\n"
+    code = "import sys, ceph_tuner_cli.main, ceph_tuner.workers.process_workers\n"
     code += "assert not {'dask', 'distributed'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

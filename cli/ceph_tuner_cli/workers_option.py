@@ -9,7 +9,7 @@ from typing import Optional
 import typer
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.spreading import Spread
+from ceph_tuner.workers import Workers
 
 ProcessesOption = typer.Option(None, "--processes", min=1, help="Twins side by side; else one a core.")
 DaskOption = typer.Option(
@@ -20,7 +20,7 @@ InsecureOption = typer.Option(
 )
 
 
-def check_spread(processes: Optional[int], dask: Optional[str]) -> None:
+def check_workers(processes: Optional[int], dask: Optional[str]) -> None:
     """Before anything takes time. Raises InputError where Dask is asked for and not there, or both are."""
     if dask is None:
         return
@@ -30,18 +30,18 @@ def check_spread(processes: Optional[int], dask: Optional[str]) -> None:
         raise InputError("--dask", "no Dask here", "the Python package `distributed`")
 
 
-def spread_over(processes: Optional[int], dask: Optional[str], module: ModuleType, insecure: bool = False) -> Spread:
+def workers_for(processes: Optional[int], dask: Optional[str], module: ModuleType, insecure: bool = False) -> Workers:
     """Workers for calls of `module`: of a Dask cluster, else processes of this machine (None: one a core).
 
     Raises InputError, RetryLater where no Dask answers.
     """
-    check_spread(processes, dask)
+    check_workers(processes, dask)
     if dask is None:
         # with numba, which who only asks for help does not wait for
-        from ceph_tuner.spreading.processes import Processes
-        from ceph_tuner.twin.workers import warm
+        from ceph_tuner.twin.simulation_pool import warm
+        from ceph_tuner.workers.process_workers import ProcessWorkers
 
-        return Processes(processes, prepare=warm, preload=[module.__name__])
-    from ceph_tuner.spreading.on_dask import OnDask  # brings Dask, which nothing else needs
+        return ProcessWorkers(processes, prepare=warm, preload=[module.__name__])
+    from ceph_tuner.workers.dask_workers import DaskWorkers  # brings Dask, which nothing else needs
 
-    return OnDask(dask, insecure=insecure)
+    return DaskWorkers(dask, insecure=insecure)

@@ -13,19 +13,19 @@ from threadpoolctl import threadpool_limits
 
 import ceph_tuner
 from ceph_tuner.core.errors import TunerError
-from ceph_tuner.spreading import Call, Given, Tell
 from ceph_tuner.twin.compiled import available, functions
+from ceph_tuner.workers import Argument, Call, Tell
 
 _ALONE = threading.Lock()
 """Calls take turns within a process: its linear algebra has one number of threads for all of them."""
 
 
-_PARTS = ("core", "optimise", "recommend", "search", "spreading", "twin")
+_PARTS = ("core", "optimise", "processes", "recommend", "search", "twin", "workers")
 """Beside the library's root."""
 
 
 @dataclass(frozen=True)
-class Refused:
+class Refusal:
     """In place of an answer: why there is none."""
 
     reason: str
@@ -43,16 +43,16 @@ class WorkerCondition:
     """Whether what numba compiles can be kept, for its next start and for others on its machine."""
 
 
-def carried_out(call: Call[Given], given: Given, tell: Tell) -> Any:
-    """Its answer, or `Refused` where it raised something."""
+def call_outcome(call: Call[Argument], argument: Argument, tell: Tell) -> Any:
+    """Its answer, or `Refusal` where it raised something."""
     try:
         # one thread for linear algebra: quicker for small matrices, and the last digits are the same everywhere
         with _ALONE, threadpool_limits(1):
-            return call(given, tell)
+            return call(argument, tell)
     except TunerError as error:
-        return Refused(str(error))
+        return Refusal(str(error))
     except Exception as error:  # one call's fault must not end the others
-        return Refused(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+        return Refusal(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
 
 
 @lru_cache(maxsize=1)

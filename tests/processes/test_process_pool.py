@@ -1,4 +1,4 @@
-"""One pool for all that simulate: order, errors, and an interrupt that is the caller's alone."""
+"""Short calls in a pool of processes: order, errors, and an interrupt that is the caller's alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Tuple
 
 import pytest
 
-from ceph_tuner.twin.workers import Workers, cores
+from ceph_tuner.processes.process_pool import ProcessPool
+from ceph_tuner.processes.worker_process import cores
 
 PAUSE_S = 0.2
 
@@ -33,45 +34,45 @@ def process(_: int) -> Tuple[int, bool, int]:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_results_come_in_the_order_of_what_is_given(processes: int) -> None:
-    with Workers(processes) as workers:
-        assert list(workers.map(slow_first, range(9))) == list(range(9))
-        waiting = [workers.start(square, number) for number in range(5)]
+    with ProcessPool(processes) as pool:
+        assert list(pool.map(slow_first, range(9))) == list(range(9))
+        waiting = [pool.start(square, number) for number in range(5)]
         # asked for in another order
         assert [wait() for wait in reversed(waiting)] == [16, 9, 4, 1, 0]
-        assert list(workers.map(square, [])) == []
+        assert list(pool.map(square, [])) == []
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_an_error_is_raised_where_the_result_is_asked_for(processes: int) -> None:
-    with Workers(processes) as workers:
-        good, bad = workers.start(square, 3), workers.start(square, -1)
+    with ProcessPool(processes) as pool:
+        good, bad = pool.start(square, 3), pool.start(square, -1)
         assert good() == 9
         with pytest.raises(ValueError, match=r"number\(=-1\)"):
             bad()
 
 
 def test_workers_leave_ctrl_c_to_the_caller_and_are_as_nice_as_is_wished() -> None:
-    with Workers(2, niceness=1) as workers:
-        found = list(workers.map(process, range(8)))
+    with ProcessPool(2, niceness=1) as pool:
+        found = list(pool.map(process, range(8)))
     assert os.getpid() not in {pid for pid, _, _ in found}
     assert all(deaf for _, deaf, _ in found)
     assert {nice for _, _, nice in found} == {min(19, os.nice(0) + 1)}
 
 
 def test_alone_everything_is_done_here() -> None:
-    with Workers(1) as workers:
-        assert {pid for pid, _, _ in workers.map(process, range(4))} == {os.getpid()}
-    assert Workers().count == cores() >= 1
+    with ProcessPool(1) as pool:
+        assert {pid for pid, _, _ in pool.map(process, range(4))} == {os.getpid()}
+    assert ProcessPool().count == cores() >= 1
 
 
 INTERRUPTED = """
 import time
-from ceph_tuner.twin.workers import Workers
+from ceph_tuner.processes.process_pool import ProcessPool
 if __name__ == "__main__":
-    with Workers(2) as workers:
-        workers.start(abs, 1)()
+    with ProcessPool(2) as pool:
+        pool.start(abs, 1)()
         print("ready", flush=True)
-        waiting = [workers.start(time.sleep, 0.5) for _ in range(200)]
+        waiting = [pool.start(time.sleep, 0.5) for _ in range(200)]
         for wait in waiting:
             wait()
 """

@@ -24,8 +24,19 @@ from distributed import get_worker
 from distributed.scheduler import KilledWorker
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.spreading import Began, Call, CallMessage, Ended, Event, Given, GivenUp, Lost, WorkersGone, plain
-from ceph_tuner.spreading.worker_call import EDITION, Refused, WorkerCondition, carried_out, condition
+from ceph_tuner.workers import (
+    Argument,
+    Call,
+    CallFailure,
+    CallMessage,
+    CallResult,
+    CallStart,
+    Event,
+    WorkerLoss,
+    WorkersGone,
+    plain,
+)
+from ceph_tuner.workers.worker_call import EDITION, Refusal, WorkerCondition, call_outcome, condition
 
 CONNECT_S = 10.0
 NO_WORKERS_S = 120.0
@@ -50,7 +61,7 @@ class _Strange:
 class _DaskWork:
     key: str
     call: Any
-    given: Any
+    argument: Any
     where: str = ""
     alone: bool = False
     workers: Sequence[str] = ()
@@ -58,8 +69,8 @@ class _DaskWork:
     future: Any = None
 
 
-class OnDask:
-    """A `Spread` over the workers behind a scheduler's address; TLS as Dask's own configuration says (`tls://…`).
+class DaskWorkers:
+    """`Workers` over the workers behind a scheduler's address; TLS as Dask's own configuration says (`tls://…`).
 
     Raises InputError where no scheduler answers, or it or a worker has another ceph-tuner.
     """
@@ -116,7 +127,7 @@ class OnDask:
         count = len(self._threads())
         return f"Dask at {self._address} ({count} worker{'' if count == 1 else 's'})"
 
-    def __enter__(self) -> OnDask:
+    def __enter__(self) -> DaskWorkers:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -128,9 +139,9 @@ class OnDask:
         with suppress(Exception):
             self._client.close(timeout=CONNECT_S)
 
-    def start(self, key: str, call: Call[Given], given: Given) -> None:
+    def start(self, key: str, call: Call[Argument], argument: Argument) -> None:
         """Begin a call as soon as there is a place."""
-        self._waiting.append(_DaskWork(key, call, given))
+        self._waiting.append(_DaskWork(key, call, argument))
 
     def events(self) -> Iterator[Event]:
         """What happens, until every call that was started has ended or is given up. Raises WorkersGone."""
@@ -163,7 +174,7 @@ class OnDask:
                 work.future.cancel()
                 self._waiting.append(work)
                 if work.where:
-                    yield Lost(work.key, f"{work.where} is gone")
+                    yield WorkerLoss(work.key, f"{work.where} is gone")
 
     def _submit(self) -> None:
         good = self._good() if self._strange and (self._waiting or self._suspects) else {}
@@ -180,9 +191,11 @@ class OnDask:
 
     def _hand_over(self, work: _DaskWork, workers: Sequence[str]) -> None:
         name = f"{self._name}-{work.key}-{uuid.uuid4().hex[:8]}"
-        arguments = (work.call, work.given, name, self._name, EDITION)
+        arguments = (work.call, work.argument, name, self._name, EDITION)
         work.workers, work.where = workers, ""
-        work.future = self._client.submit(_carried_out, *arguments, key=name, pure=False, workers=list(workers) or None)
+        work.future = self._client.submit(
+            _outcome_as_text, *arguments, key=name, pure=False, workers=list(workers) or None
+        )
         self._under_way[name] = work
         work.future.add_done_callback(lambda _: self._happened.put(("done", {"name": name})))
 
@@ -191,9 +204,9 @@ class OnDask:
             yield CallMessage(work.key, content["message"])
             return
         if work.where:
-            yield Lost(work.key, f"{work.where} is gone")
+            yield WorkerLoss(work.key, f"{work.where} is gone")
         work.where = content["began"]
-        yield Began(work.key, work.where)
+        yield CallStart(work.key, work.where)
 
     def _on_end(self, name: str, work: _DaskWork) -> Iterator[Event]:
         try:
@@ -203,28 +216,30 @@ class OnDask:
         except KilledWorker:
             del self._under_way[name]
             if work.alone:
-                yield GivenUp(work.key, "it brought down every worker that it was given to (out of memory?)")
+                yield CallFailure(work.key, "it brought down every worker that it was given to (out of memory?)")
             else:
                 self._suspects.append(work)
                 self._lost_at = time.monotonic()
-                yield Lost(work.key, "its workers are gone: it is tried again when nothing else runs")
+                yield WorkerLoss(work.key, "its workers are gone: it is tried again when nothing else runs")
             return
         except (distributed.CancelledError, OSError, TimeoutError):
             raise WorkersGone(f"the scheduler {self._address} is gone, and with it what was under way") from None
         except Exception as error:  # what could not be handed over or given back concerns this call alone
-            result = Refused(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+            result = Refusal(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
         del self._under_way[name]
         if isinstance(result, _Strange):
-            yield from self._given_to(result, work)
+            yield from self._take_back(result, work)
         else:
-            yield GivenUp(work.key, result.reason) if isinstance(result, Refused) else Ended(work.key, result)
+            yield CallFailure(work.key, result.reason) if isinstance(result, Refusal) else CallResult(work.key, result)
 
-    def _given_to(self, strange: _Strange, work: _DaskWork) -> Iterator[Event]:
+    def _take_back(self, strange: _Strange, work: _DaskWork) -> Iterator[Event]:
         self._waiting.append(work)
         self._strange.setdefault(strange.address, strange.what)
         if strange.address not in self._named:
             self._named.add(strange.address)
-            yield Lost(work.key, f"worker {strange.address} has {strange.what}, not {EDITION} as here: it gets no more")
+            yield WorkerLoss(
+                work.key, f"worker {strange.address} has {strange.what}, not {EDITION} as here: it gets no more"
+            )
 
     def _good(self) -> Mapping[str, int]:
         """Of the workers that are there, those with this ceph-tuner -> threads. Raises WorkersGone."""
@@ -287,7 +302,7 @@ def _note(workers: Sequence[str], what: str) -> List[str]:
     return [f"{workers[0]}{more}: {what}"] if workers else []
 
 
-def _carried_out(call: Call[Given], given: Given, name: str, topic: str, edition: str) -> str:
+def _outcome_as_text(call: Call[Argument], argument: Argument, name: str, topic: str, edition: str) -> str:
     """What a worker runs: the call, in its edition of ceph-tuner; messages go to the topic."""
     worker: Any = get_worker()
     if edition != EDITION:
@@ -302,9 +317,9 @@ def _carried_out(call: Call[Given], given: Given, name: str, topic: str, edition
         worker.log_event(topic, {"name": name, "message": message})
 
     try:
-        return plain.to_text(carried_out(call, given, tell))
+        return plain.to_text(call_outcome(call, argument, tell))
     except TypeError as error:
-        return plain.to_text(Refused(f"it answers what is no result: {error}"))
+        return plain.to_text(Refusal(f"it answers what is no result: {error}"))
 
 
 class _NobodyWaits(Exception):

@@ -15,7 +15,7 @@ from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.knobs.releases import REEF
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.fleet.advice import Advice
-from ceph_tuner.spreading import plain
+from ceph_tuner.workers import plain
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none()
@@ -58,8 +58,8 @@ def test_what_is_no_result_is_not_sent(value: Any) -> None:
     "stored",
     [
         {"!": "os:system", "of": {"command": "id"}},
-        {"!": "ceph_tuner.spreading.plain:json.loads", "of": {}},
-        {"!": "ceph_tuner.spreading.plain:read_json", "of": {}},
+        {"!": "ceph_tuner.workers.plain:json.loads", "of": {}},
+        {"!": "ceph_tuner.workers.plain:read_json", "of": {}},
         {"!": "ceph_tuner.core.errors:InputError", "of": {}},
         {"!": "ceph_tuner.not_there:X", "of": {}},
         {"!": "subprocess:Popen", "of": {"args": "id"}},

@@ -1,13 +1,14 @@
 """Calls that are carried out somewhere else, in processes of this machine or on a Dask cluster, each known by its key.
 
-with Processes() as spread:                     # or OnDask("tcp://scheduler:8786")
-    for key, given in work.items():
-        spread.start(key, call, given)
-    for event in spread.events():               # as it happens; more may be started meanwhile
+with ProcessWorkers() as workers:           # or DaskWorkers("tcp://scheduler:8786")
+    for key, argument in work.items():
+        workers.start(key, call, argument)
+    for event in workers.events():          # as it happens; more may be started meanwhile
         ...
 
 A worker that is lost costs the call that it was at: that begins anew elsewhere. A call that loses its worker again and
 again is given up, and the others go on. What a call answers is its own matter: it gets its argument and no more.
+Short calls, side by side on this machine alone, are for `processes/`.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from typing import Any, Callable, Iterator, Protocol, Sequence, TypeVar, Union
 
 from ceph_tuner.core.errors import RetryLater
 
-Given = TypeVar("Given")
+Argument = TypeVar("Argument")
 
 Tell = Callable[[Any], None]
 """Sends plain data (texts, numbers, lists, dictionaries) from within a call to whoever listens."""
 
-Call = Callable[[Given, Tell], object]
+Call = Callable[[Argument, Tell], object]
 """A function of a module: it is found there by its name, wherever it runs."""
 
 ATTEMPTS = 3
@@ -31,7 +32,7 @@ ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
-class Began:
+class CallStart:
     """A worker is at it."""
 
     key: str
@@ -47,7 +48,7 @@ class CallMessage:
 
 
 @dataclass(frozen=True)
-class Lost:
+class WorkerLoss:
     """Its worker is gone; it begins anew."""
 
     key: str
@@ -55,7 +56,7 @@ class Lost:
 
 
 @dataclass(frozen=True)
-class Ended:
+class CallResult:
     """The call has answered."""
 
     key: str
@@ -63,17 +64,17 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class GivenUp:
+class CallFailure:
     """It raised an error, or lost too many workers."""
 
     key: str
     reason: str
 
 
-Event = Union[Began, CallMessage, Lost, Ended, GivenUp]
+Event = Union[CallStart, CallMessage, WorkerLoss, CallResult, CallFailure]
 
 
-class Spread(AbstractContextManager["Spread"], Protocol):
+class Workers(AbstractContextManager["Workers"], Protocol):
     """Somewhere that calls are carried out; leaving it ends whatever is still under way."""
 
     @property
@@ -84,7 +85,7 @@ class Spread(AbstractContextManager["Spread"], Protocol):
     def notes(self) -> Sequence[str]:
         """What makes it slower than it could be."""
 
-    def start(self, key: str, call: Call[Given], given: Given) -> None:
+    def start(self, key: str, call: Call[Argument], argument: Argument) -> None:
         """Begin a call as soon as there is a place."""
 
     def events(self) -> Iterator[Event]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import TENTACLE
-from ceph_tuner.spreading import Tell
+from ceph_tuner.workers import Tell
 
 
 def double(given: int, tell: Tell) -> int:

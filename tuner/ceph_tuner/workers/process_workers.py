@@ -13,9 +13,19 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Sequence
 
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
-from ceph_tuner.spreading import ATTEMPTS, Began, Call, CallMessage, Ended, Event, Given, GivenUp, Lost
-from ceph_tuner.spreading.worker_call import Refused, carried_out, condition
-from ceph_tuner.twin.workers import begin_as_worker, cores, process_context
+from ceph_tuner.processes.worker_process import begin_as_worker, cores, process_context
+from ceph_tuner.workers import (
+    ATTEMPTS,
+    Argument,
+    Call,
+    CallFailure,
+    CallMessage,
+    CallResult,
+    CallStart,
+    Event,
+    WorkerLoss,
+)
+from ceph_tuner.workers.worker_call import Refusal, call_outcome, condition
 
 _TELLS, _ANSWERS = "tells", "answers"
 _PATIENCE_S = 5.0
@@ -26,7 +36,7 @@ _PATIENCE_S = 5.0
 class _ProcessWork:
     key: str
     call: Any
-    given: Any
+    argument: Any
     lost: List[str] = field(default_factory=list)
     """How the workers ended that it has lost."""
 
@@ -38,8 +48,8 @@ class _Worker:
     work: Optional[_ProcessWork] = None
 
 
-class Processes:
-    """A `Spread` over `count` processes; None: one for each core.
+class ProcessWorkers:
+    """`Workers` over `count` processes; None: one for each core.
 
     `prepare` is called once before the first of them begins: what it leaves on disk they all find. Modules of
     `preload` are imported once for all.
@@ -72,7 +82,7 @@ class Processes:
         anew = "what numba compiles cannot be kept: 20 s more in every process (NUMBA_CACHE_DIR names a place)"
         return [] if own.cached else [anew]
 
-    def __enter__(self) -> Processes:
+    def __enter__(self) -> ProcessWorkers:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -84,9 +94,9 @@ class Processes:
                 _ended(worker)
             self._workers.clear()
 
-    def start(self, key: str, call: Call[Given], given: Given) -> None:
+    def start(self, key: str, call: Call[Argument], argument: Argument) -> None:
         """Begin a call as soon as there is a place."""
-        self._waiting.append(_ProcessWork(key, call, given))
+        self._waiting.append(_ProcessWork(key, call, argument))
 
     def events(self) -> Iterator[Event]:
         """What happens, until every call that was started has ended or is given up."""
@@ -95,15 +105,15 @@ class Processes:
                 work = self._waiting.popleft()
                 worker.work = work
                 try:
-                    worker.pipe.send((work.call, work.given))
+                    worker.pipe.send((work.call, work.argument))
                 except OSError:
                     yield self._loss_of(worker)
                     break
                 except Exception as error:  # what cannot be sent concerns this call alone
                     worker.work = None
-                    yield GivenUp(work.key, f"cannot be handed over: {error}")
+                    yield CallFailure(work.key, f"cannot be handed over: {error}")
                     break
-                yield Began(work.key, f"process {worker.process.pid}")
+                yield CallStart(work.key, f"process {worker.process.pid}")
             busy: Dict[Any, _Worker] = {worker.pipe: worker for worker in self._workers if worker.work}
             for pipe in connection.wait(list(busy)) if busy else ():
                 yield self._event_of(busy[pipe])
@@ -141,11 +151,11 @@ class Processes:
         except (EOFError, OSError):
             return self._loss_of(worker)
         except Exception as error:  # an answer that cannot be read concerns this call alone
-            kind, content = _ANSWERS, Refused(f"answered what cannot be read ({type(error).__name__}: {error})")
+            kind, content = _ANSWERS, Refusal(f"answered what cannot be read ({type(error).__name__}: {error})")
         if kind == _TELLS:
             return CallMessage(work.key, content)
         worker.work = None
-        return GivenUp(work.key, content.reason) if isinstance(content, Refused) else Ended(work.key, content)
+        return CallFailure(work.key, content.reason) if isinstance(content, Refusal) else CallResult(work.key, content)
 
     def _loss_of(self, worker: _Worker) -> Event:
         work = worker.work
@@ -154,8 +164,8 @@ class Processes:
         if len(work.lost) < ATTEMPTS:
             # those that never had a chance go first
             self._waiting.append(work)
-            return Lost(work.key, work.lost[-1])
-        return GivenUp(work.key, f"it lost {len(work.lost)} processes: {work.lost[-1]}")
+            return WorkerLoss(work.key, work.lost[-1])
+        return CallFailure(work.key, f"it lost {len(work.lost)} processes: {work.lost[-1]}")
 
     def _dismiss(self, worker: _Worker) -> str:
         self._workers.remove(worker)
@@ -186,15 +196,15 @@ def _work(pipe: Connection, niceness: int) -> None:
         except EOFError:
             return
         except Exception as error:  # a call that is not known here
-            answer: Any = Refused(f"{type(error).__name__}: {error}")
+            answer: Any = Refusal(f"{type(error).__name__}: {error}")
         else:
-            answer = carried_out(call, argument, lambda message: pipe.send((_TELLS, message)))
+            answer = call_outcome(call, argument, lambda message: pipe.send((_TELLS, message)))
         try:
             pipe.send((_ANSWERS, answer))
         except OSError:
             return
         except Exception as error:  # an answer that cannot be sent
-            pipe.send((_ANSWERS, Refused(f"answered what cannot be sent ({type(error).__name__}: {error})")))
+            pipe.send((_ANSWERS, Refusal(f"answered what cannot be sent ({type(error).__name__}: {error})")))
 
 
 def _end_with_parent() -> None:

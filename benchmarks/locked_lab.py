@@ -1,0 +1,42 @@
+"""A lab that a benchmark writes to: under the lock, and with what an earlier run left behind taken back."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Iterator, NamedTuple
+
+from ceph_lab.cluster import Lab, lab_of
+from ceph_tuner.cluster import Cluster, open_cluster
+from ceph_tuner.core.ceph.ports import Clock
+from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.changes.lock import Lock
+from ceph_tuner.core.changes.lock_owner import may_live, this_process
+from ceph_tuner.tune.on_cluster import JournalledWriter
+
+
+class LockedLab(NamedTuple):
+    """A lab as the cluster that it is, and who writes to it."""
+
+    cluster: Cluster
+    lab: Lab
+    applier: Applier
+
+    def writer(self) -> JournalledWriter:
+        """What writes a trial's settings onto all OSDs."""
+        hardware = self.cluster.in_force("osd").hardware
+        return JournalledWriter(self.applier, "osd", self.cluster.release, hardware, "benchmark")
+
+
+@contextmanager
+def locked_lab(name: str, clock: Clock, program: str) -> Iterator[LockedLab]:
+    """Open it and hold its lock; `program` is who the journal says writes. Raises TunerError."""
+    cluster = open_cluster(name)
+    try:
+        lab = lab_of(cluster)
+        assert lab is not None, "the load is a lab's scenario"
+        with Lock(cluster.store, clock, this_process(), may_live) as lock:
+            applier = Applier(cluster.config, cluster.store, clock, lock, cluster.release, program)
+            applier.recover()
+            yield LockedLab(cluster, lab, applier)
+    finally:
+        cluster.close()

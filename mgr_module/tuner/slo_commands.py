@@ -1,0 +1,68 @@
+"""What the commands `slo` do, as documents."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Optional
+
+from ceph_tuner.core.bounded import read_json
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import parse_objective
+from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
+from ceph_tuner.core.goals.week_ahead import week_ahead
+
+from .slos import DEFAULT_NAME, SloBook
+
+
+class SloCommands:
+    """Shows and changes the cluster's SLO. `date` gives seconds since the epoch."""
+
+    def __init__(self, book: SloBook, date: Callable[[], float]) -> None:
+        self._book, self._date = book, date
+
+    def document(self) -> Optional[Dict[str, Any]]:
+        """The SLO, its calendar, and the policy that holds."""
+        return self._with_policy(self._book.calendar())
+
+    def policy_in_force(self) -> Optional[Dict[str, Any]]:
+        """Which policy of the calendar holds, until when, and what it wants; None without a calendar."""
+        return _policy_at(self._book.calendar(), self._date())
+
+    def _with_policy(self, calendar: Optional[SloCalendar]) -> Optional[Dict[str, Any]]:
+        if calendar is None:
+            return None
+        return {**calendar.to_dict(), "policy": _policy_at(calendar, self._date())}
+
+    def set(
+        self, expression: str, soft: bool, priority: float, document: str, really: bool = False
+    ) -> Optional[Dict[str, Any]]:
+        """Add one objective, or take a whole document; one with a calendar is only shown, unless `really`."""
+        if document:
+            if expression:
+                raise InputError("slo set", "an expression and a file", "one of them")
+            try:
+                replacement = read_json(document, "the SLO")
+                if not really:
+                    calendar = parse_slo_calendar(replacement, DEFAULT_NAME)
+                    if calendar.policies:
+                        return {"week": week_ahead(calendar, self._date())}
+                return self._with_policy(self._book.replace(replacement))
+            except ValueError as exc:
+                raise InputError(
+                    "slo set -i", "a file that is no JSON", "an SLO as JSON (ceph-tuner reads YAML)"
+                ) from exc
+        if not expression:
+            raise InputError("slo set", "nothing", "an objective such as 'client.p95_ms<=80', or -i FILE")
+        item = {"objective": expression, "hard": not soft, "priority": priority}
+        objective = parse_objective(item, lambda *keys: " ".join(["slo set", *map(str, keys)]))
+        return self._with_policy(self._book.set(objective))
+
+    def remove(self, metric: str) -> Optional[Dict[str, Any]]:
+        """Remove a metric's objectives, or all."""
+        return self._with_policy(self._book.remove(metric))
+
+
+def _policy_at(calendar: Optional[SloCalendar], now: float) -> Optional[Dict[str, Any]]:
+    if calendar is None or not calendar.policies:
+        return None
+    objectives = [objective.to_dict() for objective in calendar.at(now).objectives]
+    return {"name": calendar.policy_at(now), "until": calendar.ends(now), "objectives": objectives}
