@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.autopilot.audit_log import BOOK_MODE, Audit
 from ceph_tuner.core.autopilot.events import Learn, OperatorCommand
@@ -130,7 +130,7 @@ class Books:
         reason = f"by {OPERATOR}{f': {why}' if why else ''}"
         return self._changed(lambda book: book.struck(number, reason), f"page {number} is struck {reason}")
 
-    def exported(self) -> Dict[str, Any]:
+    def export(self) -> Dict[str, Any]:
         """All pages, as `take` reads them."""
         return versioned({"pages": [page.to_dict() for page in self._book.read().pages]})
 
@@ -201,6 +201,16 @@ class Books:
         return explain(
             self.driver.state, look if isinstance(look, BookLook) else None, self._options.read(), self._now()
         )
+
+    def exported(self) -> Mapping[str, Any]:
+        """What of it goes to Prometheus."""
+        state, held, now = self.driver.state, self._regimes.state_of(), self._now()
+        return {
+            "regime": held.name if held is not None else "",
+            "on": state.on,
+            "page": state.page if state.stands else 0,
+            "switches": sum(0 <= now - at < 3600.0 for at in state.switches),
+        }
 
     def health(self) -> Dict[str, List[str]]:
         """Health checks of the book."""

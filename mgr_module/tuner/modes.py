@@ -330,6 +330,7 @@ class Modes:
             "window": window.to_dict() if window is not None else None,
             "modes": [mode.exported() for mode in self.all],
             "boost": self.boosts.exported(),
+            "book": self.books.exported(),
             "tick_s": self._sampler.tick_s,
             "release": self.whole.lookout.release,
             "sampling_failures": self._sampler.failures,

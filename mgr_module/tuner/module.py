@@ -323,7 +323,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
     @read_command("tuner book export")
     def _book_export(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
         """Print all pages as JSON, for `import` on another cluster."""
-        return self._answer(self._modes.books.exported, render.document, format)
+        return self._answer(self._modes.books.export, render.document, format)
 
     @write_command("tuner book import")
     def _book_import(

@@ -22,6 +22,7 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.twin.model import RecoveryWork
 from tuner import health, render_automatic, render_book
+from tuner.exposition import exposition
 from tuner.logbook import MgrLogbook
 from twin_cluster.cluster import TwinCluster
 from twins import small_twin
@@ -427,7 +428,7 @@ def test_commands_show_pin_strike_export_and_import(regimes: List[str]) -> None:
     assert mgr.books.strike(1, "old")["pages"][0]["reason"] == "by an operator: old"
     with pytest.raises(InputError, match="no page 9"):
         mgr.books.pin(9)
-    document = mgr.books.exported()
+    document = mgr.books.export()
     assert len(document["pages"]) == 2
     other = WithBook(small_twin())
     taken = other.books.take(json.dumps(document))["pages"]
@@ -454,3 +455,15 @@ def test_auto_explain_says_what_the_book_does(regimes: List[str]) -> None:
     assert f"cluster: {regimes[0]} since" in shown
     assert "page 1 is in force" in shown
     assert "would switch it" in shown
+
+
+def test_it_is_exported(regimes: List[str]) -> None:
+    mgr = with_pages(regimes)
+    assert mgr.books.exported() == {"regime": regimes[0], "on": False, "page": 0, "switches": 0}
+    mgr.on()
+    mgr.sample()
+    text = exposition(mgr.modes._metrics())
+    assert f'ceph_tuner_regime{{regime="{regimes[0]}"}} 1.0' in text
+    assert "ceph_tuner_book_page 1.0" in text
+    assert "ceph_tuner_book_on 1.0" in text
+    assert "ceph_tuner_book_switches 1.0" in text
