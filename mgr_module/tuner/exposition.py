@@ -57,7 +57,7 @@ class ExportedState(TypedDict, total=False):
     boost: Mapping[str, Any]
     """`kind` of the boost that is on, empty for none; `left_s` until its time is up, `finish_s` until it is done."""
     book: Mapping[str, Any]
-    """`regime` of the cluster, empty for none; whether the book is `on`; `page` in force or 0; `switches` of an hour."""
+    """`regime`, empty before one is told; whether the book is `on`; `page` in force or 0; `switches` of an hour."""
     tick_s: float
     sampling_failures: int
     """In a row."""
