@@ -2,6 +2,7 @@
 
     python benchmarks/search.py --output search.jsonl --table search.md
     python benchmarks/search.py --output search.jsonl --suite constrained --optimiser ours --rerun ours
+    python benchmarks/search.py --output benchmarks/results/search.jsonl.gz --render --page benchmarks/results/search.md
 
 Suites: `constrained` is COCO's, a seed being an instance of 9 functions; `tuning` is scenarios on the twin; `mistaken`
 is the same with a prior that is wrong by a factor of two in capacity, for the optimiser that has priors.
@@ -14,8 +15,10 @@ row that says so. Prints Markdown tables.
 from __future__ import annotations
 
 import argparse
+import gzip
 import importlib.util
 import json
+import math
 import os
 import time
 import zlib
@@ -25,6 +28,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Se
 # before numpy: each run is to have one core, whatever else runs
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
+import measured_page
 import numpy as np
 from search_peers import ALL, NEEDS
 from search_problem import Problem
@@ -66,9 +70,23 @@ def suits(suite: str, problem: Problem, optimiser: str) -> bool:
     """Whether a run would say anything that no other run says."""
     if optimiser == "designs":
         return suite != "mistaken" and bool(problem.designs)
-    if optimiser == "ours-no-prior":
-        return suite != "mistaken" and bool(problem.priors)
+    if optimiser in WITHOUT:
+        return suite != "mistaken" and WITHOUT[optimiser](problem)
     return suite != "mistaken" or optimiser == "ours"
+
+
+def tells_noise(problem: Problem) -> bool:
+    """Whether a measurement comes with the standard error of its mean."""
+    values = problem.measure(problem.start, np.random.default_rng(0))
+    return any(math.isfinite(value.error) for value in values.values())
+
+
+WITHOUT: Dict[str, Callable[[Problem], bool]] = {
+    "ours-no-prior": lambda problem: bool(problem.priors),
+    "ours-no-suggestions": lambda problem: bool(problem.designs),
+    "ours-no-noise": tells_noise,
+}
+"""Ours without something -> whether a problem has it."""
 
 
 class Task(NamedTuple):
@@ -106,16 +124,21 @@ def judge(suite: str, problem: Problem, optimiser: str) -> Result:
         violated.append(problem.violated(settings))
         unsafe.append(problem.unsafe(settings))
     recommended: Settings = peer.recommend()
+    measured_best = peer.best_measured()
     return {
         "suite": suite,
         "problem": problem.name,
         "optimiser": optimiser,
         "feasible": problem.feasible,
+        "budget": problem.budget,
+        "first_model_trial": peer.first_model_trial,
         "objectives": objectives,
         "violated": [int(value) for value in violated],
         "unsafe": [int(value) for value in unsafe],
         "recommended": problem.truth(recommended)[problem.objective] / scale,
         "recommended_violates": problem.violated(recommended),
+        "best_measured": problem.truth(measured_best)[problem.objective] / scale,
+        "best_measured_violates": problem.violated(measured_best),
         "verdict": peer.verdict,
         "cpu_s": [round(value, 3) for value in seconds],
     }
@@ -132,8 +155,11 @@ def run_all(task: Task) -> List[Result]:
 
 
 def read(path: Path) -> List[Result]:
-    """Every run of the file; a last line that was cut short by a kill is left out."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    """Every run of the file, which may be compressed; a last line that was cut short by a kill is left out."""
+    if not path.exists():
+        return []
+    text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
@@ -190,6 +216,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--table", type=Path, help="a Markdown file for the tables")
     parser.add_argument("--render", action="store_true", help="only print the tables of what is there")
+    parser.add_argument("--page", type=Path, help="put the tables between the marks of this page as well")
     given = parser.parse_args()
     suites = given.suite or list(SUITES)
     absent = missing(ALL)
@@ -207,10 +234,13 @@ def main() -> None:
                 print(f"{suite} {result['problem']}: {result['optimiser']}, {trials} trials, {spent:.1f} s", flush=True)
         done = read(given.output)
     done += [result for path in given.beside for result in read(path)]
-    text = tables([result for result in done if result["suite"] in suites], absent)
+    # what is installed here says nothing of where the runs were made
+    text = tables([result for result in done if result["suite"] in suites], () if given.render else absent)
     print(text)
     if given.table:
         given.table.write_text(text + "\n", encoding="utf-8")
+    if given.page:
+        measured_page.put(text, given.page)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """Every optimiser of the comparison behind the same three calls; a new one is one small class and one entry in ALL.
 
 All are asked for the start first, and all but ours recommend what their users would take: the best trial that was seen
-to keep every constraint, or, when none was, the one that missed the constraints least. Designs are left at the defaults
-of their packages; where a package leaves the number of random trials open, it is 10, the start included, as in the
-others' defaults.
+to keep every constraint, or, when none was, the one that missed the constraints least.
+
+All begin with what ours has: the start, then the problem's designs. Their model proposes as soon as these are measured,
+but not before LEAST_TOLD trials. BoTorch is told the noise of each metric whose measurements come with it; the samplers
+of Optuna and scikit-optimize have no place for it. All else is at the packages' defaults.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import logging
 import warnings
 from operator import itemgetter
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 from search_problem import Problem
@@ -20,7 +22,8 @@ from skopt.space import Categorical, Dimension, Integer
 
 from ceph_tuner.optimise.contract import Measured, Settings
 
-RANDOM_TRIALS = 10
+LEAST_TOLD = 3
+"""Measured trials before a peer's model proposes: fewer say nothing of a length scale."""
 Seen = Tuple[Settings, Mapping[str, Measured]]
 
 
@@ -29,8 +32,37 @@ def excesses(problem: Problem, values: Mapping[str, Measured]) -> List[float]:
     return [c.excess(values[c.name].mean) / problem.scale[c.name] for c in problem.constraints]
 
 
+def first_tries(problem: Problem) -> List[Settings]:
+    """What every optimiser but random search begins with: the start, and the designs that ours is given, each once."""
+    tries: List[Settings] = []
+    for settings in [problem.start, *problem.designs.values()]:
+        if settings not in tries:
+            tries.append(settings)
+    return tries
+
+
+def start_up(problem: Problem) -> int:
+    """Trials before a peer's model proposes."""
+    return min(max(LEAST_TOLD, len(first_tries(problem))), problem.budget)
+
+
+def noise_variances(problem: Problem, told: Sequence[Mapping[str, Measured]]) -> List[Optional[List[float]]]:
+    """Variance of each measurement in its metric's scale, for the objective and then each constraint.
+
+    A metric is None where a measurement does not come with its error.
+    """
+    variances: List[Optional[List[float]]] = []
+    for metric in [problem.objective, *(constraint.name for constraint in problem.constraints)]:
+        own = [(values[metric].error / problem.scale[metric]) ** 2 for values in told]
+        variances.append(own if np.isfinite(own).all() else None)
+    return variances
+
+
 class Peer:
     """Ask, tell, recommend; `seed` decides everything that is random."""
+
+    first_model_trial: Optional[int] = None
+    """Number of the first trial that a model proposes, the start being 1; None: no model."""
 
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem = problem
@@ -51,6 +83,10 @@ class Peer:
 
     def recommend(self) -> Settings:
         """What its user would take."""
+        return self.best_measured()
+
+    def best_measured(self) -> Settings:
+        """The same rule for every optimiser: the best trial that was measured as feasible, or the least infeasible."""
 
         def rank(seen: Seen) -> Tuple[float, float]:
             missed = sum(max(0.0, excess) for excess in excesses(self.problem, seen[1]))
@@ -87,11 +123,15 @@ class Skopt(Peer):
 
     def __init__(self, problem: Problem, seed: int, acquisition: str) -> None:
         super().__init__(problem, seed)
+        self._first, told = first_tries(problem), start_up(problem)
+        self.first_model_trial = told + 1
         self._optimiser = Optimizer(
-            problem.dimensions, "GP", n_initial_points=RANDOM_TRIALS, acq_func=acquisition, random_state=seed
+            problem.dimensions, "GP", n_initial_points=told, acq_func=acquisition, random_state=seed
         )
 
     def propose(self) -> Settings:
+        if len(self.seen) < len(self._first):
+            return self._first[len(self.seen)]
         return self.problem.settings(self._optimiser.ask())
 
     def tell(self, settings: Settings, values: Mapping[str, Measured]) -> None:
@@ -111,15 +151,17 @@ class Optuna(Peer):
 
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-        kind = getattr(optuna.samplers, sampler)
+        kind, told = getattr(optuna.samplers, sampler), start_up(problem)
+        self.first_model_trial = told + 1
         self._study = optuna.create_study(
-            sampler=kind(seed=seed, constraints_func=lambda trial: trial.user_attrs["excesses"])
+            sampler=kind(seed=seed, n_startup_trials=told, constraints_func=lambda trial: trial.user_attrs["excesses"])
         )
         self._distributions = {d.name: _distribution(d) for d in problem.dimensions}
-        self._study.enqueue_trial(dict(zip(self._distributions, problem.point(problem.start))))
+        for settings in first_tries(problem):
+            self._study.enqueue_trial(dict(zip(self._distributions, problem.point(settings))))
 
     def ask(self) -> Optional[Settings]:
-        # the start is asked for as well: it is the trial that was enqueued
+        # the start and the designs are asked for as well: they are the trials that were enqueued
         self._trial = self._study.ask(self._distributions)
         return self.problem.settings([self._trial.params[name] for name in self._distributions])
 
@@ -139,7 +181,9 @@ def _distribution(dimension: Dimension) -> Any:
 
 
 class BoTorch(Peer):
-    """qLogNEI with constraints: one Gaussian process a metric, all at their defaults, after scrambled Sobol points.
+    """qLogNEI with constraints: one Gaussian process a metric, all at their defaults, after the designs.
+
+    Scrambled Sobol points fill up what the designs leave of the start-up trials.
 
     It searches the unit cube; integers and categories are rounded. 64 samples of the posterior, 4 restarts of 50 steps
     keep it near a second an `ask`.
@@ -158,22 +202,27 @@ class BoTorch(Peer):
         self._space = problem.cube
         cube = torch.tensor([[0.0], [1.0]], dtype=torch.double).expand(2, self._space.size)
         self._cube = cube.contiguous()
-        self._sobol = draw_sobol_samples(self._cube, n=RANDOM_TRIALS - 1, q=1, seed=seed).squeeze(1)
+        self._sobol = draw_sobol_samples(self._cube, n=LEAST_TOLD, q=1, seed=seed).squeeze(1)
+        self._first = first_tries(problem)
+        self.first_model_trial = start_up(problem) + 1
 
     def propose(self) -> Settings:
-        place = len(self.seen) - 1
-        point = self._sobol[place] if place < len(self._sobol) else self._best_of_acquisition()
+        place = len(self.seen)
+        if place < len(self._first):
+            return self._first[place]
+        told = self.first_model_trial is not None and place + 1 >= self.first_model_trial
+        point = self._best_of_acquisition() if told else self._sobol[place - len(self._first)]
         return self._space.decode(point.tolist())
 
     def _best_of_acquisition(self) -> Any:
         from botorch.acquisition.logei import qLogNoisyExpectedImprovement
         from botorch.acquisition.objective import LinearMCObjective
         from botorch.fit import fit_gpytorch_mll
-        from botorch.models import SingleTaskGP
+        from botorch.models import ModelListGP, SingleTaskGP
         from botorch.models.transforms import Standardize
         from botorch.optim.optimize import optimize_acqf
         from botorch.sampling.normal import SobolQMCNormalSampler
-        from gpytorch.mlls import ExactMarginalLogLikelihood
+        from gpytorch.mlls import SumMarginalLogLikelihood
 
         tensor, problem = self._torch.tensor, self.problem
         x = tensor([self._space.encode(settings) for settings, _ in self.seen], dtype=self._torch.double)
@@ -181,8 +230,12 @@ class BoTorch(Peer):
         objective = [v[problem.objective].mean / problem.scale[problem.objective] for _, v in self.seen]
         y = tensor([[o, *excesses(problem, v)] for o, (_, v) in zip(objective, self.seen)], dtype=self._torch.double)
         columns = range(y.shape[1])
-        model = SingleTaskGP(x, y, outcome_transform=Standardize(len(columns)))
-        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        models = []
+        for column, variances in zip(columns, noise_variances(problem, [values for _, values in self.seen])):
+            noise = None if variances is None else tensor(variances, dtype=self._torch.double)[:, None]
+            models.append(SingleTaskGP(x, y[:, [column]], noise, outcome_transform=Standardize(1)))
+        model = ModelListGP(*models)
+        fit_gpytorch_mll(SumMarginalLogLikelihood(model.likelihood, model))
         acquisition = qLogNoisyExpectedImprovement(
             model,
             x,
@@ -196,10 +249,14 @@ class BoTorch(Peer):
 
 
 class Ours(Peer):
-    """`ceph_tuner.optimise.SafeOptimiser`; with the problem's priors, or without."""
+    """`ceph_tuner.optimise.SafeOptimiser`; with the problem's priors, suggestions and noise, or without one of them."""
 
-    def __init__(self, problem: Problem, seed: int, with_priors: bool = True) -> None:
+    # what is safe is the model's word from the first measurement on
+    first_model_trial = 2
+
+    def __init__(self, problem: Problem, seed: int, without: str = "") -> None:
         super().__init__(problem, seed)
+        self._noise = without != "noise"
         from ceph_tuner.optimise import Options, SafeOptimiser
 
         self._optimiser = SafeOptimiser(
@@ -209,8 +266,8 @@ class Ours(Peer):
             problem.start,
             seed=seed,
             options=Options(trials=problem.budget - 1, log_metrics=problem.log_metrics),
-            priors=problem.priors if with_priors else (),
-            suggestions=problem.designs,
+            priors=() if without == "priors" else problem.priors,
+            suggestions={} if without == "suggestions" else problem.designs,
         )
 
     def ask(self) -> Optional[Settings]:
@@ -223,7 +280,8 @@ class Ours(Peer):
 
     def tell(self, settings: Settings, values: Mapping[str, Measured]) -> None:
         super().tell(settings, values)
-        self._optimiser.tell(settings, values)
+        told = values if self._noise else {name: Measured(value.mean) for name, value in values.items()}
+        self._optimiser.tell(settings, told)
 
     def recommend(self) -> Settings:
         return self._optimiser.best().settings
@@ -238,7 +296,9 @@ ALL: Dict[str, Callable[[Problem, int], Peer]] = {
     "skopt-hedge": lambda problem, seed: Skopt(problem, seed, "gp_hedge"),
     "botorch": BoTorch,
     "ours": Ours,
-    "ours-no-prior": lambda problem, seed: Ours(problem, seed, with_priors=False),
+    "ours-no-prior": lambda problem, seed: Ours(problem, seed, without="priors"),
+    "ours-no-suggestions": lambda problem, seed: Ours(problem, seed, without="suggestions"),
+    "ours-no-noise": lambda problem, seed: Ours(problem, seed, without="noise"),
 }
 """The quicker ones first."""
 
@@ -252,7 +312,13 @@ TITLES = {
     "botorch": "BoTorch qLogNEI, constraints",
     "ours": "ceph-tuner",
     "ours-no-prior": "ceph-tuner without the twin",
+    "ours-no-suggestions": "ceph-tuner without suggestions",
+    "ours-no-noise": "ceph-tuner without the known noise",
 }
+
+_TEN_RANDOM = ("optuna-tpe", "optuna-gp", "skopt-ei", "skopt-hedge", "botorch")
+FIRST_MODEL_TRIAL = {**dict.fromkeys(_TEN_RANDOM, 11), "ours": 2}
+"""Of runs that do not tell it: peers then began with the start and nine random trials, whatever ours was given."""
 
 NEEDS = {
     "optuna-tpe": ("optuna",),

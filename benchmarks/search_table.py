@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any, Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
+import search_pairs
 from scipy import stats
-from search_peers import TITLES
+from search_peers import FIRST_MODEL_TRIAL, TITLES
 
 Result = Mapping[str, Any]
 By = Dict[str, Dict[str, Result]]
 """Optimiser -> problem -> its run; optimisers in the order of TITLES."""
+
+BUDGETS = {"constrained": 40, "tuning": 20, "mistaken": 20}
+"""Trials of a run whose line does not tell them."""
 
 LEAST_GAIN = 0.001
 """In the objective's scale, of the best optimiser: below it, shares of it say nothing."""
@@ -40,6 +44,28 @@ def first_met(result: Result) -> Optional[int]:
 def met_within(result: Result, trials: float) -> bool:
     number = first_met(result)
     return number is not None and number <= trials
+
+
+def budget(result: Result) -> int:
+    """Trials that the run might have made; a run of before 2026-11-25 does not say, and had its suite's."""
+    return int(result.get("budget", BUDGETS[result["suite"]]))
+
+
+def trials_until_met(result: Result) -> float:
+    """`first_met`, where a run that never met everything counts its whole budget and one more, even if it gave up."""
+    return float(first_met(result) or budget(result) + 1)
+
+
+def first_model_trial(runs: Sequence[Result], name: str) -> str:
+    """Number of the first trial that a model proposed, the start being 1: of every run, or from lowest to highest."""
+    numbers = sorted({run.get("first_model_trial", FIRST_MODEL_TRIAL.get(name)) for run in runs} - {None})
+    return "–".join(str(number) for number in dict.fromkeys([numbers[0], numbers[-1]])) if numbers else "none"
+
+
+def complete(by: By) -> By:
+    """The optimisers with a run of every problem: one that lacks some would take them from all comparisons."""
+    problems = {problem for runs in by.values() for problem in runs}
+    return {name: runs for name, runs in by.items() if set(runs) == problems}
 
 
 def compared(by: By) -> List[str]:
@@ -78,11 +104,18 @@ def interval(values: Sequence[float], statistic: Callable[..., Any], form: str =
 
 
 class Table(NamedTuple):
-    """A suite's, and what its columns mean."""
+    """A suite's, what its columns mean, and ours against each peer as lines of Markdown."""
 
     heads: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str
+    pairs: Sequence[str]
+
+
+def alike(runs: Sequence[Result]) -> List[float]:
+    """Whether each run's point by the peers' rule is truly feasible; empty where a run does not tell."""
+    told = [run.get("best_measured_violates") for run in runs]
+    return [] if None in told else [float(not violates) for violates in told]
 
 
 def _seconds(runs: Sequence[Result]) -> str:
@@ -90,36 +123,40 @@ def _seconds(runs: Sequence[Result]) -> str:
 
 
 def constrained(by: By) -> Table:
-    shares, seen, places = relative(by, gain), relative(by, best_seen), ranks(by)
+    whole = complete(by)
+    shares, seen, places = relative(whole, gain), relative(whole, best_seen), ranks(whole)
     rows = []
     for name, of_problem in by.items():
         runs = list(of_problem.values())
         feasible = [float(not run["recommended_violates"]) for run in runs]
         rows.append([
             TITLES[name],
+            first_model_trial(runs, name),
             str(len(runs)),
             interval([gain(run) for run in runs], np.median),
-            interval(shares[name], np.median),
-            interval(shares[name], np.mean),
-            interval(places[name], np.mean, ".1f"),
+            interval(shares.get(name, ()), np.median),
+            interval(shares.get(name, ()), np.mean),
+            interval(places.get(name, ()), np.mean, ".1f"),
             interval([unsafe(run) for run in runs], np.mean, ".1%"),
             interval(feasible, np.mean, ".0%"),
-            interval(seen[name], np.mean),
+            interval(alike(runs), np.mean, ".0%"),
+            interval(seen.get(name, ()), np.mean),
             _seconds(runs),
         ])  # fmt: skip
     heads = [
-        "optimiser", "runs", "gain in standard deviations, median", "gain (best = 1), median", "gain (best = 1), mean",
-        "mean rank", "unsafe evaluations", "recommended point truly feasible", "best feasible evaluation (best = 1)",
-        "CPU s a trial",
+        "optimiser", "model from trial", "runs", "gain in standard deviations, median", "gain (best = 1), median",
+        "gain (best = 1), mean", "mean rank", "unsafe evaluations", "recommended point truly feasible",
+        "the same by the peers' rule", "best feasible evaluation (best = 1)", "CPU s a trial",
     ]  # fmt: skip
-    count = len(compared(by))
+    count = len(compared(whole))
     note = (
         "Gain: the start's true objective less the recommended point's; 0 where that truly misses a constraint. "
-        f"Comparisons (best = 1, ranks) are over the {count} runs that every optimiser in the table has finished. "
+        f"Comparisons (best = 1, ranks) are over the {count} problems, and leave out an optimiser that lacks one. "
         f"Shares count a loss as 0, and leave out runs in which nobody gained {LEAST_GAIN} or more. "
-        "Brackets: 95% of the bootstrap over runs."
+        "Brackets: 95% of the bootstrap over runs; of the differences, over the functions. "
+        "The peers' rule: the best trial that was measured as feasible. Runs before 2026-11-25 lack it."
     )
-    return Table(heads, rows, note)
+    return Table(heads, rows, note, search_pairs.table(by, gain, LEAST_GAIN, "gain"))
 
 
 def tuning(by: By) -> Table:
@@ -128,10 +165,10 @@ def tuning(by: By) -> Table:
         runs = list(of_problem.values())
         can = [run for run in runs if run["feasible"] is not False]
         cannot = [run for run in runs if run["feasible"] is False]
-        # a search that never got there counts as one that would have at the next trial
-        needed = [float(first_met(run) or len(run["violated"]) + 1) for run in can]
+        needed = [trials_until_met(run) for run in can]
         rows.append([
             TITLES[name],
+            first_model_trial(runs, name),
             f"{len(can)} + {len(cannot)}",
             interval([float(met_within(run, 20)) for run in can], np.mean, ".0%"),
             interval([float(met_within(run, 8)) for run in can], np.mean, ".0%"),
@@ -145,17 +182,24 @@ def tuning(by: By) -> Table:
             _seconds(runs),
         ])  # fmt: skip
     heads = [
-        "optimiser", "scenarios (feasible + not)", "SLOs met within 20 trials", "within 8", "trials until met, median",
-        "mean", "recommended settings truly meet the SLOs", "gain, median", "unsafe trials", "infeasible named as such",
-        "feasible called infeasible", "CPU s a trial",
+        "optimiser", "model from trial", "scenarios (feasible + not)", "SLOs met within 20 trials", "within 8",
+        "trials until met, median", "mean", "recommended settings truly meet the SLOs", "gain, median", "unsafe trials",
+        "infeasible named as such", "feasible called infeasible", "CPU s a trial",
     ]  # fmt: skip
     note = (
         "Met: by a trial that truly meets every SLO; the settings in force are trial 1. "
         "Gain: in the objective's scale, 0 where the recommended settings truly miss an SLO. "
-        "Brackets: 95% of the bootstrap over scenarios."
+        "A scenario that is never met counts as the whole budget and one trial more, for every optimiser. "
+        "Brackets: 95% of the bootstrap over scenarios. Differences: trials that ceph-tuner saves."
     )
-    return Table(heads, rows, note)
+    met = {name: {p: run for p, run in runs.items() if run["feasible"] is not False} for name, runs in by.items()}
+    saved = search_pairs.table(met, lambda run: -trials_until_met(run), 1.0, "trials saved")
+    return Table(heads, rows, note, saved)
 
+
+_PEERS = ("random", "optuna-tpe", "optuna-gp", "skopt-ei", "skopt-hedge", "botorch", "ours")
+ROWS = {"constrained": _PEERS, "tuning": tuple(TITLES), "mistaken": ("ours",)}
+"""Optimisers that have a row in a suite's table, be it only to say that they were not run."""
 
 SHOWN: Dict[str, Callable[[By], Table]] = {"constrained": constrained, "tuning": tuning, "mistaken": tuning}
 
@@ -166,9 +210,14 @@ def tables(results: Sequence[Result], absent: Collection[str]) -> str:
     for suite in dict.fromkeys(result["suite"] for result in results):
         own = [result for result in results if result["suite"] == suite]
         by = {name: {run["problem"]: run for run in own if run["optimiser"] == name} for name in TITLES}
-        heads, rows, note = SHOWN[suite]({name: runs for name, runs in by.items() if runs})
+        heads, rows, note, pairs = SHOWN[suite]({name: runs for name, runs in by.items() if runs})
         empty = [""] * (len(heads) - 2)
-        lacking = [[TITLES[name], "not installed", *empty] for name in TITLES if name in absent and not by[name]]
+        lacking = [
+            [TITLES[name], "not installed" if name in absent else "not run", *empty]
+            for name in ROWS[suite]
+            if not by[name]
+        ]
         lines = [heads, ["---"] * len(heads), *rows, *lacking]
-        parts.append("\n".join([f"## {suite}", "", *(f"| {' | '.join(line)} |" for line in lines), "", note]))
+        text = [f"## {suite}", "", *(f"| {' | '.join(line)} |" for line in lines), "", note]
+        parts.append("\n".join([*text, "", *pairs] if pairs else text))
     return "\n\n".join(parts)

@@ -27,6 +27,7 @@ from ceph_lab.scenarios import scenario
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.goals.trial import Run
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.files import profile_file, slo_file
@@ -77,8 +78,9 @@ def measure(arguments: argparse.Namespace) -> Dict[str, Any]:
         }
 
 
-def table(document: Dict[str, Any], slo_path: Path) -> str:
-    slo = slo_file.read(slo_path).slo
+def table(document: Dict[str, Any]) -> str:
+    """The objectives are those that were measured: a file of examples may have changed since."""
+    slo = parse_slo(document["slo"])
     windows = document["windows"]
     seen = {metric for window in windows for metric in window["measures"]}
     metrics = [metric for metric in ALSO if metric in seen]
@@ -106,7 +108,7 @@ def table(document: Dict[str, Any], slo_path: Path) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--cluster", default="lab")
-    parser.add_argument("--slo", type=Path, required=True)
+    parser.add_argument("--slo", type=Path, help="the objectives; an earlier run has its own")
     parser.add_argument("--profile", type=Path, help="the tuned profile")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--window", type=float, default=25.0)
@@ -114,13 +116,15 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     parser.add_argument("--render", type=Path, help="print the table of an earlier run, measure nothing")
     arguments = parser.parse_args()
+    if arguments.render is None and (arguments.slo is None or arguments.profile is None):
+        parser.error("--slo and --profile, or --render")
     if arguments.render is not None:
         document = json.loads(arguments.render.read_text(encoding="utf-8"))
     else:
         document = measure(arguments)
         if arguments.output is not None:
             arguments.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    print(table(document, arguments.slo))
+    print(table(document))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
-from typing import Callable
+from typing import Any, Callable, Dict, List
 
 import changes
 import kills_on_lab
@@ -12,10 +13,17 @@ import mgr_scale
 import pytest
 import repeatability
 import runs_file
+import search_table
 import shards
+import soak_on_lab
+import tuning
 import tuning_on_lab
+import twin_on_lab
 import why_on_lab
 from measured_page import measured
+
+import search
+import twin
 
 TESTS = Path(__file__).resolve().parents[1]
 RESULTS = TESTS.parent / "benchmarks" / "results"
@@ -33,9 +41,52 @@ import campaign  # noqa: E402
         ("mgr-scale", mgr_scale.table),
         ("repeatability", repeatability.table),
         ("shards", shards.table),
+        ("soak", soak_on_lab.table),
         ("tuning-on-lab", tuning_on_lab.tables),
         ("why-on-lab", why_on_lab.table),
     ],
 )
 def test_a_page_says_what_its_data_say(name: str, tables: Callable[..., str]) -> None:
     assert measured(RESULTS / f"{name}.md") == tables(runs_file.lines_of(RESULTS / f"{name}.jsonl"))
+
+
+def test_the_page_of_the_search_says_what_its_runs_say() -> None:
+    runs = search.read(RESULTS / "search.jsonl.gz")
+    assert len(runs) == 392
+    assert measured(RESULTS / "search.md") == search_table.tables(runs, ())
+
+
+def markdown_tables(text: str) -> List[str]:
+    """Every table of a text, whole."""
+    blocks = "\n".join(line if line.startswith("|") else "" for line in text.split("\n")).split("\n\n")
+    return [block.strip("\n") for block in blocks if block.strip("\n")]
+
+
+def speed_table(document: Dict[str, Any]) -> str:
+    return twin.render(document["measured"])
+
+
+@pytest.mark.parametrize(
+    ("data", "page", "tables", "count"),
+    [
+        ("tuning-nvme-recovery", "tuning", tuning.table, 1),
+        ("tuning-nvme-scrub", "tuning", tuning.table, 1),
+        ("tuning-recovery", "tuning", tuning.table, 1),
+        ("tuning-scrub", "tuning", tuning.table, 1),
+        ("twin", "twin", twin_on_lab.tables, 3),
+        ("twin-speed", "twin-speed", speed_table, 1),
+    ],
+)
+def test_each_table_of_measured_data_stands_on_its_page(
+    data: str, page: str, tables: Callable[[Dict[str, Any]], str], count: int
+) -> None:
+    made = markdown_tables(tables(json.loads((RESULTS / f"{data}.json").read_text(encoding="utf-8"))))
+    on_page = markdown_tables((RESULTS / f"{page}.md").read_text(encoding="utf-8"))
+    assert len(made) == count
+    assert [table for table in made if table not in on_page] == []
+
+
+def test_the_page_of_the_twin_tells_the_coverage_of_its_data() -> None:
+    text = twin_on_lab.tables(json.loads((RESULTS / "twin.json").read_text(encoding="utf-8")))
+    (told,) = [line for line in text.split("\n") if line.startswith("Inside their 90 % intervals")]
+    assert told in (RESULTS / "twin.md").read_text(encoding="utf-8").split("\n")

@@ -1,9 +1,11 @@
 """The judge's own arithmetic: what counts as gain and as unsafe, how runs are compared, and what is not run again."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import search_pairs
 import search_peers
 import search_table
 from search_problem import Problem
@@ -143,6 +145,179 @@ def test_an_optimiser_asks_for_the_start_first_and_stays_in_the_space(name):
     assert set(peer.recommend()) == {"x", "n"}
 
 
+def with_designs():
+    return replace(
+        line(budget=9), designs={"near": {"x": 3.0, "n": 2}, "again": {"x": 2.0, "n": 3}, "far": {"x": 9.0, "n": 8}}
+    )
+
+
+@pytest.mark.parametrize("name", ["skopt-ei", "skopt-hedge", "optuna-tpe"])
+def test_a_peer_begins_with_the_designs_and_its_model_comes_next(name):
+    problem = with_designs()
+    peer = search_peers.ALL[name](problem, 5)
+    assert peer.first_model_trial == 4
+    asked = []
+    for trial in range(3):
+        asked.append(peer.ask())
+        peer.tell(asked[-1], problem.measure(asked[-1], np.random.default_rng(trial)))
+    # a design that is the start is tried once
+    assert asked == [problem.start, {"x": 3.0, "n": 2}, {"x": 9.0, "n": 8}]
+
+
+def test_scikit_optimize_proposes_by_its_model_from_the_trial_that_it_tells():
+    problem = with_designs()
+    peer = search_peers.ALL["skopt-ei"](problem, 5)
+    fits = []
+    for _ in range(peer.first_model_trial - 1):
+        fits.append(len(peer._optimiser.models))
+        settings = peer.ask()
+        peer.tell(settings, problem.measure(settings, np.random.default_rng(1)))
+    assert fits == [0, 0, 0]
+    assert len(peer._optimiser.models) == 1
+
+
+def test_a_sampler_of_optuna_stops_drawing_at_random_at_the_trial_that_it_tells():
+    peer = search_peers.ALL["optuna-tpe"](with_designs(), 5)
+    assert peer._study.sampler._n_startup_trials == peer.first_model_trial - 1
+
+
+def test_a_peer_without_designs_has_three_trials_before_its_model():
+    assert search_peers.ALL["optuna-tpe"](line(), 5).first_model_trial == 4
+    assert search_peers.start_up(line(budget=2)) == 2
+    assert search_peers.ALL["random"](line(), 5).first_model_trial is None
+
+
+def test_noise_is_told_in_the_scale_of_each_metric_and_only_where_every_error_is_there():
+    told = [{"f": Measured(1.0, 0.4), "g": Measured(1.0, 0.5)}, {"f": Measured(2.0, 0.2), "g": Measured(1.0)}]
+    of_f, of_g = search_peers.noise_variances(line(), told)
+    assert of_f == pytest.approx([0.04, 0.01])
+    assert of_g is None
+
+
+def test_each_ablation_lacks_one_thing_alone(monkeypatch):
+    made, told = {}, {}
+
+    class Recording:
+        def __init__(self, *_, priors, suggestions, **__):
+            made[name] = (tuple(priors), dict(suggestions))
+
+        def tell(self, settings, values):
+            told[name] = values["f"].error
+
+    monkeypatch.setattr("ceph_tuner.optimise.SafeOptimiser", Recording)
+    problem = replace(with_designs(), priors=("twin",))
+    for name in ("ours", "ours-no-prior", "ours-no-suggestions", "ours-no-noise"):
+        search_peers.ALL[name](problem, 1).tell(problem.start, {"f": Measured(1.0, 0.5)})
+    whole = (("twin",), problem.designs)
+    assert made == {
+        "ours": whole, "ours-no-prior": ((), problem.designs), "ours-no-suggestions": (("twin",), {}),
+        "ours-no-noise": whole,
+    }  # fmt: skip
+    assert [name for name, error in told.items() if np.isnan(error)] == ["ours-no-noise"]
+
+
+def test_an_ablation_runs_where_the_problem_has_what_it_lacks():
+    noisy = replace(line(), measure=lambda settings, rng: {"f": Measured(0.0, 0.1), "g": Measured(0.0)})
+    problems = {"bare": line(), "designs": with_designs(), "priors": replace(line(), priors=("twin",)), "noisy": noisy}
+    for optimiser, lacks in search.WITHOUT.items():
+        assert sum(search.suits("tuning", problem, optimiser) for problem in problems.values()) == 1, optimiser
+        assert not lacks(problems["bare"])
+        assert not any(search.suits("mistaken", problem, optimiser) for problem in problems.values())
+
+
+def test_a_run_that_gives_up_counts_as_one_that_used_the_whole_budget():
+    gave_up = {"suite": "tuning", "violated": [1, 1, 1]}
+    assert search_table.trials_until_met(gave_up) == 21
+    assert search_table.trials_until_met({**gave_up, "budget": 8}) == 9
+    assert search_table.trials_until_met({**gave_up, "violated": [1, 0]}) == 2
+
+
+def test_a_table_says_after_which_trial_the_model_began():
+    assert search_table.first_model_trial([{"first_model_trial": 4}, {"first_model_trial": 6}], "optuna-gp") == "4–6"
+    assert search_table.first_model_trial([{}], "optuna-gp") == "11"
+    assert search_table.first_model_trial([{"first_model_trial": None}], "random") == "none"
+
+
+def test_an_optimiser_that_lacks_a_problem_is_left_out_of_what_all_are_compared_on():
+    by = {
+        "random": {"a": result("a", 1.0), "b": result("b", 2.0)},
+        "botorch": {"a": result("a", 1.0)},
+        "ours": {"a": result("a", 1.0), "b": result("b", 2.0)},
+    }
+    assert list(search_table.complete(by)) == ["random", "ours"]
+
+
+def named(scores):
+    return {name: {"score": score} for name, score in scores.items()}
+
+
+def score(run):
+    return run["score"]
+
+
+def test_pairs_are_counted_where_both_have_been_and_small_differences_are_ties():
+    ours = named({"a": 1.0, "b": 2.0, "c": 3.0, "d": 9.0})
+    pair = search_pairs.pairs(ours, named({"a": 0.0, "b": 2.05, "c": 4.0}), score, 0.1)
+    assert (pair.wins, pair.ties, pair.losses) == (1, 1, 1)
+    assert pair.median == pytest.approx(-0.05)
+    with pytest.raises(ValueError, match="no problem has a run of both"):
+        search_pairs.pairs(ours, named({"z": 1.0}), score, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "order"),
+    [
+        (0.1, 2.0, "better"),
+        (-2.0, -0.1, "worse"),
+        (-0.1, 2.0, "undecided"),
+        (-2.0, 0.1, "undecided"),
+        (0.0, 1.0, "undecided"),
+        (-1.0, 0.0, "undecided"),
+    ],
+)
+def test_an_order_within_chance_is_undecided_whichever_way_it_falls(low, high, order):
+    assert search_pairs.order(low, high) == order
+
+
+def test_instances_of_a_function_are_drawn_together():
+    # ten instances of each function that agree are two numbers, not twenty
+    alike = {f"bbob_f{f:03d}_i{i:02d}_d10": float(f) for f in (0, 1) for i in range(10)}
+    assert search_pairs.clustered_interval(alike, np.mean) == (0.0, 1.0)
+    low, high = search_pairs.clustered_interval({f"tuning-{i}": float(i % 2) for i in range(20)}, np.mean)
+    assert 0.2 < low < 0.5 < high < 0.8
+
+
+def test_the_pairs_of_a_suite_stand_below_its_table():
+    more = {"suite": "constrained", "unsafe": [0], "violated": [0], "cpu_s": [0.0]}
+    runs = [
+        {**result(f"p_f{number:03d}_i01_d10", gained), **more, "optimiser": name}
+        for name, gained in (("random", 1.0), ("ours", 3.0))
+        for number in range(4)
+    ]
+    assert "| random | 4 | 4 | 0 | 0 | 2.00 [2.00, 2.00] | better |" in search_table.tables(runs, ())
+
+
+def test_an_ablation_that_was_not_run_has_a_row_that_says_so():
+    run = {
+        "suite": "tuning",
+        "optimiser": "ours",
+        "feasible": True,
+        "verdict": "",
+        "unsafe": [0],
+        "violated": [0],
+        "cpu_s": [0.0],
+    }
+    text = search_table.tables([{**result("a", 1.0), **run}], ())
+    for what in ("the twin", "suggestions", "the known noise"):
+        assert f"| ceph-tuner without {what} | not run |" in text
+
+
+def test_a_run_keeps_what_one_rule_for_all_recommends(one_suite):
+    told = search.judge("constrained", line(), "random")
+    assert (told["budget"], told["first_model_trial"]) == (4, None)
+    assert (told["best_measured"], told["best_measured_violates"]) == (-2.5, False)
+
+
 def test_what_is_finished_is_not_run_again(one_suite, tmp_path, monkeypatch, capsys):
     output = tmp_path / "runs.jsonl"
     given = ["search.py", "--suite", "constrained", "--seeds", "1", "--optimiser", "random", "--output", str(output)]
@@ -151,7 +326,7 @@ def test_what_is_finished_is_not_run_again(one_suite, tmp_path, monkeypatch, cap
     once = output.read_text()
     search.main()
     assert output.read_text() == once
-    assert "| random | 1 |" in capsys.readouterr().out
+    assert "| random | none | 1 |" in capsys.readouterr().out
     # a line cut short by a kill is run again, and a rerun replaces its own line alone
     output.write_text(once + json.dumps({**json.loads(once), "optimiser": "ours"}) + "\n" + once[:20])
     monkeypatch.setattr(Scripted, "steps", (3.0, 4.0))
