@@ -364,3 +364,23 @@ def test_its_change_is_joined_with_no_other() -> None:
     assert len(field.entries()) < 9
     one.handle(OperatorCommand(field.clock.now(), OFF, "alice"))
     assert field.monitors.table == {("osd", "osd_max_trimming_pgs"): "8"}
+
+
+@pytest.mark.parametrize("text", [None, "[1", '{"phase": "tea"}'])
+def test_a_change_that_a_lost_state_knows_no_more_is_taken_back(text: Optional[str]) -> None:
+    field = field_of("nothing")
+    one = executor(field)
+    one.handle(OperatorCommand(field.clock.now(), ON, "alice"))
+    for _ in range(2):
+        one.handle(seen(one, field, "scrub-late"))
+        field.clock.sleep(65.0)
+    assert one.state.phase == HOLDING
+    if text is None:
+        del field.store.values[KEY]
+    else:
+        field.store.values[KEY] = text
+    other = executor(field, "mgr.b")
+    other.start()
+    other.handle(seen(other, field, "scrub-late"))
+    assert (other.state.phase, other.state.on, field.monitors.table) == (RESTING, False, {})
+    assert "state is lost" in other.state.stopped

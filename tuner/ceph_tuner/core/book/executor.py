@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from dataclasses import replace
 from typing import Any, Callable, Collection, List, Sequence, Tuple
 
 from ceph_tuner.core.autopilot.events import WriteFailed, Wrote
@@ -12,7 +13,7 @@ from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.book.book import StoredBook
 from ceph_tuner.core.book.events import Replace, Strike
 from ceph_tuner.core.book.limits import BookLimits
-from ceph_tuner.core.book.state import BookState
+from ceph_tuner.core.book.state import RESTING, RETURNING, BookState
 from ceph_tuner.core.book.state_machine import decide
 from ceph_tuner.core.ceph.ports import Clock, Store
 from ceph_tuner.core.changes.journal import APPLIED, STANDING, Entry
@@ -55,6 +56,22 @@ class BookExecutor(TrialExecutor[BookState]):
             KEY,
             elsewhere,
         )
+
+    def start(self) -> None:
+        """As `TrialExecutor.start`; a change that stands, and that a state which was lost knows no more, goes."""
+        super().start()
+        if self.state.phase != RESTING:
+            return
+        applier, _ = self._new_hands()
+        unknown = tuple(
+            entry.number for entry in applier.history() if entry.who.endswith(BY) and entry.state == APPLIED
+        )
+        if unknown:
+            then = "a change of the book stands, and its state is lost"
+            lost = replace(
+                self.state, phase=RETURNING, since=self._clock.now(), changes=unknown, page=0, settings={}, then=then
+            )
+            self._remember(lost)
 
     def _do(self, act: Any) -> Any:
         if isinstance(act, Strike):
