@@ -143,6 +143,7 @@ def test_somebody_elses_value_ends_it_and_stays(book_lab: BookLab) -> None:
     lab.lab.run(["ceph", "config", "set", "osd", "osd_max_scrubs", "5"])
     lab.until(lambda: lab.phase() == "resting", 60)
     assert set(lab.config()) == {*before, ConfigEntry("osd", "osd_max_scrubs", "5")}
-    assert "TUNER_BOOK_STOPPED" in json.loads(lab.lab.run(["ceph", "health", "--format", "json"]))["checks"]
+    # health is told with the next sample
+    lab.until(lambda: "TUNER_BOOK_STOPPED" in lab.lab.json(["ceph", "health"])["checks"], 30)
     lab.lab.run(["ceph", "config", "rm", "osd", "osd_max_scrubs"])
     assert lab.config() == before
