@@ -1,6 +1,6 @@
 """Makes a release, and verifies one (`make release VERSION=…`, `make verify-release`).
 
-`prepare VERSION` names the version in the program and in the changelog, commits that and tags it.
+`prepare VERSION` names the version in the program, the changelog and the chart, commits that and tags it.
 `build FOLDER` builds what is released into an empty folder, with notes and checksums; `--sbom FILE` adds that.
 `sign FOLDER --key KEY` signs the checksums with an SSH key.
 `verify FOLDER --signers FILE` holds the signature and every file against them; `--rebuild` builds all of it again.
@@ -27,6 +27,7 @@ from python_distributions import ROOT
 
 INIT = "tuner/ceph_tuner/__init__.py"
 CHANGELOG = "CHANGELOG.md"
+CHART = "deploy/helm/ceph-tuner/Chart.yaml"
 SUMS = "SHA256SUMS"
 NAMESPACE = "ceph-tuner-release"
 SIGNER = "release@ceph-tuner"
@@ -56,8 +57,11 @@ def prepare(repository: Path, version: str) -> None:
     dated = text.replace("## [Unreleased]\n", f"## [Unreleased]\n\n## [{version}] - {day}\n", 1)
     changelog.write_text(dated, encoding="utf-8")
     init = repository / INIT
+    chart = repository / CHART
+    text = re.sub(r"^(version|appVersion): .*$", rf"\1: {version}", chart.read_text("utf-8"), flags=re.MULTILINE)
+    chart.write_text(text, encoding="utf-8")
     init.write_text(init.read_text("utf-8").replace(f'"{version_of(repository)}"', f'"{version}"'), encoding="utf-8")
-    _git(repository, "commit", "--quiet", "-m", _subject(version), INIT, CHANGELOG)
+    _git(repository, "commit", "--quiet", "-m", _subject(version), INIT, CHANGELOG, CHART)
     _tag(repository, version)
 
 

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import requests
 from ruamel.yaml import YAML
@@ -25,9 +25,10 @@ from ceph_lab.places import cache_directory
 from ceph_lab.state import locked
 from prometheus_server import free_port
 
-ADMIN, TUNER = "admin-token", "tuner-token"
+ADMIN, TUNER, CONTROLLER = "admin-token", "tuner-token", "controller-token"
 VERSION = "1.20.2"
-RBAC = Path(__file__).parents[1] / "deploy" / "kubernetes" / "rbac.yaml"
+DEPLOY = Path(__file__).parents[1] / "deploy" / "kubernetes"
+RBAC = DEPLOY / "rbac.yaml"
 URL = "/apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters"
 _PACKAGE, _REFLECT = "k8s.io/kubernetes", "github.com/modern-go/reflect2"
 _TAGGED = ("api", "apimachinery", "apiextensions-apiserver/pkg", "kube-aggregator/pkg/apis", "apiserver/pkg")
@@ -95,6 +96,7 @@ class KubernetesServer:
     def __init__(self, folder: Path) -> None:
         self._folder, self._port, self._etcd, self._peer = folder, free_port(), free_port(), free_port()
         self._processes: List[subprocess.Popen[bytes]] = []
+        self._server: Tuple[str, ...] = ()
 
     @property
     def url(self) -> str:
@@ -107,6 +109,7 @@ class KubernetesServer:
         _run(["openssl", "genrsa", "-out", key, "2048"], self._folder, {})
         account = "system:serviceaccount:rook-ceph:ceph-tuner"
         rows = [f"{ADMIN},admin,1,system:masters", f"{TUNER},{account},2", "other-token,other,3"]
+        rows += [f"{CONTROLLER},{account}-controller,4"]
         tokens = self._folder / "tokens.csv"
         tokens.write_text("\n".join(rows) + "\n", "utf-8")
         clients, peers = (f"http://127.0.0.1:{port}" for port in (self._etcd, self._peer))
@@ -120,7 +123,7 @@ class KubernetesServer:
             f"--initial-cluster=default={peers}",
             "--unsafe-no-fsync",
         )
-        self._begin(
+        self._server = (
             str(program),
             f"--etcd-servers={clients}",
             f"--secure-port={self._port}",
@@ -134,21 +137,51 @@ class KubernetesServer:
             "--service-cluster-ip-range=10.9.0.0/24",
             "--disable-admission-plugins=ServiceAccount",
         )
-        self._wait(lambda: self.call("GET", "/readyz").status_code == 200, "the API server is not ready")
+        self.begin_server()
+        self.wait_ready()
         definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         assert self.call("POST", definitions, CEPH_CLUSTER).status_code == 201
         assert self.call("POST", "/api/v1/namespaces", {"metadata": {"name": "rook-ceph"}}).status_code == 201
-        for document in YAML(typ="safe", pure=True).load_all(RBAC.read_text("utf-8")):
-            group = "/api/v1" if document["apiVersion"] == "v1" else f"/apis/{document['apiVersion']}"
-            path = f"{group}/namespaces/rook-ceph/{document['kind'].lower()}s"
-            assert self.call("POST", path, document).status_code == 201, document
+        self.install(RBAC.read_text("utf-8"))
         self._wait(lambda: self.call("GET", URL).status_code == 200, "it does not serve CephClusters")
 
     def stop(self) -> None:
         for process in reversed(self._processes):
             process.terminate()
-            process.wait(30)
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                # it waits for watches that nobody ended
+                process.kill()
+                process.wait(30)
         self._processes.clear()
+
+    def install(self, text: str) -> None:
+        """Make every object of a file of YAML; definitions are served when this returns."""
+        for document in YAML(typ="safe", pure=True).load_all(text):
+            group = "/api/v1" if document["apiVersion"] == "v1" else f"/apis/{document['apiVersion']}"
+            is_definition = document["kind"] == "CustomResourceDefinition"
+            place = "" if is_definition else f"/namespaces/{document['metadata'].get('namespace', 'rook-ceph')}"
+            answer = self.call("POST", f"{group}{place}/{document['kind'].lower()}s", document)
+            assert answer.status_code == 201, answer.text
+            if is_definition:
+                spec = document["spec"]
+                served = f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
+                self._wait(lambda path=served: self.call("GET", path).status_code == 200, f"{served} is not served")
+
+    def begin_server(self) -> None:
+        """Begin the API server, of whose objects etcd has what was there before."""
+        self._begin(*self._server)
+
+    def end_server(self) -> None:
+        """End the API server alone, at once and without a word to its clients."""
+        server = self._processes.pop()
+        server.kill()
+        server.wait(30)
+
+    def wait_ready(self) -> None:
+        """Until the API server answers."""
+        self._wait(lambda: self.call("GET", "/readyz").status_code == 200, "the API server is not ready")
 
     def kubeconfig(self, token: str = TUNER) -> Path:
         """A kubeconfig of that account."""

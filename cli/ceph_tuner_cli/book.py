@@ -8,11 +8,11 @@ from typing import Any, Dict, List, Mapping, Optional
 
 import typer
 
+from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.core.book.book import parse_book
 from ceph_tuner.core.bounded import read_file, read_json
 from ceph_tuner.files.atomic_write import write_text
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, at_work
-from ceph_tuner_cli.plugin_answer import plugin_answer
 from ceph_tuner_cli.render import Format, FormatOption, emit
 
 app = typer.Typer(help="The settings of each regime, and which are in force.", no_args_is_help=True)
@@ -68,7 +68,7 @@ def export(
 ) -> None:
     """Print all pages as JSON, for `import` on another cluster."""
     with at_work(cluster, "asking the plugin") as connection:
-        document = plugin_answer(connection, "tuner book export", {})
+        document = plugin_answer(connection.commander, "tuner book export", {})
     text = json.dumps(document, indent=2)
     if output is None:
         emit(document, form, lambda: text)
@@ -92,7 +92,7 @@ def import_(
 
 def _ask(what: str, arguments: Dict[str, str], cluster: str, form: Format, payload: str = "") -> None:
     with at_work(cluster, f"book {what}") as connection:
-        document = plugin_answer(connection, f"tuner book {what}", arguments, payload)
+        document = plugin_answer(connection.commander, f"tuner book {what}", arguments, payload)
     emit(document, form, lambda: "\n".join(_words(document)))
 
 

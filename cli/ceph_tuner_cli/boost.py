@@ -6,9 +6,9 @@ from typing import Any, List, Mapping
 
 import typer
 
+from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.core.boost.goals import SEPARATOR
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work
-from ceph_tuner_cli.plugin_answer import plugin_answer
 from ceph_tuner_cli.render import Format, FormatOption, emit
 
 app = typer.Typer(help="Recovery, backfill, scrub or snaptrim sooner, until it is done.", no_args_is_help=True)
@@ -79,7 +79,7 @@ def snaptrim(
 def status(cluster: str = ClusterOption, form: Format = FormatOption) -> None:
     """Say what is boosted, what is left, when it will be done, and what ends it."""
     with at_work(cluster, "asking the plugin") as connection:
-        document = plugin_answer(connection, STATUS, {})
+        document = plugin_answer(connection.commander, STATUS, {})
     _show(document, form)
 
 
@@ -91,7 +91,7 @@ def cancel(
 ) -> None:
     """End the boost, and take its settings back."""
     with at_work(cluster, "ending the boost") as connection:
-        document = plugin_answer(connection, "tuner boost cancel", {"why": why} if why else {})
+        document = plugin_answer(connection.commander, "tuner boost cancel", {"why": why} if why else {})
     _show(document, form)
 
 
@@ -101,7 +101,7 @@ def _begin(kind: str, cluster: str, until: str, at_most: str, keep: List[str], t
     if keep:
         arguments["keep"] = SEPARATOR.join(keep)
     with at_work(cluster, f"beginning to boost {kind}") as connection:
-        document = plugin_answer(connection, f"tuner boost {kind}", arguments)
+        document = plugin_answer(connection.commander, f"tuner boost {kind}", arguments)
     _show(document, form)
 
 

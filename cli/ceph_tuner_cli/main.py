@@ -49,6 +49,7 @@ COMMANDS: Dict[str, Tuple[str, str, str]] = {
     "knobs": ("knobs", "knobs", "What each Ceph release does with each option."),
     "fleet": ("fleet_commands", "app", "Many clusters at once, as fleet.yaml names them."),
     "mgr": ("mgr", "app", "The ceph-mgr plugin: put it in place, take it out."),
+    "controller": ("controller", "controller", "Objectives, boosts and modes as resources of Kubernetes."),
     "twin": ("twin", "app", "The model of Ceph's OSDs, and what it is held against."),
     "lab": ("lab", "app", "A real, throwaway Ceph cluster on this machine."),
 }

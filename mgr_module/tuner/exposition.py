@@ -5,18 +5,14 @@ Names begin with `ceph_tuner_`; units are base units (seconds, bytes, ratios). W
 
 from __future__ import annotations
 
-import math
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypedDict
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, TypedDict
 
 from ceph_tuner.core.autopilot.state import MODES, PHASES
 from ceph_tuner.core.boost.kinds import KINDS
-from ceph_tuner.core.measure.exported_metrics import PREFIX, Labels, exported_at, labelled, scale_of, scope_labels
+from ceph_tuner.core.measure.exported_metrics import PREFIX, exported_at, labelled, scale_of, scope_labels
 from ceph_tuner.core.measure.metrics import CLASS, Scope, parted
-from ceph_tuner.core.printable import printable
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-Series = Tuple[str, Labels, Optional[float]]
+from ceph_tuner.core.measure.prometheus_text import CONTENT_TYPE as CONTENT_TYPE
+from ceph_tuner.core.measure.prometheus_text import Family, Series, prometheus_text
 
 
 class ModeDocument(TypedDict, total=False):
@@ -61,15 +57,6 @@ class ExportedState(TypedDict, total=False):
     tick_s: float
     sampling_failures: int
     """In a row."""
-
-
-class Family(NamedTuple):
-    """A metric as Prometheus knows it."""
-
-    name: str
-    type: str
-    labels: str
-    help: str
 
 
 _ALL = [
@@ -132,17 +119,7 @@ FAMILIES: Dict[str, Family] = {f"{PREFIX}{family.name}": family for family in _A
 
 def exposition(document: ExportedState) -> str:
     """The document in Prometheus's text format; empty where there is nothing to say."""
-    families: Dict[str, Dict[Labels, float]] = {}
-    for name, labels, value in _series(document):
-        # a text is no number, and NaN or an infinity says nothing that its absence does not say
-        if isinstance(value, (int, float)) and math.isfinite(value):
-            families.setdefault(f"{PREFIX}{name}", {})[labels] = float(value)
-    lines: List[str] = []
-    for name, family in FAMILIES.items():
-        if name in families:
-            lines += [f"# HELP {name} {_help(family.help)}", f"# TYPE {name} {family.type}"]
-            lines += [f"{name}{_label_set(labels)} {value!r}" for labels, value in families[name].items()]
-    return "".join(f"{line}\n" for line in lines)
+    return prometheus_text(FAMILIES, _series(document))
 
 
 def _series(document: ExportedState) -> Iterator[Series]:
@@ -228,16 +205,3 @@ def _effect(effect: Mapping[str, Any], own: Optional[Scope]) -> Iterator[Series]
 
 def _in_base_unit(metric: str, value: Optional[float]) -> Optional[float]:
     return None if value is None else value * scale_of(metric)
-
-
-def _help(text: str) -> str:
-    return printable(text, lines=True).replace("\\", "\\\\").replace("\n", "\\n")
-
-
-def _label_set(labels: Labels) -> str:
-    pairs = ",".join(f'{name}="{_label(value)}"' for name, value in labels)
-    return f"{{{pairs}}}" if pairs else ""
-
-
-def _label(value: str) -> str:
-    return _help(str(value)).replace('"', '\\"')

@@ -9,7 +9,8 @@ from typing import Iterator, Tuple
 
 import pytest
 
-from tuner.endpoint import CROWD, Endpoint
+from ceph_tuner.core.bounded_http import CROWD
+from tuner.endpoint import Endpoint
 from tuner.exposition import CONTENT_TYPE, exposition
 
 LOOPBACK = "127.0.0.1"
@@ -159,7 +160,7 @@ def test_clients_that_drip_neither_stop_a_scrape_nor_hold_more_threads(endpoint:
 
 
 def test_a_client_that_drips_is_ended_when_its_time_is_up(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuner.endpoint.PATIENCE_S", 0.3)
+    monkeypatch.setattr("ceph_tuner.core.bounded_http.PATIENCE_S", 0.3)
     port = free_port()
     endpoint.listen(LOOPBACK, port)
     with socket.create_connection((LOOPBACK, port), TIMEOUT_S) as talking:

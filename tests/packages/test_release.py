@@ -189,6 +189,8 @@ def small(tmp_path: Path) -> Path:
     (tree / "tuner/ceph_tuner").mkdir(parents=True)
     (tree / release.INIT).write_text('__version__ = "0.1.0"\n', encoding="utf-8")
     (tree / release.CHANGELOG).write_text("# Changelog\n\n## [Unreleased]\n\n- New.\n", encoding="utf-8")
+    (tree / release.CHART).parent.mkdir(parents=True)
+    (tree / release.CHART).write_text("apiVersion: v2\nversion: 0.1.0\nappVersion: 0.1.0\n", encoding="utf-8")
     settings = (["config", "user.name", "t"], ["config", "user.email", "t@t.invalid"])
     for words in (["init", "-q"], *settings, ["add", "-A"], ["commit", "-qm", "all"]):
         subprocess.run(["git", "-C", str(tree), *words], check=True)
@@ -197,6 +199,12 @@ def small(tmp_path: Path) -> Path:
 
 def git(tree: Path, *words: str) -> str:
     return subprocess.run(["git", "-C", str(tree), *words], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_the_chart_has_the_version_too(small: Path) -> None:
+    release.prepare(small, NEXT)
+    assert (small / release.CHART).read_text("utf-8") == f"apiVersion: v2\nversion: {NEXT}\nappVersion: {NEXT}\n"
+    assert git(small, "status", "--porcelain") == ""
 
 
 @pytest.mark.parametrize("shown", ["all", "no"])

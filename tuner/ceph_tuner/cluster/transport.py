@@ -231,6 +231,30 @@ class Transport:
             self.clock.sleep(wait_now)
             wait *= 2
 
+    def stream(
+        self,
+        url: str,
+        authorization: str,
+        headers: Mapping[str, str],
+        parameters: Mapping[str, str],
+        idle_s: float,
+    ) -> requests.Response:
+        """Begin an answer that is read as it comes: a context manager; two bytes of it are `idle_s` apart at most.
+
+        Its length is the caller's to bound. Raises what `requests` does.
+        """
+        return self.session.request(
+            "GET",
+            url,
+            params=parameters,
+            headers={**headers, "Accept-Encoding": "identity"},
+            auth=_Authorization(authorization),
+            verify=self._verify,
+            timeout=(10.0, idle_s),
+            allow_redirects=False,
+            stream=True,
+        )
+
     def _once(
         self,
         method: str,

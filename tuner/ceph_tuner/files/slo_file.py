@@ -119,6 +119,14 @@ def from_text(text: str, name: str = "slo.yaml", now: Callable[[], float] = time
 
 def _from(document: yaml_document.YamlDocument, name: str, at: float) -> SloFile:
     schema.check(document, SLO_SCHEMA, SCHEMA_VERSION)
+    return from_checked(document, name, at)
+
+
+def from_checked(document: yaml_document.YamlDocument, name: str, at: float) -> SloFile:
+    """Read a document whose structure was checked already; `at` is the moment, in seconds since the epoch.
+
+    Raises InputError with the document's places.
+    """
     data = document.data
     # a file's name need not be a name of ours: an SLO without one is called by what the file allows
     calendar = parse_slo_calendar(data, _name_of(name), document.place)

@@ -1,0 +1,126 @@
+"""The Helm chart: rendered and linted by the real helm, installed by it at a real API server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any, Dict, List
+
+import pytest
+from helm_program import environment, helm
+from ruamel.yaml import YAML
+
+from ceph_tuner import __version__
+from ceph_tuner.controller.kinds import ALL
+from kubernetes_server import ADMIN, DEPLOY, KubernetesServer
+
+CHART = DEPLOY.parent / "helm" / "ceph-tuner"
+NEEDED = ["--set", "image.repository=registry.example/ceph-tuner", "--set", "ceph.secret=ceph-client"]
+NAMESPACE = "rook-ceph"
+
+
+def run(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [str(helm()), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment(tmp_path))
+
+
+def rendered(tmp_path: Path, *words: str) -> List[Dict[str, Any]]:
+    done = run(tmp_path, "template", "tuner", str(CHART), "--namespace", NAMESPACE, *NEEDED, *words)
+    assert done.returncode == 0, done.stderr
+    return [document for document in YAML(typ="safe", pure=True).load_all(done.stdout) if document]
+
+
+def of_kind(documents: List[Dict[str, Any]], kind: str) -> Dict[str, Any]:
+    (document,) = [each for each in documents if each["kind"] == kind]
+    return document
+
+
+def test_helm_finds_no_fault(tmp_path: Path) -> None:
+    done = run(tmp_path, "lint", "--strict", str(CHART), *NEEDED)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_chart_has_the_programs_version() -> None:
+    chart = YAML(typ="safe", pure=True).load((CHART / "Chart.yaml").read_text("utf-8"))
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+
+
+def test_the_charts_definitions_are_those_of_the_folder() -> None:
+    files = {path.name: path.read_bytes() for path in (DEPLOY / "crds").iterdir()}
+    assert {path.name: path.read_bytes() for path in (CHART / "crds").iterdir()} == files
+
+
+def test_the_charts_role_is_that_of_the_plain_file(tmp_path: Path) -> None:
+    plain = list(YAML(typ="safe", pure=True).load_all((DEPLOY / "controller.yaml").read_text("utf-8")))
+    text = json.dumps(of_kind(plain, "Role")["rules"]).replace('["ceph-tuner-controller"]', '["tuner-ceph-tuner"]')
+    assert of_kind(rendered(tmp_path), "Role")["rules"] == json.loads(text)
+
+
+def test_a_container_may_do_nothing_but_its_work(tmp_path: Path) -> None:
+    pod = of_kind(rendered(tmp_path), "Deployment")["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["runAsUser"] > 0
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    (container,) = pod["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert {mount["mountPath"]: mount.get("readOnly", False) for mount in container["volumeMounts"]} == {
+        "/etc/ceph": True,
+        "/tmp": False,  # noqa: S108
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "fault"),
+    [
+        ([], "image.repository"),
+        ([*NEEDED, "--set", "replica=3"], "replica"),
+        ([*NEEDED, "--set", "port=80"], "port"),
+        ([*NEEDED, "--set", "image.digest=latest"], "image.digest"),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(tmp_path: Path, words: List[str], fault: str) -> None:
+    done = run(tmp_path, "template", "tuner", str(CHART), *words)
+    assert done.returncode != 0
+    assert fault in done.stderr
+
+
+def test_what_is_optional_is_there_when_it_is_asked_for(tmp_path: Path) -> None:
+    assert not [each for each in rendered(tmp_path) if each["kind"] == "ServiceMonitor"]
+    digest = f"sha256:{'0' * 64}"
+    documents = rendered(
+        tmp_path, "--set", "serviceMonitor.enabled=true", "--set", f"image.digest={digest}", "--set", "replicas=3"
+    )
+    deployment = of_kind(documents, "Deployment")["spec"]
+    assert deployment["replicas"] == 3
+    assert deployment["template"]["spec"]["containers"][0]["image"] == f"registry.example/ceph-tuner@{digest}"
+    monitor = of_kind(documents, "ServiceMonitor")["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= of_kind(documents, "Service")["metadata"]["labels"].items()
+
+
+@pytest.mark.long
+def test_helm_installs_upgrades_and_removes_it_at_a_real_api_server(tmp_path: Path) -> None:
+    server = KubernetesServer(tmp_path)
+    try:
+        server.start()
+        reached = ["--kubeconfig", str(server.kubeconfig(ADMIN)), "--namespace", NAMESPACE]
+        done = run(tmp_path, "install", "tuner", str(CHART), *NEEDED, *reached)
+        assert done.returncode == 0, done.stderr
+        for kind in ALL:
+            assert server.call("GET", kind.path(NAMESPACE)).status_code == 200
+        path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/tuner-ceph-tuner"
+        assert server.call("GET", path).json()["spec"]["replicas"] == 2
+        done = run(tmp_path, "upgrade", "tuner", str(CHART), *NEEDED, "--set", "replicas=1", *reached)
+        assert done.returncode == 0, done.stderr
+        assert server.call("GET", path).json()["spec"]["replicas"] == 1
+        done = run(tmp_path, "uninstall", "tuner", *reached)
+        assert done.returncode == 0, done.stderr
+        assert server.call("GET", path).status_code == 404
+        # what was made by the definitions would go with them
+        assert server.call("GET", ALL[0].path(NAMESPACE)).status_code == 200
+    finally:
+        server.stop()

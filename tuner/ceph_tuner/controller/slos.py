@@ -1,0 +1,58 @@
+"""The cluster's objectives, as a CephSLO states them: one key, whose value is the whole SLO."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Collection, Dict, Mapping, Sequence
+
+from ceph_tuner.cluster.plugin_commands import plugin_answer
+from ceph_tuner.controller.kinds import SLO
+from ceph_tuner.controller.levels import Value
+from ceph_tuner.controller.resource import Resource
+from ceph_tuner.core.ceph.commands import shaped
+from ceph_tuner.core.ceph.ports import Clock, Commander
+from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
+from ceph_tuner.files import slo_file
+
+KEY = "slo"
+
+
+class Slos:
+    """`part.Part` of the objectives."""
+
+    kind = SLO
+
+    def __init__(self, commander: Commander, clock: Clock) -> None:
+        self._commander, self._clock = commander, clock
+
+    def scope(self, resource: Resource) -> str:
+        """A cluster has one SLO, so all that state one state the same."""
+        return ""
+
+    def values(self, resource: Resource, others: Sequence[Resource]) -> Dict[str, Value]:
+        """Raises InputError."""
+        file = slo_file.from_checked(resource.document, resource.name, self._clock.now())
+        return {KEY: (file.calendar or SloCalendar(file.slo)).to_dict()}
+
+    def at_cluster(self, keys: Collection[str]) -> Dict[str, Value]:
+        """What the module says. Raises as `plugin_answer` does."""
+        answer = plugin_answer(self._commander, "tuner slo ls", {})
+        return dict.fromkeys(keys, None if answer is None else _plain(answer))
+
+    def write(self, key: str, value: Value) -> None:
+        """Set the whole SLO, or remove all objectives. Raises as `plugin_answer` does."""
+        if value is None:
+            plugin_answer(self._commander, "tuner slo rm", {"metric": "all"})
+        else:
+            plugin_answer(self._commander, "tuner slo set", {"yes": "--yes"}, json.dumps(value))
+
+    def words(self, key: str, value: Value) -> str:
+        """What a value is, for people."""
+        return "no objectives" if value is None else f"the SLO {value['name']}"
+
+
+def _plain(answer: Mapping[str, Any]) -> Dict[str, Any]:
+    """In the form in which resources state it, without what the module adds."""
+    with shaped("tuner slo ls"):
+        # the cluster keeps objectives in units of its own choice; read anew, equal ones are equal
+        return parse_slo_calendar({name: part for name, part in answer.items() if name != "policy"}).to_dict()
