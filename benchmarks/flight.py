@@ -29,6 +29,11 @@ from flight_mgr import Killed, MgrProcess, Trouble, guard
 from flight_world import World
 
 from ceph_tuner.core.autopilot.state import ASKING, OFF, RETURNING, WRITING
+from ceph_tuner.core.book.book import PAGES_KEY, Book
+from ceph_tuner.core.book.events import OFF as BOOK_OFF
+from ceph_tuner.core.book.events import ON as BOOK_ON
+from ceph_tuner.core.book.page import Page
+from ceph_tuner.core.ceph.stored_document import versioned
 from tuner.options import DEFAULTS, policy_of
 
 INTERVAL_S, LATE_S = 10.0, 60.0
@@ -62,8 +67,15 @@ BOUNDS_MS = (60.0, 160.0)
 class Flight:
     """One cluster, its mgrs one after the other, and their luck."""
 
-    def __init__(self, seed: int, directory: Path, options: Optional[Dict[str, Any]] = None, copies: int = 2) -> None:
-        """`options` of the module, beside OPTIONS."""
+    def __init__(
+        self,
+        seed: int,
+        directory: Path,
+        options: Optional[Dict[str, Any]] = None,
+        copies: int = 2,
+        book: Sequence[Page] = (),
+    ) -> None:
+        """`options` of the module, beside OPTIONS; `book`: pages, with which the book is on all the time."""
         # others may have left some, whoever flies in a process with them
         self._threads, self._children = set(threading.enumerate()), set(children())
         self.world, self.trouble = World(seed, copies), Trouble()
@@ -81,6 +93,10 @@ class Flight:
         self._guardian_at: Optional[float] = None
         self.counts = self.laws.counts
         self.problems: List[str] = []
+        self._book = bool(book)
+        if book:
+            stored = Book(tuple(book), book[-1].number)
+            self.world.cluster.store.set(PAGES_KEY, json.dumps(versioned(stored.to_dict())))
         self._phase = ""
 
     def fly(self, hours: float, rate: float, deeds: float) -> None:
@@ -100,10 +116,14 @@ class Flight:
             self.laws.broken("landing", "no mgr")
             return
         process.command(lambda: process.modes.switch(OFF))
+        if self._book:
+            process.command(lambda: process.modes.books.switch(BOOK_OFF))
         for _ in range(3):
             self._tick(0.0, on_the_way=False)
         if process.driver.state.on_cluster or process.driver.state.mode != OFF:
             self.laws.broken("landing", f"{process.driver.state.mode}, {process.driver.state.phase}")
+        if process.book.state.stands:
+            self.laws.broken("landing", f"the book is {process.book.state.phase}: {process.book.problem}")
         if [key for key in self.world.stored() if key.startswith("lock/")]:
             self.laws.broken("landing", "a lock is held")
         self._die()
@@ -126,6 +146,8 @@ class Flight:
             if self.process is not None:
                 self.process.tick()
                 self._see(self.process)
+                if self._book and on_the_way:
+                    self._keep_on(self.process)
                 if on_the_way:
                     self.operators.work(self.process, deeds, INTERVAL_S)
         except Killed:
@@ -135,6 +157,13 @@ class Flight:
         started = self.process is not None and self.process.driver.problem == ""
         self.laws.look(self.process, started)
         self.world.advance(max(0.0, began + INTERVAL_S - self.world.now()))
+
+    def _keep_on(self, process: MgrProcess) -> None:
+        """Somebody who changed its values is done with that: an operator switches the book on again."""
+        state = process.book.state
+        if not process.book.problem and not state.on and not state.stands:
+            process.command(lambda: process.modes.books.switch(BOOK_ON))
+            self.counts["the book is on"] += 1
 
     def _start(self) -> None:
         self._number += 1

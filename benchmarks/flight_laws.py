@@ -14,10 +14,13 @@ from ceph_tuner.core.autopilot.audit_log import ACTS, APPLY, BLOCKS, FAILOVER, P
 from ceph_tuner.core.autopilot.permits import outside_hours
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import APPROVE, AUTO, HOLDING, RETURNING, TRYING, WRITING
+from ceph_tuner.core.book.book import PAGES_KEY, parse_book
+from ceph_tuner.core.book.page import Page
 from ceph_tuner.core.ceph.commands import STORE_PREFIX
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, KEEP, UNDOING, Entry
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo, parse_slo
+from ceph_tuner.core.knobs.settings import same_value
 
 P95 = "client.p95_ms"
 DAY_S = 86400.0
@@ -39,8 +42,13 @@ BOUNDS = {
     "lock": 4,
     "auto": 1,
     "slo": 1,
+    "book": 2,
+    "audit/=book": BLOCKS,
 }
 """Keys by kind, as documented."""
+BOOK_TRAIL = "audit/=book/"
+NAMED_S = 600.0
+"""How long after a regime what its page names may be in force: mgrs are away, and commands fail."""
 
 
 class Laws:
@@ -64,6 +72,9 @@ class Laws:
         self.longest_beyond = 0
         self._next_window = world.now() + WINDOW_S
         self._reported: Set[str] = set()
+        self._regimes: Dict[str, float] = {}
+        """When each regime held last."""
+        self._named_at = world.now()
         self.mgr_now = world.now
 
     def broken(self, law: str, words: str) -> None:
@@ -114,7 +125,7 @@ class Laws:
             kind = key.partition("/")[0]
             if kind == "journal":
                 self._journal(key, payload)
-            elif kind == "audit":
+            elif kind == "audit" and not key.startswith(BOOK_TRAIL):
                 self._audit(key, payload)
             elif kind == "auto":
                 returning = json.loads(payload)["phase"] == RETURNING
@@ -129,6 +140,9 @@ class Laws:
     def _journal(self, key: str, payload: str) -> None:
         entry = Entry.from_text(key, payload)
         known = self._world.cluster.store.get(key)
+        if entry.replaceable:
+            self.counts["switches of the book"] += entry.state == APPLYING
+            return
         if entry.state == UNDOING and self._returning is not None:
             late = self._world.now() - self._returning
             if late > self._interval and not self._trouble.recent(self._world.now(), 60.0):
@@ -191,6 +205,7 @@ class Laws:
         if self._dirty:
             self._dirty = False
             self._table(process, started)
+        self._book(process if started else None)
         self._clients(process if started else None)
 
     def _table(self, process: Optional[MgrProcess], started: bool) -> None:
@@ -203,10 +218,38 @@ class Laws:
         state = process.driver.state
         if state.on_cluster:
             return
-        left = [e.number for e in entries if e.who.startswith(WHO) and e.trial and e.state == APPLIED]
-        left += [entry.number for entry in unfinished if entry.trial]
+        own = [entry for entry in entries if entry.who.startswith(WHO) and not entry.replaceable]
+        left = [entry.number for entry in own if entry.trial and entry.state == APPLIED]
+        left += [entry.number for entry in unfinished if entry.trial and not entry.replaceable]
         if left and not self._trouble.recent(self._world.now(), 60.0):
             self.broken("left behind", f"changes {left} while {state.phase}")
+
+    def _book(self, process: Optional[MgrProcess]) -> None:
+        """What the book has in force is named by a page of a regime of the last minutes, in one change."""
+        now = self._world.now()
+        held = process.modes.regimes.state_of() if process is not None else None
+        if held is not None:
+            self._regimes[held.name] = now
+        standing = [entry for entry in self.entries() if entry.replaceable and entry.state == APPLIED]
+        if len(standing) > 1:
+            self.broken("book", f"changes {[entry.number for entry in standing]} stand at once")
+        if process is None or self._trouble.recent(now, 60.0) or not standing:
+            self._named_at = now
+            return
+        recent = {name for name, at in self._regimes.items() if now - at < NAMED_S}
+        if any(page.regime in recent and self._in_force(page) for page in self._pages()):
+            self._named_at = now
+            self.counts["looks at a page in force"] += 1
+        elif now - self._named_at > NAMED_S:
+            self.broken("book", f"change {standing[0].number} has what no page of {', '.join(sorted(recent))} names")
+
+    def _pages(self) -> List[Page]:
+        text = self._world.cluster.store.get(PAGES_KEY)
+        return list(parse_book(json.loads(text), "the book").pages) if text else []
+
+    def _in_force(self, page: Page) -> bool:
+        table = self._world.table()
+        return all(same_value(table.get((page.target, name), ""), str(value)) for name, value in page.settings.items())
 
     def _clients(self, process: Optional[MgrProcess]) -> None:
         """Hard objectives are not broken for longer than the guard's windows and its reaction."""

@@ -292,6 +292,8 @@ class MgrProcess:
         )
         self.driver = self.modes.whole.driver
         self.driver.inbox.post = self._post  # type: ignore[method-assign]
+        self.book = self.modes.books.driver
+        self.book.inbox.post = self._post_to_book  # type: ignore[method-assign]
         self._held: List[Tuple[float, Answered]] = []
         self.answer_after = 0.0
         """Seconds that the optimiser's next answers take."""
@@ -315,6 +317,7 @@ class MgrProcess:
     def turn(self) -> None:
         """One turn of the driver, and what it began beside itself."""
         self.driver.attempt()
+        self.book.attempt()
         for thread in threading.enumerate():
             if thread.name == "tuner-asking":
                 thread.join()
@@ -331,6 +334,7 @@ class MgrProcess:
         """What the kernel does when a process dies."""
         self.mgr.dead = True
         self.modes.whole._guardian.stop()
+        self.modes.books._guardian.stop()
 
     def _post(self, event: Any) -> threading.Event:
         done = _Turning(self.turn)
@@ -339,6 +343,11 @@ class MgrProcess:
             self.answer_after = 0.0
         else:
             self.driver.inbox.append((event, done))
+        return done
+
+    def _post_to_book(self, event: Any) -> threading.Event:
+        done = _Turning(self.turn)
+        self.book.inbox.append((event, done))
         return done
 
     def _new_lock(self, store: Store, clock: Clock, who: str) -> Lock:

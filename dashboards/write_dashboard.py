@@ -202,6 +202,17 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
                 "s",
                 12,
             ),
+            stat("Regime", f"{of('regime', 'regime')} == 1", "{{regime}} {{cluster}}"),
+            panel(
+                "Book: page in force, and switches of the last hour",
+                (
+                    (of("book_page"), "page {{cluster}}"),
+                    (of("book_switches"), "switches {{cluster}}"),
+                    (of("book_on"), "on {{cluster}}"),
+                ),
+                "none",
+                12,
+            ),
             panel("Windows compared", ((mode("trial_windows"), "windows {{device_class}}"),)),
             panel(
                 "Changes and rollbacks in an hour",

@@ -219,6 +219,7 @@ _MEANS = {
     "name": "Name of a profile.",
     "objective": "`METRIC<=BOUND` or `METRIC>=BOUND`, in the metric's own unit.",
     "osd": "Its number.",
+    "page": "Number of the page, as `ceph tuner book show` has it.",
     "priority": "Multiplies its weight where not all objectives can hold.",
     "soft": "It may be missed.",
     "to": "Number of the change that stays, with all before it.",

@@ -31,6 +31,7 @@ COMMANDS: Dict[str, Tuple[str, str, str]] = {
     "recommend": ("recommend", "recommend", "Settings for a described cluster; needs no cluster."),
     "example": ("example", "example", "A described cluster and its objectives, to begin with."),
     "boost": ("boost", "app", "Recovery, backfill, scrub or snaptrim sooner, until done."),
+    "book": ("book", "app", "The settings of each regime, and which are in force."),
     "compare-queues": ("compare_queues", "compare_queues", "Wpq or mClock: what the change would do, and cost."),
     "watch": ("watch", "watch", "A live view of rates, objectives, queues and the trial."),
     "scrub": ("scrub", "app", "When deep scrubs come; to have them done by a date."),

@@ -34,7 +34,7 @@ from .boost_lookout import BoostLookout
 from .changes import NewLock, own_lock
 from .guardian import Guardian, access
 from .inbox import Inbox
-from .lookout import BOOST
+from .lookout import BOOK, BOOST
 from .options import PolicyOptions
 from .service import STATUS_WINDOW_S, Service
 
@@ -202,6 +202,11 @@ class Boosts:
 
     def _refuse_trial(self) -> None:
         for name, executor in list(self._executors.items()):
+            if name == BOOK and executor.state.on_cluster:
+                raise RetryLater(
+                    "the guard watches a switch of the book, and a boost waits for nobody",
+                    "`ceph tuner book off` takes the page back at once; else try again when it holds",
+                )
             if name != BOOST and executor.state.on_cluster:
                 numbers = ", ".join(map(str, executor.state.changes)) or "being written"
                 raise RetryLater(

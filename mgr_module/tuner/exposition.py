@@ -52,6 +52,8 @@ class ExportedState(TypedDict, total=False):
     modes: Sequence[ModeDocument]
     boost: Mapping[str, Any]
     """`kind` of the boost that is on, empty for none; `left_s` until its time is up, `finish_s` until it is done."""
+    book: Mapping[str, Any]
+    """`regime`, empty before one is told; whether the book is `on`; `page` in force or 0; `switches` of an hour."""
     tick_s: float
     sampling_failures: int
     """In a row."""
@@ -98,6 +100,10 @@ _ALL = [
     Family("boost", "gauge", "class", "1 for the background work that is boosted, 0 for the others."),
     Family("boost_limit_seconds", "gauge", "", "Time after which the boost ends, whatever is left."),
     Family("boost_finish_seconds", "gauge", "", "Time until the boosted work is done, by what became less of late."),
+    Family("regime", "gauge", "regime", "1 for the regime that the whole cluster is in."),
+    Family("book_on", "gauge", "", "Whether the book switches settings by the regime: 1 or 0."),
+    Family("book_page", "gauge", "", "Number of the book's page whose settings are in force; 0: none."),
+    Family("book_switches", "gauge", "", "Switches to a page of the book in the last hour."),
     Family("changes_total", "counter", "", "Forward moves since this mgr became the active one."),
     Family("rollbacks_total", "counter", "rule", "Trials taken back since then, by the rule that stopped them."),
     Family("events_total", "counter", "what", "Records of the audit trail since then, by kind."),
@@ -141,9 +147,20 @@ def _series(document: ExportedState) -> Iterator[Series]:
             yield "boost", labelled(**{"class": kind}), kind == boost.get("kind")
         yield "boost_limit_seconds", (), boost.get("left_s")
         yield "boost_finish_seconds", (), boost.get("finish_s")
+    yield from _book(document.get("book"))
     yield "sample_timestamp_seconds", (), (document.get("sample") or {}).get("at")
     yield "tick_seconds", (), document.get("tick_s")
     yield "sampling_failures", (), document.get("sampling_failures")
+
+
+def _book(book: Optional[Mapping[str, Any]]) -> Iterator[Series]:
+    if book is None:
+        return
+    if book.get("regime"):
+        yield "regime", labelled(regime=str(book["regime"])), 1
+    yield "book_on", (), book.get("on")
+    yield "book_page", (), book.get("page")
+    yield "book_switches", (), book.get("switches")
 
 
 def _verdict(verdict: Mapping[str, Any], own: Optional[Scope]) -> Iterator[Series]:

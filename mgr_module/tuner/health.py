@@ -73,6 +73,24 @@ _ALL = [
         "the next boost, or after a day.",
     ),
     HealthCheck(
+        "TUNER_BOOK_DAMAGED",
+        "ceph-tuner's book of settings cannot be read",
+        "What lies at `mgr/tuner/book/pages` is damaged, forged, or of a newer version. It is left alone, and no page "
+        "of it is used: what was there before the book is in force.",
+        "Install the newer version again where one was downgraded. Else keep it by `ceph config-key get "
+        "mgr/tuner/book/pages`, remove it by `ceph config-key rm mgr/tuner/book/pages`, and import a book that was "
+        "exported before. It goes away when the book can be read, or with `ceph tuner book off`.",
+    ),
+    HealthCheck(
+        "TUNER_BOOK_STOPPED",
+        "ceph-tuner's book of settings switched itself off",
+        "Somebody changed or took back a value that a page of the book had set, or several mgrs ended while a switch "
+        "was made. The detail has the reason. The book's settings are off the cluster, but for values that others "
+        "changed.",
+        "Decide who is in charge of the values, then `ceph tuner book on` or `ceph tuner book off`. It goes away with "
+        "either.",
+    ),
+    HealthCheck(
         "TUNER_DRIFT",
         "somebody changed what ceph-tuner had set",
         "Somebody changed a value that the tuner had written. It leaves such values alone, also when it takes its own "

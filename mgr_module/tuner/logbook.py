@@ -49,6 +49,8 @@ class MgrLogbook:
         """Records of the last day, for health checks; any thread may read it."""
         self._act: Optional[AuditRecord] = None
         self._begun = 0.0
+        self.on_kept: Callable[[Learn, float, float], None] = _nothing
+        """Called with the result of a trial that was kept, when, and when its first write was."""
 
     def remember(self) -> None:
         """Read what happened before this mgr became the active one. Raises TunerError."""
@@ -84,8 +86,24 @@ class MgrLogbook:
         try:
             seconds = max(at - self._begun, 0.0) if self._begun else 0.0
             self._history().add_trial(trial_of(result, at, seconds, self._device_class).to_dict())
+            begun = None if result.failed else self._first_write()
+            if begun is not None:
+                self.on_kept(result, at, begun)
         except (TunerError, ValueError) as error:
             self._log.warning("a trial's result is lost: %s", error)
+
+    def _first_write(self) -> Optional[float]:
+        """When the first write was of the trial that was kept last; None where its records are gone."""
+        acts = [record for record in self.recent if record.what in audit.ACTS and not record.refers]
+        if not acts or acts[-1].what != audit.KEPT:
+            return None
+        writes: List[float] = []
+        for record in reversed(acts[:-1]):
+            if record.what != audit.APPLY:
+                return writes[-1] if writes else None
+            writes.append(record.at)
+        # what was before is gone: the first one may be as well
+        return writes[-1] if writes and len(self.recent) < RECENT else None
 
     def progress(self, state: AutopilotState) -> None:
         """Show the bar of a trial that is under way; take away that of one that is over."""
@@ -105,6 +123,10 @@ class MgrLogbook:
         ends = [record for record in self.recent if record.what in audit.ACTS and not record.refers]
         by_guard = bool(ends) and ends[-1].what == audit.TAKEN_BACK and ends[-1].detail.get("rule") != BY_OPERATOR
         return ends[-1].why if by_guard else ""
+
+
+def _nothing(result: Learn, at: float, begun: float) -> None:
+    """Nobody wants to know."""
 
 
 def _outcome(outcome: Event) -> Any:

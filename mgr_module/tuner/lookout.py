@@ -17,6 +17,7 @@ from ceph_tuner.core.autopilot.phase_windows import Closed, PhaseWindows, groups
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import OFF, AutopilotState
 from ceph_tuner.core.autopilot.watchdog import Watchdog
+from ceph_tuner.core.book.state import BookState
 from ceph_tuner.core.boost.state import OFF as NO_BOOST
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
@@ -38,6 +39,8 @@ from .sights import LATE, newest_sight
 PLACES_S = 600.0
 BOOST = "=boost"
 """Among the executors by device class, the cluster's boost: no class can be called so."""
+BOOK = "=book"
+"""The same of the book."""
 
 
 class Lookout:
@@ -176,6 +179,12 @@ class Lookout:
             # one that waits to go on in this mgr comes first as well
             if device_class == BOOST and executor.state.phase != NO_BOOST:
                 return "a boost is on, and a cluster has one of both at a time (`ceph tuner boost status`)"
+            if isinstance(executor.state, BookState):
+                if executor.state.stands:
+                    return (
+                        "a page of the book is in force, and settings are tried beneath none (`ceph tuner book show`)"
+                    )
+                continue
             if device_class != self._aim.device_class and executor.state.on_cluster:
                 of = f"class {device_class}" if device_class else "the cluster as a whole"
                 return f"the mode of {of} has settings on trial, and a cluster has one trial at a time"

@@ -21,12 +21,13 @@ from ceph_tuner.core.measure.metrics import CLASS, METRICS, Scope, scoped
 
 from .aim import STATE, TRAIL, Aim
 from .automatic import OPERATOR, Automatic
+from .books import Books
 from .boosts import Boosts
 from .capacity_check import CapacityCheck
 from .changes import NewLock, own_lock
 from .endpoint import Endpoint
 from .exposition import ExportedState
-from .lookout import BOOST
+from .lookout import BOOK, BOOST
 from .regime_watch import RegimeWatch
 from .sampler import Sampler
 from .service import STATUS_WINDOW_S, Service
@@ -81,6 +82,8 @@ class Modes:
         self.regimes = RegimeWatch(
             service.store, service.history, service.capacity_iops, lambda: service.slos.policy()[0], self._now
         )
+        self.books = Books(mgr, service, self._executors, self.regimes, clock, new_lock)
+        self.whole.logbook.on_kept = self.books.validated
         self._threads: Dict[str, threading.Thread] = {}
         self._looking = threading.Lock()
         self._recalled = False
@@ -154,6 +157,8 @@ class Modes:
             mode.driver.sampled()
         self.boosts.driver.sampled()
         self.regimes.sampled(self._sampler.latest(), self._service.scopes.members)
+        # after the regime is told: it switches by the same sample
+        self.books.driver.sampled()
         port = int(self._option("metrics_port"))
         self._endpoint.listen(str(self._option("metrics_address")), port)
         if port:
@@ -204,7 +209,7 @@ class Modes:
         """What a mode does and why; without a class what all do, those of classes by name."""
         document = {**self.of(device_class).document(), "device_class": device_class}
         document["notes"] = [*document["notes"], *([self._endpoint.note] if self._endpoint.note else [])]
-        document["regimes"] = self.regimes.held()
+        document["regimes"], document["book"] = self.regimes.held(), self.books.words()
         if not device_class:
             document["classes"] = {name: mode.document() for name, mode in self._of_classes.items()}
         return document
@@ -215,12 +220,14 @@ class Modes:
             for mode in self.all:
                 mode.give_way(what)
             self.boosts.give_way(what)
+            self.books.give_way(what)
         return work()
 
     def rollback(self, really: bool, to: Optional[int], everything: bool) -> Dict[str, Any]:
         """Take changes back; a trial that is under way is the newest one."""
         trial = [number for mode in self.all for number in mode.give_way("rollback")] if really else []
         trial += self.boosts.give_way("rollback") if really else []
+        trial += self.books.give_way("rollback", trial_alone=True) if really else []
         if trial and to is None and not everything:
             undone = [{"change": number, "why": "trial", "drift": [], "unseen": []} for number in reversed(trial)]
             return {"undone": undone, "would": []}
@@ -237,8 +244,9 @@ class Modes:
             of = f"class {mode.aim.device_class}: " if mode.aim.device_class else ""
             for name, lines in mode.health().items():
                 checks.setdefault(name, []).extend(f"{of}{line}" for line in lines)
-        for name, lines in self.boosts.health().items():
-            checks.setdefault(name, []).extend(lines)
+        for part in (self.boosts.health(), self.books.health()):
+            for name, lines in part.items():
+                checks.setdefault(name, []).extend(lines)
         if self._capacity:
             checks["TUNER_CAPACITY_WRONG"] = self._capacity
         return checks
@@ -299,7 +307,7 @@ class Modes:
     def _runs(self) -> List[Tuple[str, Callable[[threading.Event], None]]]:
         """What has a thread of its own, by name."""
         modes = [(mode.aim.device_class, mode.driver.run) for mode in self.all]
-        return [*modes, (BOOST, self.boosts.driver.run)]
+        return [*modes, (BOOST, self.boosts.driver.run), (BOOK, self.books.driver.run)]
 
     def _addressees(self, what: str) -> List[Automatic]:
         """Modes that a word without a class is for."""
@@ -322,6 +330,7 @@ class Modes:
             "window": window.to_dict() if window is not None else None,
             "modes": [mode.exported() for mode in self.all],
             "boost": self.boosts.exported(),
+            "book": self.books.exported(),
             "tick_s": self._sampler.tick_s,
             "release": self.whole.lookout.release,
             "sampling_failures": self._sampler.failures,

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.printable import PrintableLog, printable, printable_document
 
-from . import compat, health, render, render_automatic, render_recommendation, render_regimes
+from . import compat, health, render, render_automatic, render_book, render_recommendation, render_regimes
 from .collect import Collector, TickLimits
 from .commander import MgrCommander
 from .compat import framework, read_command, write_command
@@ -287,8 +287,52 @@ class Module(framework.MgrModule):  # type: ignore[misc]
 
     @read_command("tuner book show")
     def _book_show(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
-        """Say which regime holds since when and by what, what held before, and the bounds by which regimes are told."""
-        return self._answer(self._modes.regimes.document, render_regimes.book, format)
+        """Say which regime holds since when and by what, the pages of the book, which is in force, and the bounds."""
+        return self._answer(self._modes.books.document, render_book.book, format)
+
+    @write_command("tuner book on")
+    def _book_on(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Switch to the page of each regime as it begins; without one, to what was there before the book."""
+        return self._answer(lambda: self._modes.books.switch("on"), render_book.book, format)
+
+    @write_command("tuner book off")
+    def _book_off(self, why: str = "", format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Stop switching, and take the book's settings back."""
+        return self._answer(lambda: self._modes.books.switch("off", why), render_book.book, format)
+
+    @write_command("tuner book pin")
+    def _book_pin(self, page: int, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Have this page hold in its regime, whatever others there are."""
+        return self._answer(lambda: self._modes.books.pin(page), render_book.book, format)
+
+    @write_command("tuner book unpin")
+    def _book_unpin(self, page: int, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Have a page that is pinned be as any other."""
+        return self._answer(lambda: self._modes.books.unpin(page), render_book.book, format)
+
+    @write_command("tuner book strike")
+    def _book_strike(
+        self,
+        page: int,
+        why: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """Have a page never be used again."""
+        return self._answer(lambda: self._modes.books.strike(page, why), render_book.book, format)
+
+    @read_command("tuner book export")
+    def _book_export(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Print all pages as JSON, for `import` on another cluster."""
+        return self._answer(self._modes.books.export, render.document, format)
+
+    @write_command("tuner book import")
+    def _book_import(
+        self,
+        format: Optional[str] = "plain",  # noqa: A002
+        inbuf: str = "",
+    ) -> Tuple[int, str, str]:
+        """Take the pages of -i FILE (JSON); they are unvalidated here until a trial under their regime."""
+        return self._answer(lambda: self._modes.books.take(inbuf), render_book.book, format)
 
     @write_command("tuner book bounds")
     def _book_bounds(

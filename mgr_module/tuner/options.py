@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Callable, Dict, List, NamedTuple
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple
 
 from ceph_tuner.core.autopilot.policy import Policy, option_name, options
+from ceph_tuner.core.book import limits
 from ceph_tuner.core.errors import InputError
 
 
@@ -42,6 +43,21 @@ OPTIONS: List[OptionRow] = [
 
 _TYPES = {float: "float", int: "uint", str: "str"}
 
+
+def _rows(items: Iterable[Any], name: Callable[[Any], str]) -> List[OptionRow]:
+    return [
+        OptionRow(
+            name(item),
+            _TYPES[type(item.default)],
+            item.default,
+            item.metadata["low"],
+            item.metadata["high"],
+            item.metadata["meaning"],
+        )
+        for item in items
+    ]
+
+
 OPTIONS += [
     OptionRow("auto_target", "str", "osd", None, None, "OSDs that the automatic mode tunes: osd, or osd/class:ssd"),
     OptionRow(
@@ -54,17 +70,8 @@ OPTIONS += [
     ),
     OptionRow("metrics_port", "uint", 0, 0, 65535, "port of the metrics for Prometheus (9285, say); 0 for none"),
     OptionRow("metrics_address", "str", "", None, None, "address of the metrics; empty for every one"),
-    *(
-        OptionRow(
-            option_name(item),
-            _TYPES[type(item.default)],
-            item.default,
-            item.metadata["low"],
-            item.metadata["high"],
-            item.metadata["meaning"],
-        )
-        for item in options()
-    ),
+    *_rows(options(), option_name),
+    *_rows(limits.options(), limits.option_name),
 ]
 
 AT_ALL_TIMES = "mon-sun"
@@ -99,3 +106,21 @@ class PolicyOptions:
             self.problem = f"an option makes no sense: {error}"
             return replace(self._policy, hours="", blackout=AT_ALL_TIMES)
         return self._policy
+
+
+class BookOptions:
+    """The options as the book reads them, turn after turn."""
+
+    def __init__(self, option: Callable[[str], Any]) -> None:
+        self._option, self._limits = option, limits.BookLimits()
+        self.problem = ""
+        """Why the options made no sense when they were read last."""
+
+    def read(self) -> limits.BookLimits:
+        """Give the limits. Where the options make no sense those of before hold: the guard must go on."""
+        try:
+            values = {item.name: self._option(limits.option_name(item)) for item in limits.options()}
+            self._limits, self.problem = limits.BookLimits(**values), ""
+        except InputError as error:
+            self.problem = f"an option makes no sense, and what held before holds: {error}"
+        return self._limits

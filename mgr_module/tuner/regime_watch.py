@@ -83,6 +83,11 @@ class RegimeWatch:
         self._use_stored()
         return self.document()
 
+    def state_of(self, scope: str = "") -> Optional[RegimeState]:
+        """What holds in a scope, or in the whole cluster; None before a sample told it."""
+        with self._telling:
+            return self._states.get(scope)
+
     def held(self) -> List[Dict[str, Any]]:
         """The regime of the cluster and of each scope, since when, and by what."""
         with self._telling:

@@ -20,7 +20,8 @@ def modes(document: Mapping[str, Any]) -> str:
         parts.insert(0, automatic(document))
     else:
         parts += render.notes(document["notes"])
-    return "\n".join([*parts, *render_regimes.held(document.get("regimes") or ())])
+    book = [line for words in document.get("book") or () for line in folded(words, "  ")]
+    return "\n".join([*parts, *render_regimes.held(document.get("regimes") or ()), *book])
 
 
 def automatic(document: Mapping[str, Any]) -> str:

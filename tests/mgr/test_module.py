@@ -22,6 +22,7 @@ READ_ONLY = {
     "tuner boost status",
     "tuner capacity ls",
     "tuner book show",
+    "tuner book export",
 }
 WRITING = {
     "tuner slo set",
@@ -43,6 +44,12 @@ WRITING = {
     "tuner boost cancel",
     "tuner capacity measure",
     "tuner book bounds",
+    "tuner book on",
+    "tuner book off",
+    "tuner book pin",
+    "tuner book unpin",
+    "tuner book strike",
+    "tuner book import",
     "tuner capacity measure-class",
 }
 

@@ -22,6 +22,7 @@ PAUSED, RESUMED, FAILOVER, REFUSED = "paused", "resumed", "failover", "refused"
 WOULD_TRY, HELD, DRIFT, CONDITION = "would try", "held", "drift", "condition changed"
 CAPACITY, STOPPED, POLICY = "capacity", "stopped", "policy"
 BOOST, BOOST_ENDED = "boost", "boost ended"
+BOOK, BOOK_BACK, BOOK_MODE = "book", "book back", "book mode"
 
 KINDS = {
     MODE: "the mode was changed",
@@ -45,10 +46,13 @@ KINDS = {
     STOPPED: "the tuner stopped to protect the cluster",
     BOOST: "settings that finish some background work sooner are written, until it is done",
     BOOST_ENDED: "a boost ended: its settings are taken back",
+    BOOK: "the settings of a page of the book are written, for the regime that holds",
+    BOOK_BACK: "the settings of the book are taken back, to what was there before it",
+    BOOK_MODE: "the book was switched on or off",
 }
 """What a record can be about."""
 
-ACTS = (APPLY, TAKEN_BACK, KEPT, BOOST, BOOST_ENDED)
+ACTS = (APPLY, TAKEN_BACK, KEPT, BOOST, BOOST_ENDED, BOOK, BOOK_BACK)
 """Kinds that announce a write to the cluster; a later record with what came of it refers to them."""
 
 PREFIX = "audit/"

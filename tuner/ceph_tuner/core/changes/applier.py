@@ -12,6 +12,7 @@ from typing import (
     Any,
     Callable,
     Dict,
+    FrozenSet,
     Iterable,
     List,
     Mapping,
@@ -21,14 +22,14 @@ from typing import (
     Tuple,
 )
 
-from ceph_tuner.core.ceph.ports import Clock, Store
+from ceph_tuner.core.ceph.ports import Clock, ConfigEntry, Store
 from ceph_tuner.core.changes.configuration import Configuration
 from ceph_tuner.core.changes.custom_resource import resource_of
 from ceph_tuner.core.changes.effect_check import EffectCheck
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal, SetAside
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.osd_poll import EFFECT_S, OsdPoll, Progress, silent, unhindered
-from ceph_tuner.core.changes.plan import ChangePlan, SettingDrift, Step, plan_restore
+from ceph_tuner.core.changes.plan import ChangePlan, Restore, SettingDrift, Step, plan_restore
 from ceph_tuner.core.changes.planner import Planner
 from ceph_tuner.core.changes.resource_steps import InResource
 from ceph_tuner.core.changes.shard_rereading import Key
@@ -85,9 +86,14 @@ class Applier:
         self._journal = Journal(store, osds=lambda: 1 + max((place.osd for place in config.places()), default=0))
         self._trials: Set[int] = set()
 
-    def plan(self, target: str, settings: Mapping[str, object]) -> ChangePlan:
-        """Read what the decision needs, and decide. Writes nothing. Raises InputError."""
-        return self._planner.plan(target, settings)
+    def plan(
+        self, target: str, settings: Mapping[str, object], current: Optional[Sequence[ConfigEntry]] = None
+    ) -> ChangePlan:
+        """Read what the decision needs, and decide. Writes nothing. Raises InputError.
+
+        `current`: the database as it will be by then, where that is not as it is now.
+        """
+        return self._planner.plan(target, settings, current)
 
     def plan_rereading(self, target: str) -> ChangePlan:
         """Decide how every shard of a target's OSDs reads its values again. Writes nothing. Raises InputError."""
@@ -132,30 +138,41 @@ class Applier:
                 trial,
                 forecast=dict(forecast),
             )
-            if trial:
-                self._trials.add(entry.number)
-            self._record(entry)
-            doubtful: Set[Key] = set()
-            try:
-                for step in plan.steps:
-                    self._effects.await_state(step, plan.steps, check).check()
-                    check()
-                    doubtful = {step.key}
-                    self._write(step)
-                doubtful = set()
-                late = self._effects.settle()
-                problems = [*self._effects.await_effect(plan, check), *late]
-                # what was only held or touched meanwhile is as before: not ours any more
-                restores = plan.standing()
-                entry = replace(entry, restores=restores, note="; ".join(problems)[:_NOTE_MAX])
-                entry = self._transition(entry, APPLIED if restores else UNDONE)
-            except Locked:
-                # whoever has the lock now takes the change back; two at once would be worse
-                raise
-            except BaseException as error:
-                self._take_back_after(error, entry, doubtful)
-                raise
-            return entry
+            return self._carry_out(plan, entry, plan.standing(), check)
+
+    def _carry_out(
+        self,
+        plan: ChangePlan,
+        entry: Entry,
+        standing: Tuple[Restore, ...],
+        check: Callable[[], None],
+        gone: FrozenSet[Key] = frozenset(),
+    ) -> Entry:
+        """Store the entry, write the plan's steps and see their effect; `gone`: keys that the change gives up."""
+        if entry.trial:
+            self._trials.add(entry.number)
+        self._record(entry)
+        doubtful: Set[Key] = set()
+        try:
+            for step in plan.steps:
+                self._effects.await_state(step, plan.steps, check).check()
+                check()
+                doubtful = {step.key}
+                self._write(step)
+            doubtful = set()
+            late = self._effects.settle()
+            problems = [*self._effects.await_effect(plan, check), *late]
+            if gone:
+                self._effects.await_sources(set(gone), check=check).check()
+            # what was only held or touched meanwhile is as before: not ours any more
+            entry = replace(entry, restores=standing, note="; ".join(problems)[:_NOTE_MAX])
+            return self._transition(entry, APPLIED if standing else UNDONE)
+        except Locked:
+            # whoever has the lock now takes the change back; two at once would be worse
+            raise
+        except BaseException as error:
+            self._take_back_after(error, entry, doubtful)
+            raise
 
     def keep(self, entry: Entry) -> Entry:
         """Make a trial permanent."""

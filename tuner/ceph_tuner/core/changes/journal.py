@@ -29,6 +29,9 @@ STATES = (APPLYING, APPLIED, UNDOING, UNDONE)
 KEEP = 50
 """Entries that are kept. Of older ones in force the two oldest become one, so that all can still be taken back."""
 
+STANDING = ", book"
+"""How a writer's name ends whose change has its settings replaced while it stands: it is joined with no other."""
+
 _OSD = re.compile(r"osd\.(0|[1-9][0-9]*)\Z", re.ASCII)
 _SPANS = re.compile(r"osd\.[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*\Z", re.ASCII)
 _NUMBER = re.compile(r"[0-9]{8,12}")
@@ -74,6 +77,11 @@ class Entry:
     def unfinished(self) -> bool:
         """Whether its writer stopped on the way."""
         return self.state in (APPLYING, UNDOING)
+
+    @property
+    def replaceable(self) -> bool:
+        """Whether its settings are replaced while it stands (`standing.py`)."""
+        return self.who.endswith(STANDING)
 
     def to_text(self) -> str:
         """As it is stored."""
@@ -197,7 +205,7 @@ class Journal:
         for entry in [entry for entry in entries if entry.state == UNDONE][: max(0, excess)]:
             self._store.remove(_key(entry))
             excess -= 1
-        in_force = [entry for entry in entries if entry.state == APPLIED and not entry.trial]
+        in_force = [entry for entry in entries if entry.state == APPLIED and not entry.trial and not entry.replaceable]
         while excess > 0 and len(in_force) >= 2:
             older, newer = in_force[:2]
             union = join(older, newer)

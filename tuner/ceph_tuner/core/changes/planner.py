@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, List, Mapping, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import covered
 from ceph_tuner.core.changes.change_checks import refuse_versions
 from ceph_tuner.core.changes.configuration import Configuration
@@ -22,15 +23,21 @@ class Planner:
     def __init__(self, config: Configuration, poll: OsdPoll, release: Release) -> None:
         self._config, self._poll, self._release = config, poll, release
 
-    def plan(self, target: str, settings: Mapping[str, object]) -> ChangePlan:
-        """Read what the decision needs, and decide. Writes nothing. Raises InputError."""
+    def plan(
+        self, target: str, settings: Mapping[str, object], current: Optional[Sequence[ConfigEntry]] = None
+    ) -> ChangePlan:
+        """Read what the decision needs, and decide. Writes nothing. Raises InputError.
+
+        `current`: the database as it will be by then, where that is not as it is now.
+        """
         versions = self._config.versions()
         refuse_versions(versions, settings)
         places = self._config.places()
         sources, doubts = self._sources(covered(target, places))
         oldest = min(map(parse_version, versions))
         resource = self._config.resource if isinstance(self._config, InResource) else None
-        plan = plan_change(self._config.dump(), target, settings, self._release, places, sources, oldest, resource)
+        entries = self._config.dump() if current is None else current
+        plan = plan_change(entries, target, settings, self._release, places, sources, oldest, resource)
         self._rehearse(plan.steps)
         return replace(plan, warnings=(*plan.warnings, *doubts))
 

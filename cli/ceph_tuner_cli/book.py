@@ -1,0 +1,109 @@
+"""`ceph-tuner book`: shows and changes the plugin's book, the settings of each regime."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional
+
+import typer
+
+from ceph_tuner.cluster.plugin_commands import plugin_answer
+from ceph_tuner.core.book.book import parse_book
+from ceph_tuner.core.bounded import read_file, read_json
+from ceph_tuner.files.atomic_write import write_text
+from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, at_work
+from ceph_tuner_cli.render import Format, FormatOption, emit
+
+app = typer.Typer(help="The settings of each regime, and which are in force.", no_args_is_help=True)
+
+PageArgument = typer.Argument(..., help="Number of the page, as `ceph-tuner book show` has it.", min=1)
+WhyOption = typer.Option("", "--why", help="A word for the audit trail.")
+
+
+@app.command()
+def show(cluster: str = ClusterOption, form: Format = FormatOption) -> None:
+    """Say which regime holds, which page is in force, what would switch it, and all pages."""
+    _ask("show", {}, cluster, form)
+
+
+@app.command()
+def on(cluster: str = ClusterOption, form: Format = FormatOption) -> None:
+    """Switch to the page of each regime as it begins. Acts at once."""
+    _ask("on", {}, cluster, form)
+
+
+@app.command()
+def off(cluster: str = ClusterOption, why: str = WhyOption, form: Format = FormatOption) -> None:
+    """Stop switching, and take the book's settings back."""
+    _ask("off", {"why": why} if why else {}, cluster, form)
+
+
+@app.command()
+def pin(page: int = PageArgument, cluster: str = ClusterOption, form: Format = FormatOption) -> None:
+    """Have a page hold in its regime, whatever others there are."""
+    _ask("pin", {"page": str(page)}, cluster, form)
+
+
+@app.command()
+def unpin(page: int = PageArgument, cluster: str = ClusterOption, form: Format = FormatOption) -> None:
+    """Have a page that is pinned be as any other."""
+    _ask("unpin", {"page": str(page)}, cluster, form)
+
+
+@app.command()
+def strike(
+    page: int = PageArgument, cluster: str = ClusterOption, why: str = WhyOption, form: Format = FormatOption
+) -> None:
+    """Have a page never be used again."""
+    _ask("strike", {"page": str(page), **({"why": why} if why else {})}, cluster, form)
+
+
+@app.command()
+def export(
+    cluster: str = ClusterOption,
+    output: Optional[Path] = typer.Option(None, "--output", "-o", help="The file to write; none prints it."),
+    force: bool = ForceOption,
+    form: Format = FormatOption,
+) -> None:
+    """Print all pages as JSON, for `import` on another cluster."""
+    with at_work(cluster, "asking the plugin") as connection:
+        document = plugin_answer(connection.commander, "tuner book export", {})
+    text = json.dumps(document, indent=2)
+    if output is None:
+        emit(document, form, lambda: text)
+        return
+    write_text(output, text + "\n", force)
+    saved = {"saved": str(output), "pages": len(document["pages"])}
+    emit(saved, form, lambda: f"{output}: {saved['pages']} pages")
+
+
+@app.command("import")
+def import_(
+    file: Path = typer.Argument(..., help="A book, as `export` gives it."),
+    cluster: str = ClusterOption,
+    form: Format = FormatOption,
+) -> None:
+    """Take the pages of a file; they are unvalidated here until a trial under their regime."""
+    text = read_file(file, "a book, as `ceph-tuner book export` gives it").decode("utf-8", "replace")
+    parse_book(read_json(text, str(file)), str(file))
+    _ask("import", {}, cluster, form, text)
+
+
+def _ask(what: str, arguments: Dict[str, str], cluster: str, form: Format, payload: str = "") -> None:
+    with at_work(cluster, f"book {what}") as connection:
+        document = plugin_answer(connection.commander, f"tuner book {what}", arguments, payload)
+    emit(document, form, lambda: "\n".join(_words(document)))
+
+
+def _words(document: Mapping[str, Any]) -> List[str]:
+    lines = [f"{row['scope'] or 'cluster'}: {row['regime']}" for row in document.get("regimes", [])]
+    lines += [str(words) for words in document.get("switching", {}).get("words", [])]
+    lines += [f"note: {note}" for note in document.get("notes", [])]
+    for page in document.get("pages", []):
+        pinned, why = ", pinned" if page["pin"] else "", page["reason"] or page["verdict"]
+        settings = ", ".join(f"{name}={value}" for name, value in sorted(page["settings"].items()))
+        lines.append(f"page {page['number']}, {page['regime']}: {page['state']}{pinned}, by {page['origin']}")
+        lines.append(f"  {page['target']}: {settings}")
+        lines += [f"  {why}"] if why else []
+    return lines

@@ -1,0 +1,197 @@
+"""One look for the book: the regime, its page, who else is at work, and what the guard says of the page in force."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, Callable, Mapping, Optional, Tuple
+
+from ceph_tuner.core.autopilot.events import Look
+from ceph_tuner.core.autopilot.executor import TrialExecutor
+from ceph_tuner.core.autopilot.intervention import interventions
+from ceph_tuner.core.autopilot.learning import absolute
+from ceph_tuner.core.autopilot.permits import outside_hours
+from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.autopilot.watchdog import Watchdog
+from ceph_tuner.core.book.book import Book, StoredBook
+from ceph_tuner.core.book.choice import choose
+from ceph_tuner.core.book.events import BookLook
+from ceph_tuner.core.book.limits import BookLimits
+from ceph_tuner.core.book.page import Page, same_settings
+from ceph_tuner.core.book.state import HOLDING, WATCHING, BookState
+from ceph_tuner.core.book.state_machine import OBJECTIVE
+from ceph_tuner.core.boost.state import OFF as NO_BOOST
+from ceph_tuner.core.changes.journal import Journal
+from ceph_tuner.core.changes.lock import LEASE_S, claims
+from ceph_tuner.core.changes.lock_owner import may_live
+from ceph_tuner.core.changes.plan import Restore
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, TunerError
+from ceph_tuner.core.goals.guard import Breach, Sight
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.measure.sample import at_work
+from ceph_tuner.core.regimes.telling import RegimeState
+
+from .aim import Aim
+from .lookout import BOOK, BOOST
+from .proto import Mgr
+from .service import STATUS_WINDOW_S, Service
+from .sights import LATE, newest_sight_while_rebuilt
+
+
+class BookLookout:
+    """Looks at the cluster and guards a page, in the driver's thread; `watch` in that of the writes."""
+
+    def __init__(
+        self,
+        mgr: Mgr,
+        service: Service,
+        aim: Aim,
+        book: StoredBook,
+        regime: Callable[[], Optional[RegimeState]],
+        limits: Callable[[], BookLimits],
+        policy: Callable[[], Policy],
+        executors: Mapping[str, TrialExecutor[Any]],
+        now: Callable[[], float],
+    ) -> None:
+        """`aim`: of the whole cluster; `regime`: what holds in it; `executors`: all of this mgr."""
+        self._mgr, self._service, self._aim, self._book = mgr, service, aim, book
+        self._regime, self._limits, self._policy = regime, limits, policy
+        self._executors, self._now = executors, now
+        self._watchdog: Optional[Watchdog] = None
+        self._watched: Tuple[Any, ...] = ()
+        """Which switch the watchdog is for, and what it holds."""
+        self._before = Sight(0.0, "")
+        """The last one before the switch."""
+        self._window_begun = 0.0
+        self._ours: Tuple[Any, Tuple[Restore, ...]] = (None, ())
+        self.problem = ""
+        """Why the book cannot be read; any thread may read it."""
+
+    def look(self, state: BookState, policy: Policy) -> Optional[Look]:
+        """Give what is known once a sample was taken or missed; None while the book is off."""
+        if not state.on and not state.stands:
+            self._watchdog = None
+            return None
+        now, sight, limits = self._now(), self._sight(), self._limits()
+        held = self._regime()
+        regime = held.name if held is not None and now - held.at < self.overdue_s() else ""
+        page = self._page(regime, state, limits)
+        wait = self._others(state, page)
+        breach = None if wait and state.phase == HOLDING else self._guarded(sight, state, policy)
+        if state.phase not in (WATCHING, HOLDING) and sight is not None:
+            self._before = sight
+        window = self._aim.window(STATUS_WINDOW_S)
+        return BookLook(
+            now,
+            at_work(window.means) if window is not None else {},
+            wait=wait or ("no fresh sample" if sight is None else ""),
+            breach=breach,
+            regime=regime,
+            page=page,
+            hours=outside_hours(now, Policy(hours=limits.hours)) or "",
+        )
+
+    def guard(self, state: BookState) -> Optional[Breach]:
+        """Look at the newest sample alone, while settings are being written."""
+        return self._watchdog.look(self._sight()) if self._watchdog is not None else None
+
+    def watch(self, state: BookState) -> None:
+        """Settings are about to be written, or what is in force is permanent or gone."""
+        if state.next_page:
+            self._watchdog = self._new_watchdog(state, self._policy(), self._goals())
+            self._watched = ()
+
+    def overdue_s(self) -> float:
+        """Seconds without a sample after which one is missing."""
+        return LATE * float(self._service.option("sample_interval"))
+
+    def _page(self, regime: str, state: BookState, limits: BookLimits) -> Optional[Page]:
+        try:
+            book, self.problem = self._book.read(), ""
+        except InputError as fault:
+            # never used: what was there before the book holds
+            book, self.problem = Book(), str(fault)
+        return choose(book, regime, limits.unvalidated, state.rests)
+
+    def _others(self, state: BookState, page: Optional[Page]) -> str:
+        """Who else is at work on the settings, in words; empty where nobody is."""
+        for name, executor in list(self._executors.items()):
+            if name == BOOST and executor.state.phase != NO_BOOST:
+                return "a boost is on (`ceph tuner boost status`)"
+            if name not in (BOOK, BOOST) and executor.state.on_cluster:
+                return "the automatic mode has settings on trial (`ceph tuner auto explain`)"
+        same = page is not None and same_settings(page, state.target, state.settings)
+        if state.on_cluster or same or (page is None and not state.stands):
+            # the lock is the book's own, or it is not needed
+            return ""
+        for claim in claims(self._service.store):
+            if claim.held and 0 <= claim.expires - self._now() <= LEASE_S and may_live(claim.holder):
+                return f"another tuner is at work on this cluster: {claim.words}"
+        return ""
+
+    def _guarded(self, sight: Optional[Sight], state: BookState, policy: Policy) -> Optional[Breach]:
+        if state.phase not in (WATCHING, HOLDING):
+            return None
+        self._follow(state, policy, sight)
+        watchdog = self._watchdog
+        if watchdog is None:
+            return None
+        drift: Tuple[str, ...] = ()
+        with contextlib.suppress(ClusterTimeout, CommandFailed):
+            drift = self._drift(state)
+        breach = watchdog.look(sight, drift)
+        if breach is not None and state.phase == HOLDING and breach.rule not in ("drift", OBJECTIVE):
+            # a cluster that holds a page for days loses an OSD now and then
+            breach = None
+        return breach or self._close(sight, policy, watchdog)
+
+    def _follow(self, state: BookState, policy: Policy, sight: Optional[Sight]) -> None:
+        """Guard the page in force by what is wanted now."""
+        goals = self._watched[1] if self._watched else None
+        with contextlib.suppress(TunerError):
+            # what cannot be read holds as it was
+            goals = self._goals()
+        watched = ((state.changes, state.switches[-1:]), goals)
+        if watched == self._watched and self._watchdog is not None:
+            return
+        if not self._watched or self._watched[0] != watched[0]:
+            self._window_begun = self._now() + policy.settle
+        self._watched = watched
+        if not self._before.at and sight is not None:
+            self._before = sight
+        self._watchdog = self._new_watchdog(state, policy, goals)
+
+    def _new_watchdog(self, state: BookState, policy: Policy, goals: Optional[Slo]) -> Watchdog:
+        return Watchdog(goals, state.baseline, self._before, policy)
+
+    def _goals(self) -> Optional[Slo]:
+        slo = self._service.slos.current()
+        if slo is not None and slo.needs_baseline:
+            slo = absolute(slo, self._service.reference())
+        return slo
+
+    def _close(self, sight: Optional[Sight], policy: Policy, watchdog: Watchdog) -> Optional[Breach]:
+        """Close the windows that have ended; say whether the guard objects to one."""
+        if sight is None:
+            return None
+        late = sight.at - self._window_begun > 2 * policy.window
+        if late or sight.at < self._window_begun - policy.settle - policy.window:
+            # the clock was set, or no sample came for long: these windows tell nothing
+            self._window_begun = sight.at
+        breach: Optional[Breach] = None
+        while self._window_begun + policy.window <= sight.at:
+            begun, self._window_begun = self._window_begun, self._window_begun + policy.window
+            window = self._aim.between(begun, self._window_begun)
+            if window is not None:
+                breach = breach or watchdog.close(window.means)
+        return breach
+
+    def _drift(self, state: BookState) -> Tuple[str, ...]:
+        """Keys of ours that others changed."""
+        if self._ours[0] != (state.changes, state.switches[-1:]):
+            entries = Journal(self._service.store).entries()
+            restores = tuple(item for entry in entries if entry.number in state.changes for item in entry.restores)
+            self._ours = ((state.changes, state.switches[-1:]), restores)
+        return interventions((), self._service.config.dump(), self._ours[1], ()).drift
+
+    def _sight(self) -> Optional[Sight]:
+        return newest_sight_while_rebuilt(self._mgr, self._aim, self._now(), self.overdue_s())

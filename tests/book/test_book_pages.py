@@ -1,0 +1,169 @@
+"""Pages and the book: what they refuse, how they are stored, and which page holds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, Dict
+
+import pytest
+from books import page
+
+from ceph_tuner.core.book.book import LARGEST_DOCUMENT, MOST_PAGES, PAGES_KEY, Book, StoredBook, parse_book
+from ceph_tuner.core.book.choice import ALL, NONE, OF_THE_TWIN, choose
+from ceph_tuner.core.book.page import IMPORT, STRUCK, TWIN, UNVALIDATED, VALIDATED, Page
+from ceph_tuner.core.errors import InputError
+from monitors import MemoryStore
+
+
+def book(*pages: Page) -> Book:
+    return Book(tuple(pages), max((each.number for each in pages), default=0))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"number": 0}, "number"),
+        ({"at": float("nan")}, "finite"),
+        ({"regime": "Busy"}, "regime"),
+        ({"regime": "busy+"}, "regime"),
+        ({"state": "good"}, "state"),
+        ({"origin": "hearsay"}, "origin"),
+        ({"state": STRUCK, "reason": ""}, "reason"),
+        ({"reason": "bad"}, "reason"),
+        ({"state": STRUCK, "reason": "bad", "pin": True}, "pinned"),
+        ({"settings": {}}, "settings"),
+        ({"settings": {f"knob{n}": n for n in range(99)}}, "settings"),
+        ({"verdict": "x" * 601}, "verdict"),
+        ({"target": "mon"}, "mon"),
+        ({"load": {f"m{n}": 1.0 for n in range(99)}}, "metrics"),
+    ],
+)
+def test_what_is_no_page_is_refused(wrong: Dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        replace(page(), **wrong)
+
+
+def test_a_page_is_stored_and_read() -> None:
+    one = page(3, "busy+recovering", load={"client.iops": 900.0}, effects={"client.p95_ms": -0.2}, verdict="better")
+    assert Page.from_dict(json.loads(json.dumps(one.to_dict()))) == one
+    plain = {key: value for key, value in one.to_dict().items() if key in ("number", "regime", "settings", "at")}
+    assert Page.from_dict({**plain, "state": VALIDATED, "origin": TWIN}).target == "osd"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"number": True}, {"pin": 1}, {"at": "now"}, {"settings": {"a": [1]}}, {"regime": 7}]
+)
+def test_a_page_of_other_types_is_not_read(wrong: Dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        Page.from_dict({**page().to_dict(), **wrong})
+
+
+def test_settings_that_are_there_replace_their_page_and_keep_its_pin() -> None:
+    first = book(page(1), page(2)).pinned(1)
+    again = first.added(replace(page(1), at=5000.0))
+    assert [(each.number, each.pin, each.at) for each in again.pages] == [(2, False, 1002.0), (3, True, 5000.0)]
+    # what is not validated takes no page away that is, or that was struck
+    assert again.added(replace(page(1), state=UNVALIDATED)) == again
+    struck = again.struck(3, "bad")
+    assert struck.added(replace(page(1), state=UNVALIDATED)) == struck
+    assert struck.added(page(1)).page(4).state == VALIDATED
+
+
+def test_the_oldest_of_the_least_worth_makes_room() -> None:
+    pages = [page(number, state=VALIDATED) for number in range(1, MOST_PAGES + 1)]
+    pages[0] = replace(pages[0], pin=True)
+    full = book(*pages)
+    assert [each.number for each in full.added(page(99)).pages][:2] == [1, 3]
+    with_unvalidated = Book((*pages[:7], replace(pages[7], state=UNVALIDATED), *pages[8:]), MOST_PAGES)
+    assert 8 not in [each.number for each in with_unvalidated.added(page(99)).pages]
+    assert 9 not in [each.number for each in with_unvalidated.struck(9, "bad").added(page(99)).pages]
+
+
+def test_what_is_stored_stays_below_the_monitors_limit() -> None:
+    full = Book()
+    for number in range(1, MOST_PAGES + 1):
+        full = full.added(page(number, verdict="x" * 600, settings={f"knob_{n:040d}": number for n in range(30)}))
+    assert len(json.dumps(full.to_dict())) < LARGEST_DOCUMENT + 100
+    assert 10 < len(full.pages) < MOST_PAGES
+
+
+def test_pins_and_strikes() -> None:
+    one = book(page(1), page(2), page(3, "idle")).pinned(1).pinned(3).pinned(2)
+    assert [each.number for each in one.pages if each.pin] == [2, 3]
+    assert [each.number for each in one.unpinned(3).pages if each.pin] == [2]
+    struck = one.struck(2, "")
+    assert (struck.page(2).state, struck.page(2).reason, struck.page(2).pin) == (STRUCK, "by an operator", False)
+    for wrong in (lambda: struck.pinned(2), lambda: struck.struck(2, "again"), lambda: struck.unpinned(1)):
+        with pytest.raises(InputError):
+            wrong()
+    with pytest.raises(InputError, match="no page 9"):
+        struck.pinned(9)
+
+
+def test_an_imported_page_is_unvalidated_here() -> None:
+    came = [page(1, pin=True), page(2, state=STRUCK), page(3, origin=TWIN, state=UNVALIDATED)]
+    taken = book(page(1, "idle")).imported(came, 9000.0)
+    assert [(each.number, each.regime, each.state, each.origin, each.pin, each.at) for each in taken.pages] == [
+        (1, "idle", VALIDATED, "trial", False, 1001.0),
+        (2, "busy", UNVALIDATED, IMPORT, False, 9000.0),
+        (3, "busy", UNVALIDATED, TWIN, False, 9000.0),
+    ]
+
+
+def test_the_store_keeps_it_with_what_another_version_put_beside() -> None:
+    store = MemoryStore()
+    stored = StoredBook(store)
+    assert stored.read() == Book()
+    stored.change(lambda one: one.added(page()))
+    store.set(PAGES_KEY, json.dumps({**json.loads(store.values[PAGES_KEY]), "later": [1]}))
+    stored.change(lambda one: one.added(page(2)))
+    assert json.loads(store.values[PAGES_KEY])["later"] == [1]
+    assert [each.number for each in stored.read().pages] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no JSON",
+        "[]",
+        '{"pages": 7}',
+        '{"version": 2, "pages": []}',
+        '{"pages": [{"number": 1}]}',
+        '{"pages": [], "newest": "x"}',
+        json.dumps({"pages": [page(1).to_dict(), page(1).to_dict()], "newest": 1}),
+        json.dumps({"pages": [page(2).to_dict()], "newest": 1}),
+        json.dumps({"pages": [{**page(n).to_dict(), "pin": True} for n in (1, 2)], "newest": 2}),
+        json.dumps({"pages": [page(n).to_dict() for n in range(1, MOST_PAGES + 2)]}),
+    ],
+)
+def test_one_that_is_damaged_is_neither_used_nor_written_over(text: str) -> None:
+    store = MemoryStore()
+    store.set(PAGES_KEY, text)
+    for work in (lambda: StoredBook(store).read(), lambda: StoredBook(store).change(lambda one: one.added(page()))):
+        with pytest.raises(InputError, match="config-key"):
+            work()
+    assert store.values[PAGES_KEY] == text
+
+
+def test_a_file_of_pages_needs_no_newest() -> None:
+    assert parse_book({"pages": [page(4).to_dict()]}, "book.json").newest == 4
+
+
+def test_the_page_that_holds() -> None:
+    one = book(
+        page(1),
+        page(2),
+        page(3, state=STRUCK),
+        page(4, "idle", UNVALIDATED, origin=IMPORT),
+        page(5, "idle", UNVALIDATED, origin=TWIN),
+    )
+    numbers = [choose(one, "busy"), choose(one, "busy", resting=[2]), choose(one, "busy", resting=[1, 2])]
+    assert [each and each.number for each in numbers] == [2, 1, None]
+    allowed = [choose(one, "idle", unvalidated) for unvalidated in (NONE, OF_THE_TWIN, ALL)]
+    assert [each and each.number for each in allowed] == [None, 5, 5]
+    pinned = choose(one.pinned(1).pinned(4), "busy"), choose(one.pinned(4), "idle")
+    assert [each and each.number for each in pinned] == [1, 4]
+    assert choose(one, "recovering", ALL) is None
+    with pytest.raises(InputError, match="book_unvalidated"):
+        choose(one, "busy", "some")

@@ -1,0 +1,127 @@
+"""`ceph-tuner book`: what it asks of the plugin, what it shows, and files that it reads and writes."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+import pytest
+
+from ceph_tuner.cluster.connection import Cluster
+from ceph_tuner.core.book.book import parse_book
+from ceph_tuner.core.errors import CommandFailed
+from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner_cli import cluster_option
+from monitors import ManualClock, Monitors
+
+Run = Callable[..., Tuple[int, str, str]]
+PAGE: Dict[str, Any] = {
+    "number": 3,
+    "regime": "recovering",
+    "settings": {"osd_max_scrubs": 1, "osd_mclock_profile": "high_recovery_ops"},
+    "state": "validated",
+    "origin": "trial",
+    "at": 1767225600.0,
+    "target": "osd",
+    "load": {},
+    "effects": {},
+    "verdict": "client.p95_ms -20%",
+    "reason": "",
+    "pin": True,
+}
+BOOK: Dict[str, Any] = {"version": 1, "pages": [PAGE]}
+SHOWN: Dict[str, Any] = {
+    "regimes": [{"scope": "", "regime": "recovering"}],
+    "switching": {"words": ["page 3 is in force, for the regime recovering"]},
+    "notes": ["an option makes no sense"],
+    "pages": [PAGE],
+}
+
+
+class PluginAnswers:
+    """A commander: the plugin's answer, or its error."""
+
+    def __init__(self) -> None:
+        self.calls: List[Tuple[str, Dict[str, str], str]] = []
+        self.error: Optional[CommandFailed] = None
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        self.calls.append((prefix, dict(arguments), payload))
+        if self.error is not None:
+            raise self.error
+        return json.dumps(BOOK if prefix.endswith("export") else SHOWN)
+
+
+@pytest.fixture
+def plugin(monkeypatch: pytest.MonkeyPatch) -> PluginAnswers:
+    answers, monitors = PluginAnswers(), Monitors()
+    commander: Any = answers
+    cluster = Cluster("a", commander, monitors, monitors.store, TENTACLE, "20.2.4", clock=ManualClock())
+    monkeypatch.setattr(cluster_option, "open_cluster", lambda name: cluster)
+    return answers
+
+
+def test_it_shows_what_is_in_force_and_the_pages(run: Run, plugin: PluginAnswers) -> None:
+    code, out, _ = run("book", "show", "-c", "a")
+    assert (code, out.splitlines()) == (
+        0,
+        [
+            "cluster: recovering",
+            "page 3 is in force, for the regime recovering",
+            "note: an option makes no sense",
+            "page 3, recovering: validated, pinned, by trial",
+            "  osd: osd_max_scrubs=1, osd_mclock_profile=high_recovery_ops",
+            "  client.p95_ms -20%",
+        ],
+    )
+    assert json.loads(run("book", "show", "-c", "a", "--format", "json")[1]) == SHOWN
+
+
+@pytest.mark.parametrize(
+    ("words", "command", "arguments"),
+    [
+        (["on"], "on", {}),
+        (["off", "--why", "enough"], "off", {"why": "enough"}),
+        (["pin", "3"], "pin", {"page": "3"}),
+        (["unpin", "3"], "unpin", {"page": "3"}),
+        (["strike", "3", "--why", "old"], "strike", {"page": "3", "why": "old"}),
+    ],
+)
+def test_what_it_asks(
+    run: Run, plugin: PluginAnswers, words: List[str], command: str, arguments: Dict[str, str]
+) -> None:
+    assert run("book", *words, "-c", "a")[0] == 0
+    assert plugin.calls == [(f"tuner book {command}", arguments, "")]
+
+
+def test_a_book_is_written_to_a_file_and_read_from_it(run: Run, plugin: PluginAnswers, tmp_path: Path) -> None:
+    file = tmp_path / "book.json"
+    assert run("book", "export", "-c", "a", "-o", str(file))[0] == 0
+    assert parse_book(json.loads(file.read_text()), "it").page(3).to_dict() == PAGE
+    assert run("book", "export", "-c", "a", "-o", str(file))[0] == 2
+    assert run("book", "export", "-c", "a", "-o", str(file), "--force")[0] == 0
+    assert json.loads(run("book", "export", "-c", "a")[1]) == BOOK
+    assert run("book", "import", str(file), "-c", "a")[0] == 0
+    assert plugin.calls[-1] == ("tuner book import", {}, file.read_text())
+
+
+def test_a_file_that_is_no_book_is_refused_before_anything_is_asked(
+    run: Run, plugin: PluginAnswers, tmp_path: Path
+) -> None:
+    file = tmp_path / "book.json"
+    for text in ("tea", '{"pages": [{"number": 1}]}'):
+        file.write_text(text)
+        code, _, error = run("book", "import", str(file), "-c", "a")
+        assert code == 2
+        assert "book.json" in error
+    assert run("book", "import", str(tmp_path / "none"), "-c", "a")[0] == 2
+    assert plugin.calls == []
+
+
+def test_the_plugins_refusal_keeps_its_meaning(run: Run, plugin: PluginAnswers) -> None:
+    plugin.error = CommandFailed("ceph tuner book pin", -errno.EINVAL, "book: found no page 9, expected a page")
+    code, _, error = run("book", "pin", "9", "-c", "a")
+    assert code == 2
+    assert "book: found no page 9, expected a page" in " ".join(error.split())

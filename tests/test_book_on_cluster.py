@@ -1,0 +1,149 @@
+"""The book on a real cluster: it switches with the load, another mgr goes on, and the way back is that of before it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from contextlib import suppress
+from typing import Any, Callable, Dict, Iterator, List
+
+import pytest
+
+from ceph_lab.cluster import Lab
+from ceph_tuner.cluster.connection import Cluster
+from ceph_tuner.cluster.plugin import OPTION_PREFIX
+from ceph_tuner.core.ceph.ports import ConfigEntry
+from ceph_tuner.core.changes.journal import APPLIED, Journal
+from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from lab_plugin import with_plugin
+
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
+
+INTERVAL_S = 1
+QUICK = {"sample_interval": INTERVAL_S, "book_watch": 30, "book_dead_time": 0}
+BOUNDS = {
+    "dwell_s": 5,
+    "markers": [{"name": "busy", "metric": "client.iops", "enter": 50, "leave": 10, "hold_s": 3}],
+}
+PAGES: List[Dict[str, Any]] = [
+    {"number": 1, "regime": "idle", "settings": {PROFILE: "high_recovery_ops", "osd_max_scrubs": 2}},
+    {"number": 2, "regime": "busy", "settings": {PROFILE: "high_client_ops", "osd_max_trimming_pgs": 1}},
+]
+_EVIDENCE = {"state": "validated", "origin": "trial", "at": 1.0}
+SLACK_S = 2.0
+"""Of an interval and a write, on a busy machine, between the regime and its page."""
+
+
+class BookLab:
+    """A lab with the plugin and two regimes that the load makes."""
+
+    def __init__(self, lab: Lab, cluster: Cluster) -> None:
+        self.lab, self.cluster = lab, cluster
+
+    def tuner(self, *words: str) -> Any:
+        """A command's answer as a document."""
+        return json.loads(self.lab.run(["ceph", "tuner", *words, "--format", "json"]))
+
+    def book(self) -> Dict[str, Any]:
+        """Its document; empty while no mgr answers."""
+        with suppress(TunerError, ValueError):
+            return dict(self.tuner("book", "show"))
+        return {}
+
+    def page(self) -> int:
+        return int(self.book().get("switching", {}).get("page", 0))
+
+    def phase(self) -> str:
+        return str(self.book().get("switching", {}).get("phase", ""))
+
+    def config(self) -> List[ConfigEntry]:
+        return [entry for entry in self.cluster.config.dump() if entry.who.startswith("osd")]
+
+    def in_force(self) -> List[int]:
+        return [entry.number for entry in Journal(self.cluster.store).entries() if entry.state == APPLIED]
+
+    def until(self, holds: Callable[[], bool], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not holds():
+            assert time.monotonic() < deadline, json.dumps(self.book(), indent=1)
+            time.sleep(0.5)
+
+    def bench(self, seconds: int) -> subprocess.Popen[bytes]:
+        command = ["rados", "bench", "-p", "rbd", str(seconds), "write", "-b", "4096", "-t", "16"]
+        return subprocess.Popen(self.lab.argv(command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@pytest.fixture(scope="module")
+def book_lab(tentacle_lab: Lab) -> Iterator[BookLab]:
+    with with_plugin(tentacle_lab) as cluster:
+        for option, value in QUICK.items():
+            tentacle_lab.run(["ceph", "config", "set", "mgr", OPTION_PREFIX + option, str(value)])
+        try:
+            yield BookLab(tentacle_lab, cluster)
+        finally:
+            for option in QUICK:
+                tentacle_lab.run(["ceph", "config", "rm", "mgr", OPTION_PREFIX + option])
+
+
+def test_it_switches_with_the_load_and_off_is_as_before(book_lab: BookLab) -> None:
+    lab = book_lab
+    before = lab.config()
+    for command, document in (("bounds", BOUNDS), ("import", {"pages": [{**_EVIDENCE, **page} for page in PAGES]})):
+        lab.lab.run(["ceph", "tuner", "book", command, "-i", "-"], payload=json.dumps(document))
+    assert [page["state"] for page in lab.book()["pages"]] == ["unvalidated", "unvalidated"]
+    for number in ("1", "2"):
+        lab.tuner("book", "pin", number)
+    lab.until(lambda: [each["regime"] for each in lab.book().get("regimes", [])][:1] == ["idle"], 60)
+    lab.tuner("book", "on")
+    lab.until(lambda: lab.page() == 1, 60)
+    assert {ConfigEntry("osd", PROFILE, "high_recovery_ops"), ConfigEntry("osd", "osd_max_scrubs", "2")} <= set(
+        lab.config()
+    )
+    (standing,) = lab.in_force()
+
+    with lab.bench(90) as bench:
+        lab.until(lambda: lab.page() == 2, 60)
+        document = lab.book()
+        busy = document["regimes"][0]
+        assert busy["regime"] == "busy"
+        # written within an interval of the sample that told the regime
+        assert document["switching"]["switches"][-1] - busy["since"] < INTERVAL_S + SLACK_S + 3.0
+        table = set(lab.config())
+        assert {
+            ConfigEntry("osd", PROFILE, "high_client_ops"),
+            ConfigEntry("osd", "osd_max_trimming_pgs", "1"),
+        } <= table
+        assert [entry.value for entry in table if entry.name == "osd_max_scrubs"] == [
+            entry.value for entry in before if entry.name == "osd_max_scrubs"
+        ]
+        assert lab.in_force() == [standing]
+        lab.until(lambda: lab.phase() == "holding", 60)
+        # another mgr goes on with it
+        lab.lab.run(["ceph", "mgr", "fail"])
+        lab.until(lambda: lab.phase() == "holding", 60)
+        assert lab.page() == 2
+        assert set(lab.config()) == table
+        bench.wait(120)
+
+    lab.until(lambda: lab.page() == 1, 90)
+    assert lab.in_force() == [standing]
+    lab.tuner("book", "off")
+    lab.until(lambda: lab.phase() == "resting", 60)
+    assert lab.config() == before
+    assert lab.in_force() == []
+
+
+def test_somebody_elses_value_ends_it_and_stays(book_lab: BookLab) -> None:
+    lab = book_lab
+    before = lab.config()
+    lab.tuner("book", "on")
+    lab.until(lambda: lab.page() == 1, 60)
+    lab.lab.run(["ceph", "config", "set", "osd", "osd_max_scrubs", "5"])
+    lab.until(lambda: lab.phase() == "resting", 60)
+    assert set(lab.config()) == {*before, ConfigEntry("osd", "osd_max_scrubs", "5")}
+    # health is told with the next sample
+    lab.until(lambda: "TUNER_BOOK_STOPPED" in lab.lab.json(["ceph", "health"])["checks"], 30)
+    lab.lab.run(["ceph", "config", "rm", "osd", "osd_max_scrubs"])
+    assert lab.config() == before

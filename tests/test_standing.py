@@ -1,0 +1,179 @@
+"""A change whose settings are replaced: one entry, fewest writes, and the way back is that of before the first."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Dict, List
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+from appliers import CUSTOM, OTHER, Killed, applier, kill_at, survive
+from ceph_tuner.core.changes.journal import APPLIED, UNDONE
+from ceph_tuner.core.changes.lock import Holder, Lock
+from ceph_tuner.core.changes.standing import StandingApplier
+from ceph_tuner.core.errors import EffectNotSeen, RetryLater, TunerError
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.settings import format_settings
+from monitors import TENTACLE, ManualClock, Monitors, Table
+
+TABLES: Dict[str, Table] = {
+    "nothing": {},
+    "a built-in profile": {("osd", PROFILE): "high_client_ops", ("osd", "osd_max_scrubs"): "3"},
+    "custom": {
+        ("osd", PROFILE): "custom",
+        **{("osd", name): text for name, text in format_settings(CUSTOM, TENTACLE).items()},
+    },
+}
+PAGES: Dict[str, Dict[str, Any]] = {
+    "recovery": {PROFILE: "high_recovery_ops"},
+    "backfills": {PROFILE: "high_recovery_ops", "osd_mclock_override_recovery_settings": True, "osd_max_backfills": 4},
+    "clients": dict(OTHER),
+    "clients, few scrubs": {**OTHER, "osd_max_scrubs": 1},
+    "scrub": {"osd_max_scrubs": 6},
+    "balanced": {PROFILE: "balanced"},
+}
+
+
+def standing_applier(monitors: Monitors, name: str = "one") -> StandingApplier:
+    clock = ManualClock()
+    lock = Lock(monitors.store, clock, Holder(name), lambda holder: holder.name == name, heartbeat=False)
+    return StandingApplier(monitors, monitors.store, clock, lock, TENTACLE, name)
+
+
+def as_by_hand(table: str, page: str) -> Monitors:
+    """What the cluster is like where this page alone was applied."""
+    monitors = Monitors(osds=2, table=dict(TABLES[table]))
+    one = applier(monitors)
+    one.apply(one.plan("osd", PAGES[page]))
+    return monitors
+
+
+@pytest.mark.parametrize("table", sorted(TABLES))
+@examples(max_examples=30, deadline=None)
+@given(pages=st.lists(st.sampled_from(sorted(PAGES)), min_size=1, max_size=4))
+def test_each_page_is_in_force_as_if_it_were_alone_and_the_way_back_is_that_of_before(
+    table: str, pages: List[str]
+) -> None:
+    monitors = Monitors(osds=2, table=dict(TABLES[table]))
+    before = monitors.schedulers()
+    one = standing_applier(monitors)
+    entry = None
+    for page in pages:
+        if entry is None or entry.state == UNDONE:
+            entry = one.apply(one.plan("osd", PAGES[page]), trial=True)
+        else:
+            entry = one.replace(entry, "osd", PAGES[page])
+        alone = as_by_hand(table, page)
+        assert monitors.table == alone.table
+        assert monitors.schedulers() == alone.schedulers()
+    in_force = [each for each in one.history() if each.state == APPLIED]
+    assert len(in_force) == (monitors.table != TABLES[table])
+    for each in in_force:
+        one.undo_entry(each)
+    assert monitors.table == TABLES[table]
+    assert monitors.schedulers() == before
+
+
+def test_only_keys_that_differ_are_written() -> None:
+    monitors = Monitors(osds=2)
+    one = standing_applier(monitors)
+    entry = one.apply(one.plan("osd", PAGES["clients"]))
+    assert entry is not None
+    plan = one.plan_replacement(entry, "osd", PAGES["clients, few scrubs"]).plan
+    assert [step.name for step in plan.steps] == ["osd_max_scrubs"]
+    entry = one.replace(entry, "osd", PAGES["clients, few scrubs"])
+    assert (entry.number, entry.trial) == (1, True)
+    assert [step.name for step in one.plan_replacement(entry, "osd", PAGES["clients"]).plan.steps] == ["osd_max_scrubs"]
+    assert not one.keep(entry).trial
+
+
+@pytest.mark.parametrize("landed", [False, True])
+@pytest.mark.parametrize("table", sorted(TABLES))
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("clients", "recovery"), ("backfills", "clients"), ("scrub", "clients, few scrubs"), ("recovery", "scrub")],
+)
+def test_a_kill_at_every_boundary_leaves_what_any_run_takes_back(
+    table: str, first: str, second: str, landed: bool
+) -> None:
+    boundary, killed = 0, True
+    while killed:
+        boundary += 1
+        monitors = Monitors(osds=2, table=dict(TABLES[table]))
+        before = monitors.schedulers()
+        one = standing_applier(monitors)
+        entry = one.apply(one.plan("osd", PAGES[first]))
+        assert entry is not None
+        page = dict(monitors.table)
+        one.keep(entry)
+        kill = kill_at(monitors, boundary, landed)
+        with suppress(Killed):
+            one.replace(entry, "osd", PAGES[second])
+        killed = kill.dead
+        survive(monitors)
+        # a plain applier, as that of the guardian, of the program or of an older version
+        other = applier(monitors, "other")
+        other.recover()
+        (stored,) = other.history()
+        if stored.state == APPLIED:
+            assert killed
+            assert monitors.table == page
+            other.undo_entry(stored)
+        assert monitors.table == TABLES[table], boundary
+        assert monitors.schedulers() == before, boundary
+    assert boundary > 4
+
+
+def test_what_fails_on_the_way_takes_all_of_it_back() -> None:
+    monitors = Monitors(osds=2)
+    one = standing_applier(monitors)
+    entry = one.apply(one.plan("osd", PAGES["clients"]))
+    assert entry is not None
+    count = iter(range(100))
+
+    def check() -> None:
+        if next(count) == 1:
+            raise EffectNotSeen("no")
+
+    with pytest.raises(TunerError):
+        one.replace(entry, "osd", PAGES["recovery"], check=check)
+    assert monitors.table == {}
+    assert [each.state for each in one.history()] == [UNDONE]
+
+
+def test_what_somebody_else_changed_is_not_replaced() -> None:
+    monitors = Monitors(osds=2)
+    one = standing_applier(monitors)
+    entry = one.apply(one.plan("osd", {"osd_max_scrubs": 2, "osd_max_trimming_pgs": 4}))
+    assert entry is not None
+    monitors.set("osd", "osd_max_scrubs", "9")
+    with pytest.raises(RetryLater, match="somebody changed"):
+        one.replace(entry, "osd", {"osd_max_trimming_pgs": 8})
+    assert monitors.table["osd", "osd_max_trimming_pgs"] == "4"
+
+
+def test_what_is_not_in_force_is_not_replaced() -> None:
+    monitors = Monitors(osds=2)
+    one = standing_applier(monitors)
+    entry = one.apply(one.plan("osd", PAGES["scrub"]))
+    assert entry is not None
+    one.undo()
+    with pytest.raises(RetryLater, match="undone"):
+        one.replace(entry, "osd", PAGES["recovery"])
+    assert monitors.table == {}
+
+
+def test_a_later_change_goes_back_to_what_was_before_it_all() -> None:
+    monitors = Monitors(osds=2, table={("osd", "osd_max_scrubs"): "3"})
+    one = standing_applier(monitors)
+    entry = one.apply(one.plan("osd", {"osd_max_scrubs": 2, "osd_max_trimming_pgs": 4}))
+    assert entry is not None
+    other = applier(monitors, "other")
+    other.apply(other.plan("osd", {"osd_max_scrubs": 7}))
+    assert [item.found for item in standing_applier(monitors).undo_entry(entry).drift] == ["7"]
+    assert monitors.table == {("osd", "osd_max_scrubs"): "7"}
+    other.undo()
+    assert monitors.table == {("osd", "osd_max_scrubs"): "3"}

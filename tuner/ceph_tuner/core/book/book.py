@@ -1,0 +1,178 @@
+"""All pages of a cluster, and the document that holds them in its store."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+
+from ceph_tuner.core.book.page import IMPORT, LONGEST_TEXT, STRUCK, TWIN, UNVALIDATED, VALIDATED, Page, same_settings
+from ceph_tuner.core.bounded import MISREAD, read_json
+from ceph_tuner.core.ceph.ports import Store
+from ceph_tuner.core.ceph.stored_document import VERSION, unknown_in, versioned
+from ceph_tuner.core.errors import InputError
+
+PAGES_KEY = "book/pages"
+MOST_PAGES = 60
+LARGEST_DOCUMENT = 60_000
+"""Bytes: the monitors keep 64 KiB of a value."""
+
+
+@dataclass(frozen=True)
+class Book:
+    """Pages in the order of their numbers."""
+
+    pages: Tuple[Page, ...] = ()
+    newest: int = 0
+    """Number of the page that was added last, whether it is still there."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for pages that are no book."""
+        numbers = [page.number for page in self.pages]
+        if numbers != sorted(set(numbers)) or self.newest < max(numbers, default=0):
+            raise ValueError(f"numbers of pages (={numbers}) must ascend up to newest (={self.newest})")
+        if len(self.pages) > MOST_PAGES:
+            raise ValueError(f"a book has at most {MOST_PAGES} pages (={len(self.pages)})")
+        pins = [page.regime for page in self.pages if page.pin]
+        if len(pins) > len(set(pins)):
+            raise ValueError("a regime has at most one page that is pinned")
+
+    def page(self, number: int) -> Page:
+        """The page of that number. Raises InputError where there is none."""
+        for page in self.pages:
+            if page.number == number:
+                return page
+        numbers = ", ".join(str(page.number) for page in self.pages) or "none: the book is empty"
+        raise InputError("book", f"no page {number}", f"a page of the book ({numbers})")
+
+    def added(self, page: Page) -> Book:
+        """With one more page, under a number of its own.
+
+        Settings that the regime has a page for already replace that page, unless that one says more of them.
+        Where there are too many pages the oldest goes: first of those struck, then of those unvalidated, then of all;
+        none that is pinned. Raises InputError where all are.
+        """
+        same = [
+            each
+            for each in self.pages
+            if each.regime == page.regime and same_settings(each, page.target, page.settings)
+        ]
+        if page.state != VALIDATED and any(each.state in (VALIDATED, STRUCK) for each in same):
+            return self
+        pin = page.pin or any(each.pin for each in same)
+        kept: List[Page] = [each for each in self.pages if each not in same]
+        kept.append(replace(page, number=self.newest + 1, pin=pin))
+        while len(kept) > MOST_PAGES or len(json.dumps([each.to_dict() for each in kept])) > LARGEST_DOCUMENT:
+            kept.remove(_dispensable(kept[:-1]))
+        return Book(tuple(kept), self.newest + 1)
+
+    def pinned(self, number: int) -> Book:
+        """With that page pinned, and no other of its regime. Raises InputError: none, or a struck one."""
+        chosen = self.page(number)
+        if chosen.state == STRUCK:
+            raise InputError("book pin", f"page {number}, which is struck: {chosen.reason}", "another page")
+        pages = (
+            replace(page, pin=page.number == number) if page.regime == chosen.regime else page for page in self.pages
+        )
+        return replace(self, pages=tuple(pages))
+
+    def unpinned(self, number: int) -> Book:
+        """With that page as any other. Raises InputError where it is not pinned."""
+        if not self.page(number).pin:
+            raise InputError("book unpin", f"page {number}, which is not pinned", "one that is")
+        return self._with(replace(self.page(number), pin=False))
+
+    def struck(self, number: int, reason: str) -> Book:
+        """With that page struck: it is never used again. Raises InputError: none, or struck already."""
+        page = self.page(number)
+        if page.state == STRUCK:
+            raise InputError("book strike", f"page {number}, which is struck already: {page.reason}", "another page")
+        return self._with(replace(page, state=STRUCK, reason=reason[:LONGEST_TEXT] or "by an operator", pin=False))
+
+    def imported(self, pages: Sequence[Page], at: float) -> Book:
+        """With these pages of another book, unvalidated and unpinned here; what was struck there is left out."""
+        book = self
+        for page in pages:
+            if page.state != STRUCK:
+                origin = TWIN if page.origin == TWIN else IMPORT
+                book = book.added(replace(page, state=UNVALIDATED, origin=origin, pin=False, at=at))
+        return book
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form, which `parse_book` reads."""
+        return {"newest": self.newest, "pages": [page.to_dict() for page in self.pages]}
+
+    def _with(self, changed: Page) -> Book:
+        pages = (changed if page.number == changed.number else page for page in self.pages)
+        return replace(self, pages=tuple(pages))
+
+
+def parse_book(document: Any, place: str) -> Book:
+    """Inverse of `Book.to_dict`. Raises InputError that names the place."""
+    if not isinstance(document, Mapping):
+        raise InputError(place, type(document).__name__, "a mapping with `pages`")
+    version = document.get("version", VERSION)
+    if type(version) is not int or version > VERSION:
+        raise InputError(f"{place}.version", repr(version)[:20], f"{VERSION}: a newer version wrote it")
+    listed = document.get("pages")
+    if not isinstance(listed, list) or len(listed) > MOST_PAGES:
+        found = f"{len(listed)} pages" if isinstance(listed, list) else type(listed).__name__
+        raise InputError(f"{place}.pages", found, f"a list of at most {MOST_PAGES} pages")
+    pages = [_page(item, f"{place}.pages.{index}") for index, item in enumerate(listed)]
+    try:
+        newest = document.get("newest", max((page.number for page in pages), default=0))
+        if type(newest) is not int:
+            raise ValueError(f"newest (={newest!r:.40}) must be a whole number")
+        return Book(tuple(pages), newest)
+    except ValueError as fault:
+        raise InputError(place, str(fault)[:200], "another book") from None
+
+
+class StoredBook:
+    """The book in a cluster's store. One that cannot be read is neither used nor written over. Any thread may call."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._changing = threading.Lock()
+
+    def read(self) -> Book:
+        """The book; an empty one where there is none. Raises InputError for one that cannot be read."""
+        return self._read()[0]
+
+    def change(self, work: Callable[[Book], Book]) -> Book:
+        """Put what `work` makes of the book in its place. Raises as `read` and as `work`."""
+        with self._changing:
+            book, beside = self._read()
+            changed = work(book)
+            if changed != book:
+                self._store.set(PAGES_KEY, json.dumps(versioned(changed.to_dict(), beside), sort_keys=True))
+            return changed
+
+    def _read(self) -> Tuple[Book, Dict[str, Any]]:
+        text = self._store.get(PAGES_KEY)
+        if not text:
+            return Book(), {}
+        try:
+            document = read_json(text, PAGES_KEY)
+            book = parse_book(document, "the stored book")
+        except InputError as fault:
+            remedy = f"`ceph config-key get mgr/tuner/{PAGES_KEY}` to keep it, then `ceph config-key rm` of the same"
+            raise InputError(fault.place, fault.found, remedy) from None
+        return book, unknown_in(document, book.to_dict())
+
+
+def _page(item: Any, place: str) -> Page:
+    try:
+        return Page.from_dict(item)
+    except MISREAD as fault:
+        words = f"{type(fault).__name__}: {fault}"[:200]
+        raise InputError(place, words, "a page, as `ceph tuner book export` gives it") from None
+
+
+def _dispensable(pages: Sequence[Page]) -> Page:
+    for states in ((STRUCK,), (UNVALIDATED,), (VALIDATED,)):
+        for page in pages:
+            if page.state in states and not page.pin:
+                return page
+    raise InputError("book", f"{len(pages)} pages, which are all pinned", "fewer: `ceph tuner book unpin`")

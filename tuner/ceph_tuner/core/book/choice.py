@@ -1,0 +1,34 @@
+"""Which page holds in a regime."""
+
+from __future__ import annotations
+
+from typing import Collection, Optional
+
+from ceph_tuner.core.book.book import Book
+from ceph_tuner.core.book.page import STRUCK, TWIN, VALIDATED, Page
+from ceph_tuner.core.errors import InputError
+
+NONE, OF_THE_TWIN, ALL = "no", "twin", "all"
+UNVALIDATED_USE = (NONE, OF_THE_TWIN, ALL)
+"""Which pages without a trial on this cluster may be used."""
+
+
+def choose(book: Book, regime: str, unvalidated: str = NONE, resting: Collection[int] = ()) -> Optional[Page]:
+    """Give the page that is to hold; None: what was there before the book.
+
+    A page that is pinned comes first, then those validated, then those that the operator allows without a trial. Of
+    each the newest, as it was better than what was in force before it. `resting`: numbers of pages that are left out.
+    """
+    if unvalidated not in UNVALIDATED_USE:
+        raise InputError("book_unvalidated", repr(unvalidated), f"one of {', '.join(UNVALIDATED_USE)}")
+    pages = [page for page in book.pages if page.regime == regime and page.number not in resting]
+    usable = [page for page in pages if _usable(page, unvalidated)]
+    return max(usable, key=lambda page: (page.pin, page.state == VALIDATED, page.at, page.number), default=None)
+
+
+def _usable(page: Page, unvalidated: str) -> bool:
+    if page.state == STRUCK:
+        return False
+    if page.state == VALIDATED or page.pin or unvalidated == ALL:
+        return True
+    return unvalidated == OF_THE_TWIN and page.origin == TWIN
