@@ -16,7 +16,7 @@ from ceph_tuner.core.book.book import Book, StoredBook
 from ceph_tuner.core.book.choice import choose
 from ceph_tuner.core.book.events import BookLook
 from ceph_tuner.core.book.limits import BookLimits
-from ceph_tuner.core.book.page import Page, same_settings
+from ceph_tuner.core.book.page import STRUCK, Page, same_settings
 from ceph_tuner.core.book.state import HOLDING, WATCHING, BookState
 from ceph_tuner.core.book.state_machine import OBJECTIVE
 from ceph_tuner.core.boost.state import OFF as NO_BOOST
@@ -28,10 +28,12 @@ from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, Tu
 from ceph_tuner.core.goals.guard import Breach, Sight
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.measure.sample import at_work
-from ceph_tuner.core.regimes.telling import RegimeState
+from ceph_tuner.core.moments import duration
+from ceph_tuner.core.regimes.telling import UNSEEN_S, RegimeState
 
 from .aim import Aim
 from .lookout import BOOK, BOOST
+from .options import BookOptions
 from .proto import Mgr
 from .service import STATUS_WINDOW_S, Service
 from .sights import LATE, newest_sight_while_rebuilt
@@ -47,20 +49,26 @@ class BookLookout:
         aim: Aim,
         book: StoredBook,
         regime: Callable[[], Optional[RegimeState]],
-        limits: Callable[[], BookLimits],
+        options: BookOptions,
         policy: Callable[[], Policy],
         executors: Mapping[str, TrialExecutor[Any]],
         now: Callable[[], float],
     ) -> None:
         """`aim`: of the whole cluster; `regime`: what holds in it; `executors`: all of this mgr."""
         self._mgr, self._service, self._aim, self._book = mgr, service, aim, book
-        self._regime, self._limits, self._policy = regime, limits, policy
+        self._regime, self._options, self._policy = regime, options, policy
         self._executors, self._now = executors, now
         self._watchdog: Optional[Watchdog] = None
         self._watched: Tuple[Any, ...] = ()
         """Which switch the watchdog is for, and what it holds."""
         self._before = Sight(0.0, "")
         """The last one before the switch."""
+        self._newest = self._before
+        """The last one while no switch was made or watched."""
+        self._seen_at: Optional[float] = None
+        """When a fresh sample was there last, or this lookout began."""
+        self._in_moments = False
+        """Whether single samples were why the guard spoke."""
         self._window_begun = 0.0
         self._ours: Tuple[Any, Tuple[Restore, ...]] = (None, ())
         self.problem = ""
@@ -71,14 +79,15 @@ class BookLookout:
         if not state.on and not state.stands:
             self._watchdog = None
             return None
-        now, sight, limits = self._now(), self._sight(), self._limits()
+        now, sight, limits = self._now(), self._sight(), self._options.read()
         held = self._regime()
         regime = held.name if held is not None and now - held.at < self.overdue_s() else ""
-        page = self._page(regime, state, limits)
+        book = self._read()
+        page = choose(book, regime, limits.unvalidated, state.rests)
         wait = self._others(state, page)
         breach = None if wait and state.phase == HOLDING else self._guarded(sight, state, policy)
-        if state.phase not in (WATCHING, HOLDING) and sight is not None:
-            self._before = sight
+        if state.phase != WATCHING and sight is not None:
+            self._newest = sight
         window = self._aim.window(STATUS_WINDOW_S)
         return BookLook(
             now,
@@ -87,7 +96,9 @@ class BookLookout:
             breach=breach,
             regime=regime,
             page=page,
-            hours=outside_hours(now, Policy(hours=limits.hours)) or "",
+            hours=self._outside_hours(now, limits),
+            gone="" if wait else self._gone(now, sight, book, state),
+            doubtful=(held is not None and held.turning) or (state.phase == HOLDING and self._in_moments),
         )
 
     def guard(self, state: BookState) -> Optional[Breach]:
@@ -97,6 +108,8 @@ class BookLookout:
     def watch(self, state: BookState) -> None:
         """Settings are about to be written, or what is in force is permanent or gone."""
         if state.next_page:
+            # a page may have held for days: what the cluster has become since is not the next one's doing
+            self._before = self._newest if self._newest.at else self._before
             self._watchdog = self._new_watchdog(state, self._policy(), self._goals())
             self._watched = ()
 
@@ -104,13 +117,30 @@ class BookLookout:
         """Seconds without a sample after which one is missing."""
         return LATE * float(self._service.option("sample_interval"))
 
-    def _page(self, regime: str, state: BookState, limits: BookLimits) -> Optional[Page]:
+    def _outside_hours(self, now: float, limits: BookLimits) -> str:
+        if self._options.never_read:
+            # those of before a failover are not known here
+            return self._options.problem
+        return outside_hours(now, Policy(hours=limits.hours)) or ""
+
+    def _read(self) -> Book:
         try:
             book, self.problem = self._book.read(), ""
         except InputError as fault:
             # never used: what was there before the book holds
             book, self.problem = Book(), str(fault)
-        return choose(book, regime, limits.unvalidated, state.rests)
+        return book
+
+    def _gone(self, now: float, sight: Optional[Sight], book: Book, state: BookState) -> str:
+        """Why what is in force may not stay, in words; empty where it may."""
+        if sight is not None or self._seen_at is None or now < self._seen_at:
+            self._seen_at = now
+        if now - self._seen_at >= UNSEEN_S:
+            return f"no sample came for {duration(UNSEEN_S)}: nobody sees what the page does"
+        for page in book.pages:
+            if page.number == state.page and page.state == STRUCK:
+                return f"page {page.number} is struck: {page.reason}"
+        return ""
 
     def _others(self, state: BookState, page: Optional[Page]) -> str:
         """Who else is at work on the settings, in words; empty where nobody is."""
@@ -138,11 +168,9 @@ class BookLookout:
         drift: Tuple[str, ...] = ()
         with contextlib.suppress(ClusterTimeout, CommandFailed):
             drift = self._drift(state)
-        breach = watchdog.look(sight, drift)
-        if breach is not None and state.phase == HOLDING and breach.rule not in ("drift", OBJECTIVE):
-            # a cluster that holds a page for days loses an OSD now and then
-            breach = None
-        return breach or self._close(sight, policy, watchdog)
+        breach = _of_page(watchdog.look(sight, drift), state)
+        self._in_moments = breach is not None
+        return breach or _of_page(self._close(sight, policy, watchdog), state)
 
     def _follow(self, state: BookState, policy: Policy, sight: Optional[Sight]) -> None:
         """Guard the page in force by what is wanted now."""
@@ -195,3 +223,8 @@ class BookLookout:
 
     def _sight(self) -> Optional[Sight]:
         return newest_sight_while_rebuilt(self._mgr, self._aim, self._now(), self.overdue_s())
+
+
+def _of_page(breach: Optional[Breach], state: BookState) -> Optional[Breach]:
+    """The breach, where it ends the page: a cluster that holds one for days loses an OSD now and then."""
+    return breach if state.phase != HOLDING or breach is None or breach.rule in ("drift", OBJECTIVE) else None

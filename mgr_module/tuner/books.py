@@ -89,7 +89,7 @@ class Books:
             self._aim,
             self._book,
             regimes.state_of,
-            self._options.read,
+            self._options,
             policy.read,
             executors,
             clock.now,

@@ -115,12 +115,14 @@ class BookOptions:
         self._option, self._limits = option, limits.BookLimits()
         self.problem = ""
         """Why the options made no sense when they were read last."""
+        self.never_read = True
+        """Whether they never made sense in this mgr: then nobody knows when a page may be in force."""
 
     def read(self) -> limits.BookLimits:
         """Give the limits. Where the options make no sense those of before hold: the guard must go on."""
         try:
             values = {item.name: self._option(limits.option_name(item)) for item in limits.options()}
-            self._limits, self.problem = limits.BookLimits(**values), ""
+            self._limits, self.problem, self.never_read = limits.BookLimits(**values), "", False
         except InputError as error:
             self.problem = f"an option makes no sense, and what held before holds: {error}"
         return self._limits

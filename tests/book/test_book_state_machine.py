@@ -132,6 +132,31 @@ def test_a_page_that_breaks_an_objective_in_its_regime_is_struck() -> None:
         assert (rest.on, rest.phase) == (True, RESTING)
     # in another regime it is not the page's fault
     assert kinds(after(HELD, look(1000.0, page(), "idle", breach="slo"))) == [BOOK_BACK, TakeBack]
+    # nor where the regime is in doubt, or nobody knows it
+    for in_doubt in (look(1000.0, page(), breach="slo", doubtful=True), look(1000.0, None, "", breach="slo")):
+        decision = after(HELD, in_doubt)
+        assert kinds(decision) == [BOOK_BACK, TakeBack]
+        assert 1 in decision.state.rests
+
+
+def test_what_may_not_stay_goes_whatever_the_regime() -> None:
+    for held in (page(), page(2, "idle"), None):
+        assert kinds(after(HELD, look(1000.0, held, "idle" if held else "", gone="struck"))) == [BOOK_BACK, TakeBack]
+    assert after(RESTING_ON, look(1000.0, None, gone="struck")).acts == ()
+
+
+def test_somebodys_value_that_the_way_back_meets_stops_it() -> None:
+    back = after(HELD, look(1000.0, None, "idle"))
+    rest = after(back.state, TookBack(1001.0, ("osd osd_max_scrubs: found 9",))).state
+    assert (rest.on, rest.phase) == (False, RESTING)
+    assert "osd_max_scrubs" in rest.stopped
+
+
+def test_off_is_the_last_word_also_while_what_somebody_changed_is_taken_back() -> None:
+    back = after(HELD, look(1000.0, page(), breach="drift")).state
+    off = after(back, OperatorCommand(1001.0, OFF, "alice")).state
+    rest = after(off, TookBack(1002.0)).state
+    assert (rest.on, rest.stopped) == (False, "")
 
 
 def test_what_else_the_guard_sees_leaves_the_page_out_for_a_while() -> None:

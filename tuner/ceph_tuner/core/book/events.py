@@ -22,6 +22,10 @@ class BookLook(Look):
     """What is to hold; None: what was there before the book."""
     hours: str = ""
     """Why no page may be in force now, by the operator's hours; empty where one may."""
+    gone: str = ""
+    """Why what is in force may not stay, whatever the regime; empty where it may."""
+    doubtful: bool = False
+    """Whether a breach may be no fault of the page: the regime seems to end, or moments are all there is."""
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,8 @@ def _looked(state: BookState, look: BookLook, limits: BookLimits) -> BookDecisio
         return _back(state, look.at, "a write was interrupted before it began")
     if state.stands and look.breach is not None:
         return _broken(state, look, limits)
+    if state.stands and look.gone:
+        return _back(state, look.at, look.gone)
     if not state.on or not look.regime:
         return BookDecision(state)
     return _in_force(state, look, limits) if state.stands else _resting(state, look, limits)
@@ -162,7 +164,8 @@ def _broken(state: BookState, look: BookLook, limits: BookLimits) -> BookDecisio
     if breach.rule in BY_HAND:
         # who changes settings by hand does not want to race a machine
         return _back(state, look.at, breach.reason, breach.rule, then=f"somebody intervened: {breach.reason}")
-    strikes = _strikes(state.page, breach.rule, breach.reason, look.regime in ("", state.regime))
+    in_regime = look.regime == state.regime and not look.doubtful
+    strikes = _strikes(state.page, breach.rule, breach.reason, in_regime)
     return _back(_rested(state, state.page, look.at, limits), look.at, breach.reason, breach.rule, strikes=strikes)
 
 
@@ -177,7 +180,7 @@ def _told(state: BookState, event: OperatorCommand, limits: BookLimits) -> BookD
     note = Note(BOOK_MODE, f"switched {event.what}: {why}", event.by)
     if event.what == ON:
         return BookDecision(replace(state, on=True, then="", stopped="", rests={}, deaths=0, problem=""), (note,))
-    state = replace(state, on=False, stopped="")
+    state = replace(state, on=False, then="", stopped="")
     if not state.stands:
         return BookDecision(replace(state, page=0, target="", settings={}, regime=""), (note,))
     return _back(state, event.at, f"switched off: {why}", by=event.by)
@@ -222,6 +225,9 @@ def _kept(state: BookState, event: Kept, limits: BookLimits) -> BookDecision:
 
 def _took_back(state: BookState, event: TookBack, limits: BookLimits) -> BookDecision:
     acts = (Note(DRIFT, "; ".join(event.drift)),) if event.drift else ()
+    if event.drift and state.on and not state.then:
+        # else the next page would be written over what somebody wants there
+        state = replace(state, then=f"somebody intervened: {event.drift[0]}")
     return BookDecision(_at_rest(state, event.at), acts)
 
 

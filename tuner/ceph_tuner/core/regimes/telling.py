@@ -40,6 +40,11 @@ class RegimeState:
     """What the markers' metrics were when it began."""
     markers: Mapping[str, MarkerState] = field(default_factory=dict)
 
+    @property
+    def turning(self) -> bool:
+        """Whether the newest sample speaks against a marker, so that the regime may be another one already."""
+        return any(marker.against is not None for marker in self.markers.values())
+
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for people and programs."""
         return {"regime": self.name, "since": self.since, "evidence": dict(self.evidence)}
