@@ -23,6 +23,7 @@ from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.standing import StandingApplier
 from ceph_tuner.core.errors import InputError, Stopped
+from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import parse_version, release_of
 from ceph_tuner.core.knobs.settings import check_settings, dotted
 from ceph_tuner.core.measure.metrics import METRICS, parted
@@ -231,6 +232,10 @@ class Books:
         for page in pages:
             of_page = partial(_place, page.number)
             check_settings(dict(page.settings), release_of(version), of_page, version=parse_version(version))
+            for name in page.settings:
+                if KNOBS[name].scope != "osd" or KNOBS[name].change != "live":
+                    # it would come, or stay, with the next restart of an OSD, whatever the regime is then
+                    raise InputError(of_page("settings", name), name, "a knob of the OSDs that needs no restart")
 
     def _changed(self, work: Callable[[Book], Book], words: str) -> Dict[str, Any]:
         self._book.change(work)

@@ -67,7 +67,8 @@ def test_settings_that_are_there_replace_their_page_and_keep_its_pin() -> None:
     assert again.added(replace(page(1), state=UNVALIDATED)) == again
     struck = again.struck(3, "bad")
     assert struck.added(replace(page(1), state=UNVALIDATED)) == struck
-    assert struck.added(page(1)).page(4).state == VALIDATED
+    # nor does a trial: what it keeps is in force without the book
+    assert struck.added(page(1)) == struck
 
 
 def test_the_oldest_of_the_least_worth_makes_room() -> None:
@@ -77,7 +78,16 @@ def test_the_oldest_of_the_least_worth_makes_room() -> None:
     assert [each.number for each in full.added(page(99)).pages][:2] == [1, 3]
     with_unvalidated = Book((*pages[:7], replace(pages[7], state=UNVALIDATED), *pages[8:]), MOST_PAGES)
     assert 8 not in [each.number for each in with_unvalidated.added(page(99)).pages]
-    assert 9 not in [each.number for each in with_unvalidated.struck(9, "bad").added(page(99)).pages]
+    assert 9 not in [each.number for each in full.struck(9, "bad").added(page(99)).pages]
+    assert 9 in [each.number for each in with_unvalidated.struck(9, "bad").added(page(99)).pages]
+
+
+def test_an_import_takes_no_page_away_that_this_cluster_showed() -> None:
+    shown = book(*(page(number) for number in range(1, MOST_PAGES))).struck(1, "bad")
+    full = shown.imported([page(99, "idle"), page(98, "idle")], 9000.0)
+    assert [each.number for each in full.pages] == [*range(1, MOST_PAGES), MOST_PAGES + 1]
+    with pytest.raises(InputError, match="beside pages 1"):
+        shown.added(page(99)).imported([page(1, "idle")], 9000.0)
 
 
 def test_what_is_stored_stays_below_the_monitors_limit() -> None:

@@ -441,6 +441,10 @@ def test_commands_show_pin_strike_export_and_import(regimes: List[str]) -> None:
     ]:
         with pytest.raises(InputError, match=words):
             other.books.take(text)
+    for settings in ({"osd_op_queue": "wpq"}, {"target_max_misplaced_ratio": 0.5}):
+        restart = {**document, "pages": [{**document["pages"][1], "settings": settings}]}
+        with pytest.raises(InputError, match="needs no restart"):
+            other.books.take(json.dumps(restart))
     assert len(other.books.document()["pages"]) == 1
     assert "book" in [record["what"].split()[0] for record in mgr.modes.past(10)]
 

@@ -49,16 +49,16 @@ class Book:
     def added(self, page: Page) -> Book:
         """With one more page, under a number of its own.
 
-        Settings that the regime has a page for already replace that page, unless that one says more of them.
-        Where there are too many pages the oldest goes: first of those struck, then of those unvalidated, then of all;
-        none that is pinned. Raises InputError where all are.
+        Settings that the regime has a page for already replace that page, unless that one says more of them or is
+        struck: what a trial keeps is in force without the book. Where there are too many pages the oldest goes: first
+        of those unvalidated, then of those struck, then of all; none that is pinned. Raises InputError where all are.
         """
         same = [
             each
             for each in self.pages
             if each.regime == page.regime and same_settings(each, page.target, page.settings)
         ]
-        if page.state != VALIDATED and any(each.state in (VALIDATED, STRUCK) for each in same):
+        if any(each.state == STRUCK or (each.state == VALIDATED and page.state != VALIDATED) for each in same):
             return self
         pin = page.pin or any(each.pin for each in same)
         kept: List[Page] = [each for each in self.pages if each not in same]
@@ -91,12 +91,20 @@ class Book:
         return self._with(replace(page, state=STRUCK, reason=reason[:LONGEST_TEXT] or "by an operator", pin=False))
 
     def imported(self, pages: Sequence[Page], at: float) -> Book:
-        """With these pages of another book, unvalidated and unpinned here; what was struck there is left out."""
+        """With these pages of another book, unvalidated and unpinned here; what was struck there is left out.
+
+        Raises InputError where what this cluster showed, validated or struck, would have to make room.
+        """
         book = self
         for page in pages:
             if page.state != STRUCK:
                 origin = TWIN if page.origin == TWIN else IMPORT
                 book = book.added(replace(page, state=UNVALIDATED, origin=origin, pin=False, at=at))
+        left = {page.number for page in book.pages}
+        lost = [page for page in self.pages if page.state != UNVALIDATED and page.number not in left]
+        if lost:
+            numbers = ", ".join(str(page.number) for page in lost)
+            raise InputError("book import", f"more pages than there is room for beside pages {numbers}", "fewer pages")
         return book
 
     def to_dict(self) -> Dict[str, Any]:
@@ -171,8 +179,9 @@ def _page(item: Any, place: str) -> Page:
 
 
 def _dispensable(pages: Sequence[Page]) -> Page:
-    for states in ((STRUCK,), (UNVALIDATED,), (VALIDATED,)):
+    # what is imported comes again; of what is struck nobody else knows
+    for state in (UNVALIDATED, STRUCK, VALIDATED):
         for page in pages:
-            if page.state in states and not page.pin:
+            if page.state == state and not page.pin:
                 return page
     raise InputError("book", f"{len(pages)} pages, which are all pinned", "fewer: `ceph tuner book unpin`")
