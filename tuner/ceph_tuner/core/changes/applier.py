@@ -8,19 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import (
-    Any,
-    Callable,
-    Dict,
-    FrozenSet,
-    Iterable,
-    List,
-    Mapping,
-    Optional,
-    Sequence,
-    Set,
-    Tuple,
-)
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.core.ceph.ports import Clock, ConfigEntry, Store
 from ceph_tuner.core.changes.configuration import Configuration
@@ -29,7 +17,7 @@ from ceph_tuner.core.changes.effect_check import EffectCheck
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal, SetAside
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.osd_poll import EFFECT_S, OsdPoll, Progress, silent, unhindered
-from ceph_tuner.core.changes.plan import ChangePlan, Restore, SettingDrift, Step, plan_restore
+from ceph_tuner.core.changes.plan import ChangePlan, Restore, SettingDrift, Step, laid_bare, plan_restore
 from ceph_tuner.core.changes.planner import Planner
 from ceph_tuner.core.changes.resource_steps import InResource
 from ceph_tuner.core.changes.shard_rereading import Key
@@ -220,10 +208,15 @@ class Applier:
             return undos
 
     def _lay_bare(self, entry: Entry) -> None:
-        """What is taken back but for an operator's last run goes back to what was before this change as well."""
-        before = {restore.key: restore.value for restore in entry.restores}
-        for above in (change for change in self.leftover() if change.number > entry.number):
-            restores = tuple(replace(item, value=before.get(item.key, item.value)) for item in above.restores)
+        """What lies over this change goes back to what was before it: leftovers, and settings replaced since."""
+        under = {restore.key: restore for restore in entry.restores}
+        leftover = {change.number for change in self.leftover() if change.number > entry.number}
+        for above in (change for change in self._journal.entries() if change.number != entry.number):
+            restores = above.restores
+            if above.number in leftover:
+                restores = tuple(replace(item, value=under.get(item.key, item).value) for item in restores)
+            elif above.replaceable and above.state == APPLIED:
+                restores = tuple(laid_bare(item, under.get(item.key)) for item in restores)
             if restores != above.restores:
                 self._record(replace(above, restores=restores))
 

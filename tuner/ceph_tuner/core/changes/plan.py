@@ -190,6 +190,13 @@ def plan_rereading(
     return ChangePlan(who, release.name, tuple(place.osd for place in places_up), tuple(steps), {})
 
 
+def laid_bare(above: Restore, under: Optional[Restore]) -> Restore:
+    """Give a restore as it is once the change beneath it is taken back; that change's restore of the key, if any."""
+    if under is None or not any(same(above.value, value) for value in under.ours):
+        return above
+    return replace(above, value=under.value)
+
+
 def plan_restore(
     current: Sequence[ConfigEntry],
     restores: Sequence[Restore],

@@ -8,13 +8,13 @@ leaves what any other change leaves, and what recovers it knows nothing of repla
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.applier import Applier, Undone
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Entry
 from ceph_tuner.core.changes.osd_poll import unhindered
-from ceph_tuner.core.changes.plan import ChangePlan, Restore, Step, plan_restore
+from ceph_tuner.core.changes.plan import ChangePlan, Restore, Step, laid_bare, plan_restore
 from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.errors import RetryLater
 from ceph_tuner.core.knobs.settings import same
@@ -93,7 +93,7 @@ class StandingApplier(Applier):
             under = {restore.key: restore for restore in stored.restores}
             for above in self._journal.entries():
                 if above.number > stored.number and above.state == APPLIED:
-                    restores = tuple(_laid_bare(item, under.get(item.key)) for item in above.restores)
+                    restores = tuple(laid_bare(item, under.get(item.key)) for item in above.restores)
                     if restores != above.restores:
                         self._record(replace(above, restores=restores))
             return super().undo_entry(stored)
@@ -119,12 +119,6 @@ def standing(older: Sequence[Restore], plan: ChangePlan) -> Tuple[Restore, ...]:
         for restore in merged(older, plan.restores())
         if restore.key not in last or not same(last[restore.key], restore.value)
     )
-
-
-def _laid_bare(above: Restore, under: Optional[Restore]) -> Restore:
-    if under is None or not any(same(above.value, value) for value in under.ours):
-        return above
-    return replace(above, value=under.value)
 
 
 def _steps_to_before(entry: Entry, current: Sequence[ConfigEntry]) -> List[Step]:
