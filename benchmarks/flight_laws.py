@@ -15,7 +15,7 @@ from ceph_tuner.core.autopilot.permits import outside_hours
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import APPROVE, AUTO, HOLDING, RETURNING, TRYING, WRITING
 from ceph_tuner.core.book.book import PAGES_KEY, parse_book
-from ceph_tuner.core.book.page import Page
+from ceph_tuner.core.book.page import STRUCK, Page
 from ceph_tuner.core.ceph.commands import STORE_PREFIX
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, KEEP, UNDOING, Entry
 from ceph_tuner.core.goals.judge import Judge
@@ -237,7 +237,8 @@ class Laws:
             self._named_at = now
             return
         recent = {name for name, at in self._regimes.items() if now - at < NAMED_S}
-        if any(page.regime in recent and self._in_force(page) for page in self._pages()):
+        pages = [page for page in self._pages() if page.regime in recent and page.state != STRUCK]
+        if any(map(self._in_force, pages)):
             self._named_at = now
             self.counts["looks at a page in force"] += 1
         elif now - self._named_at > NAMED_S:
