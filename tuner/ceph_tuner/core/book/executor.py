@@ -7,7 +7,7 @@ import functools
 from dataclasses import replace
 from typing import Any, Callable, Collection, List, Sequence, Tuple
 
-from ceph_tuner.core.autopilot.events import WriteFailed, Wrote
+from ceph_tuner.core.autopilot.events import Keep, WriteFailed, Wrote
 from ceph_tuner.core.autopilot.executor import Logbook, TrialExecutor, TrialGuard, nobody
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.book.book import StoredBook
@@ -82,6 +82,13 @@ class BookExecutor(TrialExecutor[BookState]):
             return self._replace(act)
         return super()._do(act)
 
+    def _keep(self, act: Keep) -> Any:
+        # a lock that was lost is lost for good: to try again under it helps nobody
+        outcome = super()._keep(act)
+        if isinstance(outcome, WriteFailed) and self._hands is not None and _lost(self._hands[1]):
+            return replace(outcome, busy=True)
+        return outcome
+
     def _strike(self, act: Strike) -> None:
         with contextlib.suppress(InputError):
             # gone or struck meanwhile; a book that nobody can read is not used either
@@ -108,3 +115,11 @@ class BookExecutor(TrialExecutor[BookState]):
     def _is_ours(self, entry: Entry) -> bool:
         # also where the state was lost
         return super()._is_ours(entry) or entry.who.endswith(BY)
+
+
+def _lost(lock: Lock) -> bool:
+    try:
+        lock.check()
+    except TunerError as error:
+        return isinstance(error, Locked)
+    return False

@@ -203,6 +203,9 @@ def _wrote(state: BookState, event: Wrote, limits: BookLimits) -> BookDecision:
 
 
 def _write_failed(state: BookState, event: WriteFailed, limits: BookLimits) -> BookDecision:
+    if state.phase == WATCHING and event.busy:
+        # who lost the lock cannot keep it, and others take it for a dead one's trial
+        return _back(state, event.at, f"it cannot be made permanent: {event.words}", "write failed")
     if state.phase == WATCHING:
         # it could not be made permanent: the next look tries again
         return BookDecision(replace(state, problem=event.words))
