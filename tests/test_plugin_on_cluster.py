@@ -150,7 +150,7 @@ def test_client_rates_and_latencies_agree_with_what_fio_measures(loaded: Lab) ->
     assert from_outside["client.write_p95_ms"] < 2.2 * true_p95 + 1
 
 
-@pytest.mark.parametrize("lacking", [1, 2])
+@pytest.mark.parametrize("lacking", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_what_recovery_is_seen_to_do_is_what_there_was_to_recover(loaded: Lab, lacking: int) -> None:
     """Objects that lack one copy, or two of their three: OSDs count objects, what is left counts copies."""
     osds = loaded.osds[-lacking:]
