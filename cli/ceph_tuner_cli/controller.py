@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import threading
 from contextlib import closing
+from queue import SimpleQueue
 
 import typer
 
@@ -35,16 +37,32 @@ def controller(
     """
     access = api_access(os.environ)
     settings = Settings(namespace, identity or f"{socket.gethostname()}-{os.getpid()}", lease, resync)
+    stop = stopped_by_signals()
     with closing(open_cluster(cluster)) as opened:
-        running = Controller(opened, access, settings, lambda line: say([line]))
+        running = Controller(opened, access, settings, lambda line: say([line]), stop=stop)
         server = _listening(address, port, running) if port else None
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: running.stop.set())
         try:
             running.run()
         finally:
             if server is not None:
                 server.end()
+
+
+def stopped_by_signals() -> threading.Event:
+    """Give an event that SIGTERM and SIGINT set from now on; for the main thread.
+
+    An event that its own waiter sets from a handler may wait for itself for ever. The queue is made for handlers.
+    """
+    stop, numbers = threading.Event(), SimpleQueue[int]()
+
+    def wait() -> None:
+        numbers.get()
+        stop.set()
+
+    threading.Thread(target=wait, name="signals", daemon=True).start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda caught, _: numbers.put(caught))
+    return stop
 
 
 def _listening(address: str, port: int, running: Controller) -> BoundedHttpServer:
