@@ -97,3 +97,10 @@ def test_a_refusal_is_an_error_and_the_next_watch_begins_anew(answer: Any, error
         watch.follow(60)
     watch.follow(60)
     assert server.versions[0] == "list-1"
+
+
+@pytest.mark.parametrize("code", ["broken", 0, 200, None])
+def test_an_error_without_a_code_of_an_error_is_one_nevertheless(code: Any) -> None:
+    watch, _, _ = watched([{"type": "ERROR", "object": {"code": code}}], [])
+    with pytest.raises(CommandFailed):
+        watch.follow(60)

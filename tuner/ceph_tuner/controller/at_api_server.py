@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.controller.kinds import FINALIZER, RECORD, Kind
 from ceph_tuner.controller.part import Changed
-from ceph_tuner.controller.resource import Report, Resource, status_of
+from ceph_tuner.controller.resource import RECORD_BYTES, Report, Resource, status_of
 from ceph_tuner.core.bounded import MISREAD
 from ceph_tuner.core.errors import CommandFailed, InputError, PermissionRefused, RetryLater
 from ceph_tuner.rook.kubernetes_api import MERGE, ApiAnswer, KubernetesApi
@@ -40,6 +40,9 @@ class Resources:
         """Keep a record on it. Raises Changed where it is no longer as it was read; else as `refuse`."""
         finalizers = [*resource.finalizers, *([] if resource.is_held or resource.deleted else [FINALIZER])]
         text = json.dumps(record, sort_keys=True)
+        if len(text) > RECORD_BYTES:
+            # what cannot be read back is no way back
+            raise InputError(f"{resource}", f"a record of {len(text)} bytes", f"at most {RECORD_BYTES}: state less")
         return self._patched(resource, {"finalizers": finalizers, "annotations": {RECORD: text}})
 
     def release(self, resource: Resource) -> None:
@@ -102,11 +105,13 @@ class Watch:
     def _take(self, event: Mapping[str, Any]) -> None:
         kind, document = event.get("type"), event.get("object")
         if kind == "ERROR" or not isinstance(document, Mapping):
-            status = document.get("code") if isinstance(document, Mapping) else None
+            code = document.get("code") if isinstance(document, Mapping) else None
+            status = code if isinstance(code, int) and code >= 300 else 500
             # 410: the API server keeps changes for some minutes only
             self._version = None
             if status != 410:
-                refuse(ApiAnswer(int(status or 500), dict(document or {})), f"watch {self._kind.plural}")
+                content = dict(document) if isinstance(document, Mapping) else {}
+                refuse(ApiAnswer(status, content), f"watch {self._kind.plural}")
             return
         self._version = _version_of(document, self._path)
         if kind == "BOOKMARK":

@@ -6,7 +6,7 @@ that after a restart the module's own words say whether the boost that was asked
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ceph_tuner.cluster.plugin_commands import plugin_answer
@@ -19,7 +19,16 @@ from ceph_tuner.core.boost.state import OFF
 from ceph_tuner.core.boost.state_machine import CLEAN
 from ceph_tuner.core.ceph.commands import shaped
 from ceph_tuner.core.ceph.ports import Commander
-from ceph_tuner.core.errors import InputError, Locked, Malformed, RetryLater, TunerError
+from ceph_tuner.core.errors import (
+    ClusterNotFound,
+    ClusterTimeout,
+    InputError,
+    Locked,
+    Malformed,
+    PermissionRefused,
+    RetryLater,
+    TunerError,
+)
 from ceph_tuner.core.goals.slo import parse_objective
 from ceph_tuner.core.moments import duration_s, utc
 
@@ -38,6 +47,8 @@ class BoostRun:
     """When it began itself; 0 where no answer has said it yet."""
     outcome: str = ""
     """How it ended; empty while it has not."""
+    request: Mapping[str, Any] = field(default_factory=dict)
+    """What was asked for, as `_identity` gives it: somebody else may begin another boost of its kind."""
     is_clean: bool = False
     """Whether it ended because nothing was left."""
 
@@ -69,11 +80,17 @@ class Boosts:
     def turn(self, resources: Sequence[Resource]) -> Dict[str, Report]:
         """One pass; give what was said, by uid. Raises Locked where this controller may not write."""
         reports: Dict[str, Report] = {}
+        conflict: Optional[Changed] = None
         for resource in sorted(resources, key=lambda each: (not each.deleted, each.age)):
+            self._fence.check_lease()
             try:
                 report = self._end(resource) if resource.deleted else self._follow(resource)
-            except (Locked, Changed):
+            except Locked:
                 raise
+            except Changed as fault:
+                # one that is changed all the time holds none of the others up
+                conflict = fault
+                continue
             except TunerError as fault:
                 reason = "NotTakenBack" if resource.deleted else "ClusterUnavailable"
                 report = Report(VALID, Condition(False, reason, fault.advised))
@@ -81,6 +98,8 @@ class Boosts:
                 self._fence.check_lease()
                 self._writer.report(resource, report)
                 reports[resource.uid] = report
+        if conflict is not None:
+            raise conflict
         return reports
 
     def _follow(self, resource: Resource) -> Report:
@@ -93,7 +112,7 @@ class Boosts:
             return _ended(before)
         now = self._status()
         if before is not None and before.generation != resource.generation:
-            if self._is_on(before, now, resource):
+            if self._is_on(before, now):
                 self._cancel(resource)
                 now = self._status()
             before = None
@@ -105,12 +124,12 @@ class Boosts:
         return self._go_on(resource, before, now, arguments)
 
     def _go_on(self, resource: Resource, before: BoostRun, now: BoostAtCluster, arguments: Mapping[str, str]) -> Report:
-        if self._is_on(before, now, resource):
+        if self._is_on(before, now):
             if before.start != now.start:
                 self._note(resource, replace(before, start=now.start))
             return Report(VALID, Condition(False, "Running", f"The boost is on: {now.words}."))
         is_over = bool(before.start) or (
-            now.last_start != before.last_start and now.last.get("kind") == resource.spec["kind"]
+            now.last_start != before.last_start and now.last.get("kind") == before.request.get("kind")
         )
         if is_over:
             return self._over(resource, before, now)
@@ -119,11 +138,14 @@ class Boosts:
         return self._begin(resource, arguments, now)
 
     def _begin(self, resource: Resource, arguments: Mapping[str, str], now: BoostAtCluster) -> Report:
-        run = BoostRun(resource.generation, now.last_start)
+        run = BoostRun(resource.generation, now.last_start, request=_identity(resource))
         resource = self._note(resource, run)
         self._fence.check()
         try:
             plugin_answer(self._commander, f"tuner boost {resource.spec['kind']}", arguments)
+        except (ClusterNotFound, ClusterTimeout, PermissionRefused):
+            # the module said nothing
+            raise
         except RetryLater as fault:
             return Report(VALID, Condition(False, "Waiting", str(fault)))
         except InputError as fault:
@@ -132,7 +154,7 @@ class Boosts:
 
     def _go_on_once(self, resource: Resource, run: BoostRun) -> Report:
         now = self._status()
-        if self._is_on(run, now, resource):
+        if self._is_on(run, now):
             self._note(resource, replace(run, start=now.start))
             return Report(VALID, Condition(False, "Running", f"The boost is on: {now.words}."))
         return self._over(resource, run, now)
@@ -154,10 +176,10 @@ class Boosts:
         if not resource.is_held:
             return None
         before = run_from(resource.record)
-        if before is not None and not before.outcome and self._is_on(before, self._status(), resource):
+        if before is not None and not before.outcome and self._is_on(before, self._status()):
             self._cancel(resource)
             now = self._status()
-            if self._is_on(before, now, resource):
+            if self._is_on(before, now):
                 return Report(VALID, Condition(False, "NotTakenBack", f"The boost is being taken back: {now.words}."))
         self._fence.check_lease()
         self._writer.release(resource)
@@ -167,12 +189,14 @@ class Boosts:
         self._fence.check()
         plugin_answer(self._commander, "tuner boost cancel", {"why": f"{resource} was changed or deleted"})
 
-    def _is_on(self, before: BoostRun, now: BoostAtCluster, resource: Resource) -> bool:
+    def _is_on(self, before: BoostRun, now: BoostAtCluster) -> bool:
         """Whether the boost that is on is the one that was noted."""
         if not now.is_on:
             return False
-        # no answer said when it began: it is the one that came after the note, if it is of this kind
-        return now.start == before.start if before.start else now.request.get("kind") == resource.spec.get("kind")
+        if before.start:
+            return now.start == before.start
+        # no answer said when it began: it is the one that came after the note, if it is what was asked for
+        return bool(before.request) and {name: now.request.get(name) for name in before.request} == before.request
 
     def _note(self, resource: Resource, run: BoostRun) -> Resource:
         record = {"boost": asdict(run)}
@@ -200,6 +224,13 @@ def run_from(record: Mapping[str, Any]) -> Optional[BoostRun]:
         return BoostRun(**part) if part else None
     except TypeError as fault:
         raise Malformed("the resource's record", str(fault)[:100], "what the controller wrote") from None
+
+
+def _identity(resource: Resource) -> Dict[str, Any]:
+    """What tells the boost of a valid resource from another of its kind, as the module says it of a request."""
+    spec = resource.spec
+    at_most = duration_s(spec["atMost"], "spec.atMost") if "atMost" in spec else AT_MOST_S
+    return {"kind": spec["kind"], "at_most_s": float(f"{at_most:g}"), "target": spec.get("target", "osd")}
 
 
 def arguments_of(resource: Resource) -> Dict[str, str]:

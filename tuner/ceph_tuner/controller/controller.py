@@ -32,6 +32,8 @@ WATCH_S = 240
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 """Between two attempts that fail."""
 _STANDBY_S = 0.5
+_BRIEF_S = 5.0
+"""A watch that ends sooner was none."""
 
 
 class Turn(Protocol):
@@ -105,28 +107,34 @@ class Controller:
                 self.stop.wait(FIRST_WAIT_S * 4)
             finally:
                 self.vitals.leads = False
+                # another one says from now on what became of them
+                self.vitals.count_reports({})
 
     def _lead(self, lock: Lock) -> None:
         self.say(f"{self.settings.identity} leads")
         self.vitals.leads, self.vitals.terms = True, self.vitals.terms + 1
-        leadership = Leadership(self.lease, lock)
+        leadership = Leadership(self.lease, lock, self._move)
         turns = self._turns(leadership)
         wait_s = FIRST_WAIT_S
         while self.lease.is_held and not self.stop.is_set():
             self._wake.clear()
             self._move()
             try:
-                self._pass(turns)
+                self._pass(turns, leadership)
             except Changed:
+                self.stop.wait(FIRST_WAIT_S)
                 continue
             except Locked:
                 raise
             except TunerError as fault:
                 self._fail(fault)
+                self.stop.wait(FIRST_WAIT_S)
                 self._pause(wait_s)
                 wait_s = min(2 * wait_s, LONGEST_WAIT_S)
                 continue
             wait_s = FIRST_WAIT_S
+            # whoever changes a resource all the time does not keep the cluster busy
+            self.stop.wait(FIRST_WAIT_S)
             self._pause(self.settings.resync_s)
         if not self.stop.is_set():
             self.say(f"{self.settings.identity} has lost the lease, and writes nothing")
@@ -140,13 +148,23 @@ class Controller:
             Boosts(commander, self._resources, leadership),
         ]
 
-    def _pass(self, turns: Sequence[Turn]) -> None:
+    def _pass(self, turns: Sequence[Turn], leadership: Leadership) -> None:
         reports: Dict[str, List[Report]] = {}
+        faults: List[TunerError] = []
         for turn in turns:
-            resources = self._resources.all(turn.kind)
-            self.vitals.last_answer = self.vitals.monotonic()
-            reports[turn.kind.name] = list(turn.turn(resources).values())
+            leadership.check_lease()
+            try:
+                resources = self._resources.all(turn.kind)
+                self.vitals.last_answer = self.vitals.monotonic()
+                reports[turn.kind.name] = list(turn.turn(resources).values())
+            except Locked:
+                raise
+            except TunerError as fault:
+                # one kind that cannot be read holds none of the others up
+                faults.append(fault)
         self.vitals.count_reports(reports)
+        if faults:
+            raise next((fault for fault in faults if not isinstance(fault, Changed)), faults[0])
         self.vitals.passes += 1
         self.vitals.last_pass, self.vitals.problem = self.clock.now(), ""
 
@@ -173,13 +191,17 @@ class Controller:
     def _watch(self, kind: Kind) -> None:
         watch, wait_s = Watch(self._api(kind.plural), kind, self.settings.namespace, self._changed), FIRST_WAIT_S
         while not self.stop.is_set():
-            begun = self.vitals.monotonic()
+            begun, is_broken = self.vitals.monotonic(), False
             try:
                 watch.follow(WATCH_S)
             except TunerError:
                 self.vitals.count_watch_failure(kind.name)
-                # one that worked for a while begins anew without a long wait
-                wait_s = FIRST_WAIT_S if self.vitals.monotonic() - begun > LONGEST_WAIT_S else wait_s
+                is_broken = True
+            lasted_s = self.vitals.monotonic() - begun
+            # one that worked for a while begins anew without a long wait
+            wait_s = FIRST_WAIT_S if lasted_s > LONGEST_WAIT_S else wait_s
+            # an API server may end each at once, and say nothing of a fault
+            if is_broken or lasted_s < _BRIEF_S:
                 self.stop.wait(wait_s)
                 wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 

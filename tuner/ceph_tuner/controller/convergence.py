@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Collection, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.controller.levels import Hold, Value, course, holds_from, is_same, record_of
 from ceph_tuner.controller.part import Changed, Fence, Part, ResourceWriter
-from ceph_tuner.controller.resource import VALID, Condition, Report, Resource
-from ceph_tuner.core.errors import EffectNotSeen, InputError, Locked, TunerError
+from ceph_tuner.controller.resource import VALID, Condition, Report, Resource, unusable_record
+from ceph_tuner.core.errors import (
+    ClusterNotFound,
+    EffectNotSeen,
+    InputError,
+    Locked,
+    PermissionRefused,
+    Stopped,
+    TunerError,
+)
 
 
 class Convergence:
@@ -20,30 +28,49 @@ class Convergence:
     def turn(self, resources: Sequence[Resource]) -> Dict[str, Report]:
         """One pass over all of them; give what was said, by uid. Raises Locked where this controller may not write."""
         reports: Dict[str, Report] = {}
+        current = {each.uid: each for each in resources}
+        leaving: Set[str] = set()
+        conflict: Optional[Changed] = None
         # what goes makes room for the next of its scope
         for resource in (each for each in resources if each.deleted and each.is_held):
-            report = self._end(resource)
-            if report is not None:
+            self._fence.check_lease()
+            try:
+                report = self._end(resource)
+            except Changed as fault:
+                conflict = fault
+                leaving.add(self._part.scope(resource))
+                continue
+            if report is None:
+                del current[resource.uid]
+            else:
                 reports[resource.uid] = report
+                leaving.add(self._part.scope(resource))
         by_scope: Dict[str, List[Resource]] = {}
         for resource in (each for each in resources if not each.deleted):
             by_scope.setdefault(self._part.scope(resource), []).append(resource)
-        leaving = {self._part.scope(each) for each in resources if each.uid in reports}
-        for scope, same_scope in by_scope.items():
-            reports.update(self._scope(same_scope, resources, scope in leaving))
+        # the one without a class first: what it gives up to that of a class is as it was before both
+        for scope, same_scope in sorted(by_scope.items()):
+            self._fence.check_lease()
+            try:
+                reports.update(self._scope(same_scope, current, scope in leaving))
+            except Changed as fault:
+                # one that is changed all the time holds none of the others up
+                conflict = fault
         for resource in resources:
             if resource.uid in reports:
                 self._fence.check_lease()
                 self._writer.report(resource, reports[resource.uid])
+        if conflict is not None:
+            raise conflict
         return reports
 
-    def _scope(self, rivals: Sequence[Resource], all_: Sequence[Resource], is_left: bool) -> Dict[str, Report]:
+    def _scope(self, rivals: Sequence[Resource], current: Dict[str, Resource], is_left: bool) -> Dict[str, Report]:
         reports: Dict[str, Report] = {}
         holder: Optional[Resource] = None
         # who has something at the cluster comes first, then the oldest
         for resource in sorted(rivals, key=lambda each: (not each.is_held, each.age)):
             try:
-                others = [each for each in all_ if each.uid != resource.uid]
+                others = [each for each in current.values() if each.uid != resource.uid]
                 values = self._part.values(resource, others)
             except InputError as fault:
                 beside = "What it stated before stays at the cluster." if resource.is_held else ""
@@ -66,14 +93,21 @@ class Convergence:
                 holder = resource
             else:
                 holder = resource
-                reports[resource.uid] = self._carry(resource, values)
+                reports[resource.uid] = self._carry(resource, values, current)
         return reports
 
-    def _carry(self, resource: Resource, values: Mapping[str, Value]) -> Report:
+    def _carry(self, resource: Resource, values: Mapping[str, Value], current: Dict[str, Resource]) -> Report:
+        keeper = _keeper(resource, values, current)
+        if keeper is not None:
+            # its record alone has what was there before both
+            words = f"{keeper} has not given up yet what this one states."
+            return Report(VALID, Condition(False, "Waiting", words))
         try:
-            _, drift = self._follow(resource, values)
+            current[resource.uid], drift = self._follow(resource, values)
         except (Locked, Changed):
             raise
+        except (ClusterNotFound, PermissionRefused) as fault:
+            return Report(VALID, Condition(False, "ClusterUnavailable", fault.advised))
         except InputError as fault:
             return Report(VALID, Condition(False, "Refused", str(fault)))
         except TunerError as fault:
@@ -99,8 +133,8 @@ class Convergence:
 
     def _follow(self, resource: Resource, values: Mapping[str, Value]) -> Tuple[Resource, Mapping[str, Value]]:
         """Do what is to be done; give the resource as it is then, and what somebody else has set."""
-        holds = holds_from(resource.record)
-        now = self._part.at_cluster([*holds, *(key for key in values if key not in holds)])
+        holds = self._holds(resource)
+        now = self._at_cluster([*holds, *(key for key in values if key not in holds)])
         way = course(holds, values, now, resource.generation)
         resource = self._note(resource, way.holds)
         for step in way.steps:
@@ -109,10 +143,31 @@ class Convergence:
         self._check([(step.key, step.value) for step in way.steps])
         return self._note(resource, way.holds_after), way.drift
 
+    def _at_cluster(self, keys: Collection[str]) -> Mapping[str, Value]:
+        try:
+            return self._part.at_cluster(keys)
+        except InputError as fault:
+            # nothing in a resource is to blame for what can only be read
+            raise Stopped(str(fault), "") from fault
+
+    def _holds(self, resource: Resource) -> Dict[str, Hold]:
+        """What it noted. Raises Malformed for what a controller never writes."""
+        holds = holds_from(resource.record)
+        try:
+            for key, hold in holds.items():
+                for value in (hold.before, *hold.earlier, hold.value):
+                    self._part.check_noted(key, value)
+        except InputError as fault:
+            words = f"{fault.place} with {fault.found} (expected {fault.expected})"
+            raise unusable_record(words) from None
+        return holds
+
     def _note(self, resource: Resource, holds: Mapping[str, Hold]) -> Resource:
         """The inverse of each write is at the API server before the write."""
         record = record_of(holds)
-        if record == resource.record or (not holds and not resource.is_held):
+        # a finalizer that somebody took off is put on again
+        is_noted = record == resource.record if resource.is_held else not holds
+        if is_noted:
             return resource
         self._fence.check_lease()
         return self._writer.note(resource, record)
@@ -121,8 +176,20 @@ class Convergence:
         """Raise EffectNotSeen where the cluster took a value and does not have it."""
         if not written:
             return
-        now = self._part.at_cluster([key for key, _ in written])
+        now = self._at_cluster([key for key, _ in written])
         for key, value in written:
             if not is_same(now[key], value):
                 words = f"the cluster took {self._part.words(key, value)} and has {self._part.words(key, now[key])}"
                 raise EffectNotSeen(words, "see `ceph tuner history` for who was at work")
+
+
+def _keeper(resource: Resource, values: Mapping[str, Value], current: Mapping[str, Resource]) -> Optional[Resource]:
+    """Another resource of the kind whose record has a key that this one is to take."""
+    new = values.keys() - _noted_keys(resource)
+    others = (each for each in current.values() if each.uid != resource.uid and each.is_held)
+    return next((each for each in others if new & _noted_keys(each)), None)
+
+
+def _noted_keys(resource: Resource) -> Set[str]:
+    holds = resource.record.get("holds")
+    return set(holds) if isinstance(holds, dict) else set()

@@ -6,6 +6,8 @@ lock of its own beside the tuner's: the commands that are sent take that one the
 
 from __future__ import annotations
 
+from typing import Callable
+
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.controller.lease import Lease
 from ceph_tuner.core.ceph.commands import STORE_PREFIX, CommandStore
@@ -26,11 +28,13 @@ def controllers_lock(cluster: Cluster, identity: str) -> Lock:
 class Leadership:
     """`part.Fence` of a controller that holds both."""
 
-    def __init__(self, lease: Lease, lock: Lock) -> None:
-        self._lease, self._lock = lease, lock
+    def __init__(self, lease: Lease, lock: Lock, move: Callable[[], None] = lambda: None) -> None:
+        """`move` is called at each look: between two of them are some calls of 30 s at most."""
+        self._lease, self._lock, self._move = lease, lock, move
 
     def check_lease(self) -> None:
         """Raise Locked where the lease is over."""
+        self._move()
         if not self._lease.is_held:
             raise Locked("the lease of the controllers is lost: nothing more is written", "")
 

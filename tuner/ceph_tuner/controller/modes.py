@@ -9,10 +9,10 @@ from ceph_tuner.controller.kinds import MODE
 from ceph_tuner.controller.levels import Value
 from ceph_tuner.controller.resource import Resource
 from ceph_tuner.core.autopilot.policy import Policy, option_name, options
-from ceph_tuner.core.autopilot.state import OFF
+from ceph_tuner.core.autopilot.state import MODES, OFF
 from ceph_tuner.core.ceph.commands import CommandConfig, shaped
 from ceph_tuner.core.ceph.ports import Commander
-from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.errors import InputError, Stopped
 
 _MODE, _OPTION = "mode/", "option/"
 _WHO, _PREFIX = "mgr", "mgr/tuner/"
@@ -49,9 +49,22 @@ class Modes:
         named = self.scope(resource)
         if named:
             return [named]
-        own = {self.scope(other) for other in others if not other.deleted}
+        # one that is being deleted has its class until it is taken back
+        own = {self.scope(other) for other in others if not other.deleted or other.is_held}
         with_objectives = self._modes().keys() - {""}
         return sorted(with_objectives - own) if with_objectives else [""]
+
+    def check_noted(self, key: str, value: Value) -> None:
+        """Raise InputError for another option of the module than the policy's, and for what is no value of its key."""
+        if key.startswith(_MODE):
+            if value not in MODES:
+                raise InputError(f"its key {key!r:.60}", repr(value)[:60], f"one of {', '.join(MODES)}")
+            return
+        # the module has options that say which program it runs
+        if not key.startswith(_OPTION) or key[len(_OPTION) :] not in map(option_name, options()):
+            raise InputError("its key", repr(key)[:60], "a mode, or an option of the policy")
+        if value is not None and not isinstance(value, str):
+            raise InputError(f"its key {key!r}", repr(value)[:60], "text, or null")
 
     def at_cluster(self, keys: Collection[str]) -> Dict[str, Value]:
         """What the module and the monitors say. Raises as `plugin_answer` and `CommandConfig` do."""
@@ -88,7 +101,11 @@ class Modes:
 
     def _modes(self) -> Dict[str, str]:
         """Device class -> mode; the cluster's own under the empty name."""
-        answer: Mapping[str, Any] = plugin_answer(self._commander, "tuner auto explain", {})
+        try:
+            answer: Mapping[str, Any] = plugin_answer(self._commander, "tuner auto explain", {})
+        except InputError as fault:
+            # no resource is to blame for it
+            raise Stopped(str(fault), "") from fault
         with shaped("tuner auto explain"):
             classes = {str(name): str(mode["mode"]) for name, mode in answer["classes"].items()}
             return {"": str(answer["mode"]), **classes}

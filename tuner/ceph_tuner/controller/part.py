@@ -21,6 +21,9 @@ class Part(Protocol):
     def values(self, resource: Resource, others: Sequence[Resource]) -> Dict[str, Value]:
         """What a resource states, in the order of the writes; `others` are those of its kind. Raises InputError."""
 
+    def check_noted(self, key: str, value: Value) -> None:
+        """Raise InputError for what no resource of this kind notes: who may edit a resource may edit its record."""
+
     def at_cluster(self, keys: Collection[str]) -> Dict[str, Value]:
         """What is there under each key. Raises TunerError."""
 

@@ -13,7 +13,8 @@ from ceph_tuner.files import schema
 from ceph_tuner.files.yaml_document import YamlDocument
 
 LONGEST_MESSAGE = 1000
-_RECORD_BYTES = 200 << 10
+RECORD_BYTES = 200 << 10
+"""Of a record: the API server takes 256 KiB of annotations."""
 UNREADABLE = "unreadable"
 """The key of a record that cannot be read."""
 
@@ -91,7 +92,7 @@ class Resource:
 def _record(text: str) -> Mapping[str, Any]:
     """Read what was noted; what is none becomes a record that `noted` refuses, so that the resource says so."""
     try:
-        record = read_json(text, f"the annotation {RECORD}", _RECORD_BYTES)
+        record = read_json(text, f"the annotation {RECORD}", RECORD_BYTES)
     except Malformed as fault:
         return {UNREADABLE: fault.found}
     return record if isinstance(record, dict) else {UNREADABLE: "no mapping"}
@@ -101,10 +102,14 @@ def record_part(record: Mapping[str, Any], part: str) -> Mapping[str, Any]:
     """A part of a record; empty where nothing was noted. Raises Malformed for what is no record."""
     content = record.get(part, {})
     if UNREADABLE in record or not isinstance(content, dict):
-        words = str(record.get(UNREADABLE, f"no mapping under {part}"))
-        expected = "what the controller wrote: without the annotation what is at the cluster stays there"
-        raise Malformed(f"the annotation {RECORD}", words, expected)
+        raise unusable_record(str(record.get(UNREADABLE, f"no mapping under {part}")))
     return content
+
+
+def unusable_record(words: str) -> Malformed:
+    """Give the error for a record that no controller wrote: somebody edited it, and nothing is done by it."""
+    expected = "what the controller wrote: without the annotation what is at the cluster stays there"
+    return Malformed(f"the annotation {RECORD}", words, expected)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from ceph_tuner.controller.levels import Value
 from ceph_tuner.controller.resource import Resource
 from ceph_tuner.core.ceph.commands import shaped
 from ceph_tuner.core.ceph.ports import Clock, Commander
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
 from ceph_tuner.files import slo_file
 
@@ -33,6 +34,13 @@ class Slos:
         """Raises InputError."""
         file = slo_file.from_checked(resource.document, resource.name, self._clock.now())
         return {KEY: (file.calendar or SloCalendar(file.slo)).to_dict()}
+
+    def check_noted(self, key: str, value: Value) -> None:
+        """Raise InputError for another key, and for what is no SLO."""
+        if key != KEY:
+            raise InputError("its key", repr(key)[:60], repr(KEY))
+        if value is not None and not (isinstance(value, dict) and isinstance(value.get("name"), str)):
+            raise InputError(f"its key {KEY!r}", repr(value)[:60], "an SLO with its name, or null")
 
     def at_cluster(self, keys: Collection[str]) -> Dict[str, Value]:
         """What the module says. Raises as `plugin_answer` does."""
