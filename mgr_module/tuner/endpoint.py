@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Optional, Tuple
 
-from ceph_tuner.core.bounded_http import TEXT, BoundedHttpServer, Page
+from ceph_tuner.core.bounded_http import TEXT, BoundedHttpServer, HttpPage
 
 from .exposition import CONTENT_TYPE, ExportedState, exposition
 
@@ -68,7 +68,7 @@ class Endpoint:
             self._server.end()
             self._server = None
 
-    def _page(self, path: str) -> Page:
+    def _page(self, path: str) -> HttpPage:
         if path != PATH:
-            return Page(404, TEXT, f"ceph-tuner's metrics are at {PATH}\n")
-        return Page(200, CONTENT_TYPE, exposition(self._document))
+            return HttpPage(404, TEXT, f"ceph-tuner's metrics are at {PATH}\n")
+        return HttpPage(200, CONTENT_TYPE, exposition(self._document))

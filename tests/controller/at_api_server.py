@@ -12,7 +12,7 @@ from plugin_on_twin import PluginCommander
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.controller.controller import Controller, Settings
-from ceph_tuner.controller.kinds import BOOST, MODE, SLO, Kind
+from ceph_tuner.controller.kinds import BOOST, MODE, SLO, ResourceKind
 from ceph_tuner.rook.kubeconfig import api_access
 from kubernetes_server import CONTROLLER, KubernetesServer
 
@@ -32,42 +32,42 @@ class Operator:
     def __init__(self, kubernetes: KubernetesServer) -> None:
         self._kubernetes = kubernetes
 
-    def create(self, kind: Kind, name: str, spec: Mapping[str, Any]) -> None:
+    def create(self, kind: ResourceKind, name: str, spec: Mapping[str, Any]) -> None:
         answer = self.try_create(kind, name, spec)
         assert answer[0] == 201, answer
 
-    def try_create(self, kind: Kind, name: str, spec: Mapping[str, Any]) -> Tuple[int, str]:
+    def try_create(self, kind: ResourceKind, name: str, spec: Mapping[str, Any]) -> Tuple[int, str]:
         body = {"apiVersion": "tuner.ceph.io/v1alpha1", "kind": kind.name, "metadata": {"name": name}, "spec": spec}
         answer = self._kubernetes.call("POST", kind.path(NAMESPACE), body)
         return answer.status_code, answer.text
 
-    def change(self, kind: Kind, name: str, spec: Mapping[str, Any]) -> None:
+    def change(self, kind: ResourceKind, name: str, spec: Mapping[str, Any]) -> None:
         path = f"{kind.path(NAMESPACE)}/{name}"
         answer = self._kubernetes.call("PATCH", path, {"spec": spec}, MERGE)
         assert answer.status_code == 200, answer.text
 
-    def delete(self, kind: Kind, name: str) -> None:
+    def delete(self, kind: ResourceKind, name: str) -> None:
         assert self._kubernetes.call("DELETE", f"{kind.path(NAMESPACE)}/{name}").status_code == 200
 
-    def read(self, kind: Kind, name: str) -> Optional[Dict[str, Any]]:
+    def read(self, kind: ResourceKind, name: str) -> Optional[Dict[str, Any]]:
         answer = self._kubernetes.call("GET", f"{kind.path(NAMESPACE)}/{name}")
         return dict(answer.json()) if answer.status_code == 200 else None
 
-    def conditions(self, kind: Kind, name: str) -> Dict[str, Dict[str, Any]]:
+    def conditions(self, kind: ResourceKind, name: str) -> Dict[str, Dict[str, Any]]:
         """Those that are about the resource as it is now."""
         document = self.read(kind, name) or {"metadata": {}}
         conditions = (document.get("status") or {}).get("conditions") or []
         generation = document["metadata"].get("generation")
         return {each["type"]: each for each in conditions if each["observedGeneration"] == generation}
 
-    def wait(self, kind: Kind, name: str, reason: str, condition: str = "Ready") -> Dict[str, Any]:
+    def wait(self, kind: ResourceKind, name: str, reason: str, condition: str = "Ready") -> Dict[str, Any]:
         until(
             lambda: self.conditions(kind, name).get(condition, {}).get("reason") == reason,
             lambda: f"{name}: {self.conditions(kind, name)}, not {reason}",
         )
         return self.conditions(kind, name)[condition]
 
-    def wait_gone(self, kind: Kind, name: str) -> None:
+    def wait_gone(self, kind: ResourceKind, name: str) -> None:
         until(lambda: self.read(kind, name) is None, lambda: f"{self.read(kind, name)} is there")
 
 

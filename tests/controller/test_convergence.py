@@ -11,14 +11,14 @@ from at_api_server import LATENCY, commander_of
 from plugin_on_twin import PluginCommander, plugin_cluster
 
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.controller.boosts import Boosts
-from ceph_tuner.controller.controller import Turn
+from ceph_tuner.controller.boosts import BoostTurn
+from ceph_tuner.controller.controller import ResourceTurn
 from ceph_tuner.controller.convergence import Convergence
-from ceph_tuner.controller.kinds import BOOST, FINALIZER, MODE, SLO, Kind
-from ceph_tuner.controller.modes import Modes
+from ceph_tuner.controller.kinds import BOOST, FINALIZER, MODE, SLO, ResourceKind
+from ceph_tuner.controller.modes import ModePart
 from ceph_tuner.controller.part import Changed
 from ceph_tuner.controller.resource import Report, Resource
-from ceph_tuner.controller.slos import Slos
+from ceph_tuner.controller.slos import SloPart
 from ceph_tuner.core.errors import ClusterNotFound, ClusterTimeout, PermissionRefused, TunerError
 
 CLASS_SLO = {"objectives": ["client.p95_ms{class=ssd} <= 80 ms"]}
@@ -65,16 +65,16 @@ class Shelf:
         return self.reports[name].ready.reason
 
 
-def resource(kind: Kind, name: str, spec: Mapping[str, Any], created: str = "1") -> Resource:
+def resource(kind: ResourceKind, name: str, spec: Mapping[str, Any], created: str = "1") -> Resource:
     return Resource(kind, "rook-ceph", name, name, "1", 1, created, False, (), dict(spec), {})
 
 
 def modes(cluster: Cluster, shelf: Shelf) -> Convergence:
-    return Convergence(Modes(cluster.commander), shelf, shelf)
+    return Convergence(ModePart(cluster.commander), shelf, shelf)
 
 
 def slos(cluster: Cluster, shelf: Shelf) -> Convergence:
-    return Convergence(Slos(cluster.commander, cluster.clock), shelf, shelf)
+    return Convergence(SloPart(cluster.commander, cluster.clock), shelf, shelf)
 
 
 def with_objectives(objectives: Mapping[str, Any] = LATENCY) -> Cluster:
@@ -220,10 +220,10 @@ def test_what_the_cluster_does_not_let_is_not_said_to_be_the_resources_fault(
         resource(MODE, "mode", {"mode": "dry-run"}),
         resource(BOOST, "boost", {"kind": "recovery"}),
     )
-    turns: Dict[str, Turn] = {
+    turns: Dict[str, ResourceTurn] = {
         "slo": slos(cluster, shelf),
         "mode": modes(cluster, shelf),
-        "boost": Boosts(cluster.commander, shelf, shelf),
+        "boost": BoostTurn(cluster.commander, shelf, shelf),
     }
     names = {"tuner slo set": "slo", "tuner auto on": "mode", "tuner boost": "boost"}
     for name in [names[prefix]] if prefix in names else turns:
@@ -251,7 +251,7 @@ def test_a_boost_that_did_not_begin_takes_no_other_for_its_own(monkeypatch: pyte
     cluster = plugin_cluster(recovering=500_000)
     commander = commander_of(cluster)
     shelf = Shelf(resource(BOOST, "now", {"kind": "recovery", "atMost": "2h"}))
-    boosts = Boosts(commander, shelf, shelf)
+    boosts = BoostTurn(commander, shelf, shelf)
     with monkeypatch.context() as patch:
         refuse(commander, ClusterTimeout("no answer"), patch, "tuner boost recovery")
         boosts.turn(shelf.all())
@@ -279,7 +279,7 @@ def test_a_boost_whose_answer_was_lost_is_its_own(monkeypatch: pytest.MonkeyPatc
         return answer
 
     monkeypatch.setattr(commander, "mon", mon)
-    boosts = Boosts(commander, shelf, shelf)
+    boosts = BoostTurn(commander, shelf, shelf)
     boosts.turn(shelf.all())
     shelf.change("now", spec={"kind": "recovery", "atMost": "3h"}, generation=2)
     boosts.turn(shelf.all())

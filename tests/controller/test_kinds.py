@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterator, Tuple
 
 import pytest
 
-from ceph_tuner.controller.kinds import ALL, MODE, SLO, Kind, structural
+from ceph_tuner.controller.kinds import ALL, MODE, SLO, ResourceKind, structural
 from ceph_tuner.core.autopilot.policy import option_name, options
 from ceph_tuner.files.slo_file import SLO_SCHEMA
 from kubernetes_server import DEPLOY
@@ -48,7 +48,7 @@ def parts(schema: Dict[str, Any], place: Tuple[str, ...] = ()) -> Iterator[Tuple
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.name)
-def test_a_definition_lets_unknown_keys_through_for_the_controller_to_refuse(kind: Kind) -> None:
+def test_a_definition_lets_unknown_keys_through_for_the_controller_to_refuse(kind: ResourceKind) -> None:
     for place, part in parts(structural(kind.spec)):
         if part.get("type") == "object" or "type" not in part:
             assert part["x-kubernetes-preserve-unknown-fields"], place

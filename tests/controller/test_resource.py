@@ -5,8 +5,8 @@ from typing import Any, Dict
 import pytest
 
 from ceph_tuner.controller.boosts import arguments_of, run_from
-from ceph_tuner.controller.kinds import BOOST, RECORD, SLO, Kind
-from ceph_tuner.controller.resource import VALID, Condition, Report, Resource, record_part, status_of
+from ceph_tuner.controller.kinds import BOOST, RECORD, SLO, ResourceKind
+from ceph_tuner.controller.resource import VALID, Report, Resource, StatusCondition, record_part, status_of
 from ceph_tuner.core.errors import InputError, Malformed
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:05:00Z"
@@ -17,18 +17,18 @@ def document(spec: Any, **metadata: Any) -> Dict[str, Any]:
     return {"metadata": given, "spec": spec}
 
 
-def resource(spec: Any, kind: Kind = SLO, **metadata: Any) -> Resource:
+def resource(spec: Any, kind: ResourceKind = SLO, **metadata: Any) -> Resource:
     return Resource.from_document(kind, document(spec, **metadata))
 
 
 def test_a_condition_keeps_the_time_of_its_last_change() -> None:
-    first = status_of(resource({}), Report(VALID, Condition(False, "Waiting", "not yet")), NOW)
+    first = status_of(resource({}), Report(VALID, StatusCondition(False, "Waiting", "not yet")), NOW)
     assert first["observedGeneration"] == 3
     assert {each["lastTransitionTime"] for each in first["conditions"]} == {NOW}
     again = Resource.from_document(SLO, {**document({}), "status": first})
-    second = status_of(again, Report(VALID, Condition(True, "Carried", "there")), LATER)
+    second = status_of(again, Report(VALID, StatusCondition(True, "Carried", "there")), LATER)
     assert [each["lastTransitionTime"] for each in second["conditions"]] == [NOW, LATER]
-    third = status_of(again, Report(VALID, Condition(False, "Waiting", "not yet")), LATER)
+    third = status_of(again, Report(VALID, StatusCondition(False, "Waiting", "not yet")), LATER)
     assert third == first
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ceph_tuner.controller.resource import VALID, Condition, Report
+from ceph_tuner.controller.resource import VALID, Report, StatusCondition
 from ceph_tuner.controller.vitals import ALIVE_S, READY_S, Vitals
 
 
@@ -35,7 +35,7 @@ def test_it_is_ready_when_the_api_server_has_answered() -> None:
 def test_metrics_count_resources_by_what_is_said_of_them() -> None:
     vitals = Vitals(Clock())
     carried, drift = (
-        Report(VALID, Condition(holds, reason, "")) for holds, reason in ((True, "Carried"), (False, "Drift"))
+        Report(VALID, StatusCondition(holds, reason, "")) for holds, reason in ((True, "Carried"), (False, "Drift"))
     )
     vitals.count_reports({"CephSLO": [carried], "CephTuningMode": [carried, carried, drift]})
     vitals.count_watch_failure("CephBoost")

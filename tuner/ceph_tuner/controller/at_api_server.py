@@ -7,7 +7,7 @@ import json
 import time
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from ceph_tuner.controller.kinds import FINALIZER, RECORD, Kind
+from ceph_tuner.controller.kinds import FINALIZER, RECORD, ResourceKind
 from ceph_tuner.controller.part import Changed
 from ceph_tuner.controller.resource import RECORD_BYTES, Report, Resource, status_of
 from ceph_tuner.core.bounded import MISREAD
@@ -25,7 +25,7 @@ class Resources:
         """Nothing is asked yet."""
         self._api, self.namespace, self._now = api, namespace, now
 
-    def all(self, kind: Kind) -> List[Resource]:
+    def all(self, kind: ResourceKind) -> List[Resource]:
         """Every one of a kind, as it is now. Raises as `refuse`, and InputError where there are more than MOST."""
         answer = self._api.call("GET", kind.path(self.namespace), parameters={"limit": str(MOST)})
         refuse(answer, f"GET {kind.plural}")
@@ -78,7 +78,7 @@ class Resources:
 class Watch:
     """Tells of changes of a kind's resources: of what they state, not of what is said of them. For one thread."""
 
-    def __init__(self, api: KubernetesApi, kind: Kind, namespace: str, changed: Callable[[], None]) -> None:
+    def __init__(self, api: KubernetesApi, kind: ResourceKind, namespace: str, changed: Callable[[], None]) -> None:
         """`changed` is called for each change, and when changes may have been missed."""
         self._api, self._kind, self._path, self._changed = api, kind, kind.path(namespace), changed
         self._version: Optional[str] = None

@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.controller.kinds import BOOST
 from ceph_tuner.controller.part import Changed, Fence, ResourceWriter
-from ceph_tuner.controller.resource import VALID, Condition, Report, Resource, record_part
+from ceph_tuner.controller.resource import VALID, Report, Resource, StatusCondition, record_part
 from ceph_tuner.core.boost.events import AT_MOST_S, Request
 from ceph_tuner.core.boost.goals import MOST, SEPARATOR
 from ceph_tuner.core.boost.state import OFF
@@ -69,7 +69,7 @@ class BoostAtCluster:
         return float(self.last.get("begun") or 0.0)
 
 
-class Boosts:
+class BoostTurn:
     """One pass after another over the CephBoosts. One boost is on at a time, in the order of their creation."""
 
     kind = BOOST
@@ -93,7 +93,7 @@ class Boosts:
                 continue
             except TunerError as fault:
                 reason = "NotTakenBack" if resource.deleted else "ClusterUnavailable"
-                report = Report(VALID, Condition(False, reason, fault.advised))
+                report = Report(VALID, StatusCondition(False, reason, fault.advised))
             if report is not None:
                 self._fence.check_lease()
                 self._writer.report(resource, report)
@@ -119,7 +119,7 @@ class Boosts:
         if before is None:
             if now.is_on:
                 words = f"Another boost is on: {now.words}."
-                return Report(VALID, Condition(False, "Waiting", words))
+                return Report(VALID, StatusCondition(False, "Waiting", words))
             return self._begin(resource, arguments, now)
         return self._go_on(resource, before, now, arguments)
 
@@ -127,14 +127,14 @@ class Boosts:
         if self._is_on(before, now):
             if before.start != now.start:
                 self._note(resource, replace(before, start=now.start))
-            return Report(VALID, Condition(False, "Running", f"The boost is on: {now.words}."))
+            return Report(VALID, StatusCondition(False, "Running", f"The boost is on: {now.words}."))
         is_over = bool(before.start) or (
             now.last_start != before.last_start and now.last.get("kind") == before.request.get("kind")
         )
         if is_over:
             return self._over(resource, before, now)
         if now.is_on:
-            return Report(VALID, Condition(False, "Waiting", f"Another boost is on: {now.words}."))
+            return Report(VALID, StatusCondition(False, "Waiting", f"Another boost is on: {now.words}."))
         return self._begin(resource, arguments, now)
 
     def _begin(self, resource: Resource, arguments: Mapping[str, str], now: BoostAtCluster) -> Report:
@@ -147,16 +147,16 @@ class Boosts:
             # the module said nothing
             raise
         except RetryLater as fault:
-            return Report(VALID, Condition(False, "Waiting", str(fault)))
+            return Report(VALID, StatusCondition(False, "Waiting", str(fault)))
         except InputError as fault:
-            return Report(VALID, Condition(False, "Refused", str(fault)))
+            return Report(VALID, StatusCondition(False, "Refused", str(fault)))
         return self._go_on_once(resource, run)
 
     def _go_on_once(self, resource: Resource, run: BoostRun) -> Report:
         now = self._status()
         if self._is_on(run, now):
             self._note(resource, replace(run, start=now.start))
-            return Report(VALID, Condition(False, "Running", f"The boost is on: {now.words}."))
+            return Report(VALID, StatusCondition(False, "Running", f"The boost is on: {now.words}."))
         return self._over(resource, run, now)
 
     def _over(self, resource: Resource, before: BoostRun, now: BoostAtCluster) -> Report:
@@ -180,7 +180,9 @@ class Boosts:
             self._cancel(resource)
             now = self._status()
             if self._is_on(before, now):
-                return Report(VALID, Condition(False, "NotTakenBack", f"The boost is being taken back: {now.words}."))
+                return Report(
+                    VALID, StatusCondition(False, "NotTakenBack", f"The boost is being taken back: {now.words}.")
+                )
         self._fence.check_lease()
         self._writer.release(resource)
         return None
@@ -259,4 +261,4 @@ def _words(answer: Mapping[str, Any]) -> str:
 
 def _ended(run: BoostRun) -> Report:
     words = f"The boost is over: {run.outcome}."
-    return Report(VALID, Condition(run.is_clean, "Complete" if run.is_clean else "Ended", words))
+    return Report(VALID, StatusCondition(run.is_clean, "Complete" if run.is_clean else "Ended", words))

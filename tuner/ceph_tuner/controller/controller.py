@@ -8,15 +8,15 @@ from typing import Callable, Dict, List, Protocol, Sequence
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.controller.at_api_server import Resources, Watch
-from ceph_tuner.controller.boosts import Boosts
+from ceph_tuner.controller.boosts import BoostTurn
 from ceph_tuner.controller.convergence import Convergence
-from ceph_tuner.controller.kinds import ALL, Kind
+from ceph_tuner.controller.kinds import ALL, ResourceKind
 from ceph_tuner.controller.leadership import Leadership, controllers_lock
 from ceph_tuner.controller.lease import CALL_S, Lease
-from ceph_tuner.controller.modes import Modes
+from ceph_tuner.controller.modes import ModePart
 from ceph_tuner.controller.part import Changed
 from ceph_tuner.controller.resource import Report, Resource
-from ceph_tuner.controller.slos import Slos
+from ceph_tuner.controller.slos import SloPart
 from ceph_tuner.controller.vitals import Vitals
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
@@ -36,10 +36,10 @@ _BRIEF_S = 5.0
 """A watch that ends sooner was none."""
 
 
-class Turn(Protocol):
+class ResourceTurn(Protocol):
     """What converges the resources of one kind."""
 
-    kind: Kind
+    kind: ResourceKind
 
     def turn(self, resources: Sequence[Resource]) -> Dict[str, Report]:
         """One pass; give what was said, by uid. Raises Locked, Changed, TunerError."""
@@ -139,16 +139,16 @@ class Controller:
         if not self.stop.is_set():
             self.say(f"{self.settings.identity} has lost the lease, and writes nothing")
 
-    def _turns(self, leadership: Leadership) -> List[Turn]:
+    def _turns(self, leadership: Leadership) -> List[ResourceTurn]:
         commander, clock = self.cluster.commander, self.cluster.clock
         return [
             # objectives first: a mode cannot be on without
-            Convergence(Slos(commander, clock), self._resources, leadership),
-            Convergence(Modes(commander), self._resources, leadership),
-            Boosts(commander, self._resources, leadership),
+            Convergence(SloPart(commander, clock), self._resources, leadership),
+            Convergence(ModePart(commander), self._resources, leadership),
+            BoostTurn(commander, self._resources, leadership),
         ]
 
-    def _pass(self, turns: Sequence[Turn], leadership: Leadership) -> None:
+    def _pass(self, turns: Sequence[ResourceTurn], leadership: Leadership) -> None:
         reports: Dict[str, List[Report]] = {}
         faults: List[TunerError] = []
         for turn in turns:
@@ -188,7 +188,7 @@ class Controller:
             self.say(fault.advised)
         self.vitals.problem = str(fault)
 
-    def _watch(self, kind: Kind) -> None:
+    def _watch(self, kind: ResourceKind) -> None:
         watch, wait_s = Watch(self._api(kind.plural), kind, self.settings.namespace, self._changed), FIRST_WAIT_S
         while not self.stop.is_set():
             begun, is_broken = self.vitals.monotonic(), False

@@ -6,7 +6,7 @@ from typing import Collection, Dict, List, Mapping, Optional, Sequence, Set, Tup
 
 from ceph_tuner.controller.levels import Hold, Value, course, holds_from, is_same, record_of
 from ceph_tuner.controller.part import Changed, Fence, Part, ResourceWriter
-from ceph_tuner.controller.resource import VALID, Condition, Report, Resource, unusable_record
+from ceph_tuner.controller.resource import VALID, Report, Resource, StatusCondition, unusable_record
 from ceph_tuner.core.errors import (
     ClusterNotFound,
     EffectNotSeen,
@@ -81,7 +81,7 @@ class Convergence:
             except (Locked, Changed):
                 raise
             except TunerError as fault:
-                reports[resource.uid] = Report(VALID, Condition(False, "ClusterUnavailable", fault.advised))
+                reports[resource.uid] = Report(VALID, StatusCondition(False, "ClusterUnavailable", fault.advised))
                 holder = holder or resource
                 continue
             if holder is not None:
@@ -89,7 +89,7 @@ class Convergence:
                 reports[resource.uid] = Report.refused("AnotherResource", words)
             elif is_left:
                 words = "A resource that is being deleted is not taken back yet."
-                reports[resource.uid] = Report(VALID, Condition(False, "Waiting", words))
+                reports[resource.uid] = Report(VALID, StatusCondition(False, "Waiting", words))
                 holder = resource
             else:
                 holder = resource
@@ -101,23 +101,23 @@ class Convergence:
         if keeper is not None:
             # its record alone has what was there before both
             words = f"{keeper} has not given up yet what this one states."
-            return Report(VALID, Condition(False, "Waiting", words))
+            return Report(VALID, StatusCondition(False, "Waiting", words))
         try:
             current[resource.uid], drift = self._follow(resource, values)
         except (Locked, Changed):
             raise
         except (ClusterNotFound, PermissionRefused) as fault:
-            return Report(VALID, Condition(False, "ClusterUnavailable", fault.advised))
+            return Report(VALID, StatusCondition(False, "ClusterUnavailable", fault.advised))
         except InputError as fault:
-            return Report(VALID, Condition(False, "Refused", str(fault)))
+            return Report(VALID, StatusCondition(False, "Refused", str(fault)))
         except TunerError as fault:
-            return Report(VALID, Condition(False, "ClusterUnavailable", fault.advised))
+            return Report(VALID, StatusCondition(False, "ClusterUnavailable", fault.advised))
         if drift:
             there = ", ".join(self._part.words(key, value) for key, value in drift.items())
             words = f"Somebody else has set {there}. It is left alone. Change the resource's spec to replace it."
-            return Report(VALID, Condition(False, "Drift", words))
+            return Report(VALID, StatusCondition(False, "Drift", words))
         there = ", ".join(self._part.words(key, value) for key, value in values.items()) or "nothing"
-        return Report(VALID, Condition(True, "Carried", f"The cluster has {there}."))
+        return Report(VALID, StatusCondition(True, "Carried", f"The cluster has {there}."))
 
     def _end(self, resource: Resource) -> Optional[Report]:
         """Take back what it stated; None where it is gone."""
@@ -129,7 +129,7 @@ class Convergence:
         except (Locked, Changed):
             raise
         except TunerError as fault:
-            return Report(VALID, Condition(False, "NotTakenBack", fault.advised))
+            return Report(VALID, StatusCondition(False, "NotTakenBack", fault.advised))
 
     def _follow(self, resource: Resource, values: Mapping[str, Value]) -> Tuple[Resource, Mapping[str, Value]]:
         """Do what is to be done; give the resource as it is then, and what somebody else has set."""

@@ -79,7 +79,7 @@ MODE_SPEC: Dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Kind:
+class ResourceKind:
     """One kind of custom resource."""
 
     name: str
@@ -186,9 +186,9 @@ _STATUS: Dict[str, Any] = {
     },
 }
 
-SLO = Kind("CephSLO", "cephslos", "cslo", SLO_SPEC)
-BOOST = Kind("CephBoost", "cephboosts", "cboost", BOOST_SPEC, (("Kind", ".spec.kind"),))
-MODE = Kind(
+SLO = ResourceKind("CephSLO", "cephslos", "cslo", SLO_SPEC)
+BOOST = ResourceKind("CephBoost", "cephboosts", "cboost", BOOST_SPEC, (("Kind", ".spec.kind"),))
+MODE = ResourceKind(
     "CephTuningMode",
     "cephtuningmodes",
     "cmode",

@@ -80,7 +80,7 @@ def is_same(one: Value, other: Value) -> bool:
 
 
 @dataclass(frozen=True)
-class Step:
+class LevelStep:
     """One write: the record says `hold` before it, and `after` once the cluster shows the value."""
 
     key: str
@@ -91,12 +91,12 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Course:
+class LevelCourse:
     """What is to be done."""
 
     holds: Mapping[str, Hold]
     """The record before the first write."""
-    steps: Tuple[Step, ...]
+    steps: Tuple[LevelStep, ...]
     drift: Mapping[str, Value]
     """Key -> what somebody else has set there."""
     obsolete: Tuple[str, ...] = ()
@@ -114,27 +114,29 @@ class Course:
         return after
 
 
-def course(holds: Mapping[str, Hold], values: Mapping[str, Value], now: Mapping[str, Value], generation: int) -> Course:
+def course(
+    holds: Mapping[str, Hold], values: Mapping[str, Value], now: Mapping[str, Value], generation: int
+) -> LevelCourse:
     """What brings the cluster from `now` to these `values`; none takes all back.
 
     `now` has every key of `holds` and of `values`.
     """
-    record, steps, drift, obsolete = dict(holds), list[Step](), dict[str, Value](), list[str]()
+    record, steps, drift, obsolete = dict(holds), list[LevelStep](), dict[str, Value](), list[str]()
     # what is taken back goes first: another key may be refused as long as it is there
     for key in sorted(holds.keys() - values.keys()):
         part = holds[key]
         if any(is_same(now[key], own) for own in part.own) and not is_same(now[key], part.before):
-            steps.append(Step(key, part.before, part, None))
+            steps.append(LevelStep(key, part.before, part, None))
         else:
             obsolete.append(key)
     for key, value in values.items():
         _add_value(record, steps, drift, key, value, now[key], generation)
-    return Course(record, tuple(steps), drift, tuple(obsolete))
+    return LevelCourse(record, tuple(steps), drift, tuple(obsolete))
 
 
 def _add_value(
     record: Dict[str, Hold],
-    steps: List[Step],
+    steps: List[LevelStep],
     drift: Dict[str, Value],
     key: str,
     value: Value,
@@ -156,6 +158,6 @@ def _add_value(
         return
     record[key] = part
     if any(is_same(now, own) for own in part.own):
-        steps.append(Step(key, value, part, part.after_write))
+        steps.append(LevelStep(key, value, part, part.after_write))
     else:
         drift[key] = now

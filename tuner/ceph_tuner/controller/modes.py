@@ -18,7 +18,7 @@ _MODE, _OPTION = "mode/", "option/"
 _WHO, _PREFIX = "mgr", "mgr/tuner/"
 
 
-class Modes:
+class ModePart:
     """`part.Part` of the automatic mode."""
 
     kind = MODE

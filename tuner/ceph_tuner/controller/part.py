@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Collection, Dict, Mapping, Protocol, Sequence
 
-from ceph_tuner.controller.kinds import Kind
+from ceph_tuner.controller.kinds import ResourceKind
 from ceph_tuner.controller.levels import Value
 from ceph_tuner.controller.resource import Report, Resource
 from ceph_tuner.core.errors import RetryLater
@@ -13,7 +13,7 @@ from ceph_tuner.core.errors import RetryLater
 class Part(Protocol):
     """A part of the cluster that resources of one kind state, as values under keys."""
 
-    kind: Kind
+    kind: ResourceKind
 
     def scope(self, resource: Resource) -> str:
         """Of the resources with the same scope one is carried to the cluster."""

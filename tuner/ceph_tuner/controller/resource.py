@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Tuple
 
-from ceph_tuner.controller.kinds import FINALIZER, RECORD, Kind
+from ceph_tuner.controller.kinds import FINALIZER, RECORD, ResourceKind
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.errors import Malformed
 from ceph_tuner.core.printable import one_line
@@ -31,7 +31,7 @@ class SpecDocument(YamlDocument):
 class Resource:
     """A custom resource."""
 
-    kind: Kind
+    kind: ResourceKind
     namespace: str
     name: str
     uid: str
@@ -50,7 +50,7 @@ class Resource:
     status: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def from_document(cls, kind: Kind, document: Mapping[str, Any]) -> Resource:
+    def from_document(cls, kind: ResourceKind, document: Mapping[str, Any]) -> Resource:
         """Read an object of the API server. Raises one of MISREAD for what has another shape."""
         metadata = document["metadata"]
         return cls(
@@ -113,7 +113,7 @@ def unusable_record(words: str) -> Malformed:
 
 
 @dataclass(frozen=True)
-class Condition:
+class StatusCondition:
     """What is said of one condition."""
 
     is_true: bool
@@ -125,16 +125,16 @@ class Condition:
 class Report:
     """What is said of a resource."""
 
-    accepted: Condition
-    ready: Condition
+    accepted: StatusCondition
+    ready: StatusCondition
 
     @classmethod
     def refused(cls, reason: str, message: str, beside: str = "") -> Report:
         """It is not carried to the cluster."""
-        return cls(Condition(False, reason, message), Condition(False, "NotAccepted", beside or message))
+        return cls(StatusCondition(False, reason, message), StatusCondition(False, "NotAccepted", beside or message))
 
 
-VALID = Condition(True, "Valid", "The resource is valid.")
+VALID = StatusCondition(True, "Valid", "The resource is valid.")
 
 
 def status_of(resource: Resource, report: Report, now: str) -> Dict[str, Any]:

@@ -18,7 +18,7 @@ from ceph_tuner.files import slo_file
 KEY = "slo"
 
 
-class Slos:
+class SloPart:
     """`part.Part` of the objectives."""
 
     kind = SLO

@@ -9,7 +9,7 @@ from typing import Callable, Dict, Iterator, List, Mapping, Sequence, Tuple
 from ceph_tuner import __version__
 from ceph_tuner.controller.kinds import ALL
 from ceph_tuner.controller.resource import Report
-from ceph_tuner.core.bounded_http import TEXT, Page
+from ceph_tuner.core.bounded_http import TEXT, HttpPage
 from ceph_tuner.core.measure.exported_metrics import PREFIX, labelled
 from ceph_tuner.core.measure.prometheus_text import CONTENT_TYPE, Family, Series, prometheus_text
 
@@ -69,7 +69,7 @@ class Vitals:
         with self._counting:
             self._watch_failures[kind] = self._watch_failures.get(kind, 0) + 1
 
-    def page(self, path: str) -> Page:
+    def page(self, path: str) -> HttpPage:
         """What is answered at `/healthz`, `/readyz` and `/metrics`."""
         now = self.monotonic()
         if path == "/healthz":
@@ -78,8 +78,8 @@ class Vitals:
             silent = now - self.last_answer > READY_S
             return _probe([f"the API server has not answered for {READY_S:g} s"] if silent else [])
         if path == "/metrics":
-            return Page(200, CONTENT_TYPE, prometheus_text(FAMILIES, self._series()))
-        return Page(404, TEXT, "ceph-tuner's controller answers at /healthz, /readyz and /metrics\n")
+            return HttpPage(200, CONTENT_TYPE, prometheus_text(FAMILIES, self._series()))
+        return HttpPage(404, TEXT, "ceph-tuner's controller answers at /healthz, /readyz and /metrics\n")
 
     def _series(self) -> Iterator[Series]:
         yield "controller_build_info", labelled(version=__version__), 1
@@ -94,5 +94,5 @@ class Vitals:
         yield "controller_lease_transitions_total", (), self.terms
 
 
-def _probe(faults: List[str]) -> Page:
-    return Page(503, TEXT, "".join(f"{fault}\n" for fault in faults)) if faults else Page(200, TEXT, "ok\n")
+def _probe(faults: List[str]) -> HttpPage:
+    return HttpPage(503, TEXT, "".join(f"{fault}\n" for fault in faults)) if faults else HttpPage(200, TEXT, "ok\n")

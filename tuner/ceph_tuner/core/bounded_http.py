@@ -22,7 +22,7 @@ POLL_S = 0.2
 """How long a shutdown may take."""
 
 
-class Page(NamedTuple):
+class HttpPage(NamedTuple):
     """An answer: its status, its type and its text."""
 
     status: int
@@ -37,7 +37,7 @@ class BoundedHttpServer(ThreadingHTTPServer):
     # those who came too late find an answer soon: nobody waits for a slow client
     request_queue_size = CROWD
 
-    def __init__(self, address: str, port: int, page: Callable[[str], Page]) -> None:
+    def __init__(self, address: str, port: int, page: Callable[[str], HttpPage]) -> None:
         """Listen there: empty is every address. Raises OSError, OverflowError, UnicodeError."""
         self.page = page
         self._free = threading.BoundedSemaphore(CROWD)
