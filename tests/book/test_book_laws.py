@@ -348,6 +348,21 @@ def test_an_operators_rollback_of_the_change_is_not_undone() -> None:
     assert [note.what for note in field.recorder.notes][-1] == "book back"
 
 
+def test_a_value_that_is_changed_between_two_mgrs_is_left_alone_and_the_book_goes_off() -> None:
+    field = field_of("nothing")
+    one = executor(field)
+    one.handle(OperatorCommand(field.clock.now(), ON, "alice"))
+    one.handle(seen(one, field, "scrub-late"))
+    assert one.state.phase == WATCHING
+    field.alive.clear()
+    field.monitors.table["osd", "osd_max_scrubs"] = "9"
+    two = executor(field, "mgr.2")
+    two.start()
+    assert (two.state.phase, two.state.on) == (RESTING, False)
+    assert "osd_max_scrubs" in two.state.stopped
+    assert field.monitors.table == {("osd", "osd_max_scrubs"): "9"}
+
+
 def test_its_change_is_joined_with_no_other() -> None:
     field = field_of("nothing")
     one = executor(field)

@@ -240,6 +240,13 @@ def test_the_next_mgr_begins_anew_after_what_was_taken_back(phase: str) -> None:
     assert "mgrs ended" in started.state.stopped
 
 
+@pytest.mark.parametrize("phase", [SWITCHING, WATCHING])
+def test_the_next_mgr_writes_no_page_over_what_somebody_set_meanwhile(phase: str) -> None:
+    started = after(replace(HELD, phase=phase), Started(1000.0, (7,), drift=("osd_max_backfills of osd is 9",)))
+    assert (started.state.phase, started.state.on, kinds(started)) == (RESTING, False, [FAILOVER, STOPPED])
+    assert started.state.stopped == "somebody intervened: osd_max_backfills of osd is 9"
+
+
 def test_the_next_mgr_goes_on_with_what_stands() -> None:
     for phase in (SWITCHING, WATCHING, HOLDING):
         started = after(replace(HELD, phase=phase, next_page=2), Started(1000.0, kept=7)).state

@@ -19,6 +19,8 @@ class Started:
     """A change on trial that had become permanent just before."""
     problem: str = ""
     """Why something could not be taken back."""
+    drift: Tuple[str, ...] = ()
+    """Values that somebody else had changed meanwhile: they were left alone."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ from ceph_tuner.core.autopilot.state_machine import decide
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Clock, Store
 from ceph_tuner.core.ceph.stored_document import unknown_in, versioned
-from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.changes.applier import Applier, Undone
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.errors import Locked, Stopped, TunerError
@@ -166,12 +166,12 @@ class TrialExecutor(Generic[S]):
         applier, lock = self._new_hands()
         others = self._elsewhere()
         ours = [entry for entry in applier.leftover() if entry.number not in others and self._is_ours(entry)]
-        taken_back: List[int] = []
+        undone: Sequence[Undone] = ()
         problem = ""
         if ours:
             with lock:
                 try:
-                    taken_back = [undo.entry.number for undo in applier.recover()]
+                    undone = applier.recover()
                 except Locked:
                     raise
                 except TunerError as error:
@@ -180,8 +180,10 @@ class TrialExecutor(Generic[S]):
         if damage:
             self._remember(self.state)
             self._do(Note("stopped", f"{damage}: switched off"))
+        taken_back = tuple(undo.entry.number for undo in undone)
         if taken_back or problem or kept_number is not None or self.state.phase != self._initial.phase:
-            self.handle(Started(self._clock.now(), tuple(taken_back), kept_number, problem))
+            drift = tuple(str(item) for undo in undone for item in undo.drift)
+            self.handle(Started(self._clock.now(), taken_back, kept_number, problem, drift))
 
     def end_write(self, breach: Breach) -> None:
         """End what `handle` writes just now, and take back what it did. Any thread may call it."""

@@ -259,6 +259,9 @@ def _started(state: BookState, event: Started, limits: BookLimits) -> BookDecisi
         return BookDecision(_at_rest(replace(state, then=then), event.at), (note, Note(STOPPED, then)))
     deaths = state.deaths + 1
     then = f"{deaths} mgrs ended while a switch was made or watched" if deaths >= MOST_DEATHS else ""
+    if event.drift:
+        # else the next page would be written over what somebody wants there
+        then = f"somebody intervened: {event.drift[0]}"
     acts = (note, Note(STOPPED, then)) if then else (note,)
     return BookDecision(_at_rest(replace(state, deaths=deaths, then=then), event.at), acts)
 
