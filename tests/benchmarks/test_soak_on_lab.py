@@ -18,6 +18,8 @@ def record(hours: float, rss: Callable[[float], float], part: int = 1, pid: int 
     return [
         {
             "part": part,
+            "ceph": "20.2.4",
+            "drives": "hdd" if part == 2 else "nvme",
             "seconds": second,
             "process": [pid, 100],
             "load": "client" if second % 1800 < 1200 else "",
@@ -25,6 +27,7 @@ def record(hours: float, rss: Callable[[float], float], part: int = 1, pid: int 
             "threads": 40 + noise.choice((0, 0, 1)),
             "fds": 120,
             "keys": 60,
+            "keys_by_kind": {"journal": 45, "history/minute": 12, "of a newer version": 3},
             "key_bytes": 100_000 + noise.randrange(500),
         }
         for second in range(0, int(3600 * hours) + 1, 30)
@@ -76,30 +79,36 @@ def test_a_record_that_is_too_short_is_not_told() -> None:
     assert "| cannot be told: 5 blocks" in table(lines)
 
 
-def test_parts_make_one_record_without_the_time_between() -> None:
-    lines = record(2, lambda hour: 100_000) + record(4, lambda hour: 150_000, part=2)
+def test_each_part_is_told_by_itself() -> None:
+    # a cluster of its own begins with nothing: what the next one grows by at first is no growth
+    lines = record(3, lambda hour: 300_000, part=1) + record(3, lambda hour: 100_000 + 9_000 * hour, part=2)
     assert measured_s(lines) == 6 * 3600
-    assert min(second for second, _ in last_half(lines, "keys")) == 3 * 3600
-    assert "6.0 h in 2 parts" in table(lines)
+    whole, first, rows, _, second, more, _ = table(lines).split("\n\n")
+    assert whole == "6.0 h in 2 parts."
+    assert first.startswith("Part 1: Ceph 20.2.4 on nvme, 3.0 h, ")
+    assert second.startswith("Part 2: Ceph 20.2.4 on hdd, 3.0 h, ")
+    assert f"| {GROWS} |" not in rows
+    assert more.count(f"| {GROWS} |") == 1
 
 
 def test_a_mgr_that_failed_over_is_another_process() -> None:
-    # the next one begins with less, grows to its own level, and the last half is its own alone
-    lines = record(4, lambda hour: 300_000, part=1, pid=7) + record(4, lambda hour: 100_000, part=2, pid=9)
-    half = last_half(lines, "rss_kib")
+    # the next one begins with less, and its growth to its own level is none
+    early = [line for line in record(6, lambda hour: 300_000, pid=7) if line["seconds"] < 3600 * 4]
+    late = [line for line in record(6, lambda hour: 100_000, pid=9) if line["seconds"] >= 3600 * 4]
+    half = last_half(early + late, "rss_kib")
     assert max(value for _, value in half) < 110_000
-    assert "2 mgr processes" in table(lines)
-    late = record(5, lambda hour: 300_000, part=1, pid=7) + record(1, lambda hour: 100_000, part=2, pid=9)
-    assert min(value for _, value in last_half(late, "rss_kib")) > 290_000
+    assert "mgr processes: 2." in table(early + late)
     # what the store has is no process's own
-    assert len(last_half(late, "keys")) > len(last_half(late, "rss_kib"))
+    assert len(last_half(early + late, "keys")) > len(half)
 
 
 def test_the_page_has_a_row_for_each_figure() -> None:
-    told = table(record(6, lambda hour: 100_000 + 10_000 * hour)).splitlines()
-    assert [line.rsplit("|", 2)[1].strip() for line in told[2:7]] == [GROWS, LEVEL, LEVEL, LEVEL, LEVEL]
-    assert told[4] == "| file descriptors | 120 | 120 | 120 | +0 (+0 to +0) | levels off |"
-    assert told[-1] == "6.0 h in 1 parts, 721 samples, under load in 67% of them; 1 mgr processes."
+    whole, words, rows, keys = table(record(6, lambda hour: 100_000 + 10_000 * hour)).split("\n\n")
+    assert [line.rsplit("|", 2)[1].strip() for line in rows.splitlines()[2:]] == [GROWS, LEVEL, LEVEL, LEVEL, LEVEL]
+    assert rows.splitlines()[4] == "| file descriptors | 120 | 120 | 120 | +0 (+0 to +0) | levels off |"
+    assert whole == "6.0 h in 1 parts."
+    assert keys.splitlines()[2:] == ["| journal | 45 | 52 |", "| history/minute | 12 | 12 |"]
+    assert words == "Part 1: Ceph 20.2.4 on nvme, 6.0 h, 721 samples, under load in 67% of them; mgr processes: 1."
 
 
 def test_figures_are_those_of_the_process() -> None:
