@@ -29,7 +29,7 @@ def breaches(
     """
     yield from _differences("inverse", taken_back(table, entries), others)
     if not any(entry.unfinished for entry in entries):
-        yield from _differences("quiet", table, planned(entries, others, others_since or {}))
+        yield from _differences("quiet", table, planned(table, entries, others, others_since or {}))
 
 
 def taken_back(table: Table, entries: Sequence[Entry]) -> Dict[Key, str]:
@@ -46,16 +46,24 @@ def taken_back(table: Table, entries: Sequence[Entry]) -> Dict[Key, str]:
     return folded
 
 
-def planned(entries: Sequence[Entry], others: Table, others_since: Mapping[Key, int]) -> Dict[Key, str]:
-    """What the changes in force make of it."""
-    table = dict(others)
-    for entry in entries:
-        for step in entry.steps if entry.state == APPLIED else ():
-            if others_since.get(step.key, 0) < entry.number:
-                table.pop(step.key, None)
-                if step.new is not None:
-                    table[step.key] = step.new
-    return table
+def planned(table: Table, entries: Sequence[Entry], others: Table, others_since: Mapping[Key, int]) -> Dict[Key, str]:
+    """What the changes in force make of it.
+
+    Steps of a change whose settings were replaced are those of the last time alone: a key that they leave out has any
+    value that it ever had of that change, as `table` has it.
+    """
+    made = dict(others)
+    for entry in (entry for entry in entries if entry.state == APPLIED):
+        values = {step.key: step.new for step in entry.steps}
+        for restore in entry.restores if entry.replaceable else ():
+            if restore.key not in values and any(same(table.get(restore.key), value) for value in restore.ours):
+                values[restore.key] = table.get(restore.key)
+        for key, value in values.items():
+            if others_since.get(key, 0) < entry.number:
+                made.pop(key, None)
+                if value is not None:
+                    made[key] = value
+    return made
 
 
 def _differences(law: str, table: Table, wanted: Table) -> Iterator[Breach]:

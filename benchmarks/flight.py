@@ -1,6 +1,7 @@
 """Flies the whole automatic mode over a twin for hours of its time, while everything goes wrong around it.
 
-    python benchmarks/flight.py --hours 24 --seed 1 --output benchmarks/results/flight.json
+    python benchmarks/flight.py --hours 24 --seed 1 --output benchmarks/results/flight.jsonl
+    python benchmarks/flight.py --render benchmarks/results/flight.jsonl --page benchmarks/results/flight.md
 
 The plugin's own code runs, but for the mgr, the clock and the driver's thread (`flight_mgr.py`). Exits with 1 where a
 law of `flight_laws.py` does not hold.
@@ -8,7 +9,6 @@ law of `flight_laws.py` does not hold.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import os
@@ -23,6 +23,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+import runs_file
 from flight_faults import Chance, Operators, Optimiser
 from flight_laws import Laws
 from flight_mgr import Killed, MgrProcess, Trouble, guard
@@ -32,7 +33,9 @@ from ceph_tuner.core.autopilot.state import ASKING, OFF, RETURNING, WRITING
 from ceph_tuner.core.book.book import PAGES_KEY, Book
 from ceph_tuner.core.book.events import OFF as BOOK_OFF
 from ceph_tuner.core.book.events import ON as BOOK_ON
-from ceph_tuner.core.book.page import Page
+from ceph_tuner.core.book.page import TRIAL, VALIDATED, Page
+from ceph_tuner.core.boost.rules import OPTION as BOOST_RULES
+from ceph_tuner.core.boost.state import OFF as NO_BOOST
 from ceph_tuner.core.ceph.stored_document import versioned
 from tuner.options import DEFAULTS, policy_of
 
@@ -60,6 +63,22 @@ KINDS: Dict[str, Tuple[Dict[str, Any], int]] = {
     "defaults": ({name: DEFAULTS[name] for name in OPTIONS if name.startswith("auto_")}, 2),
 }
 """Options, and copies of the objects: canaries of hosts or of OSDs, none, and the plugin's own thresholds."""
+BOOK_OPTIONS: Dict[str, Any] = {
+    "book_watch": 60.0,
+    "book_rest": 60.0,
+    BOOST_RULES: "recovery after 1min at-most 30min, backfill after 2min at-most 2min, snaptrim after 2min",
+}
+PAGES = tuple(
+    Page(number, regime, {"osd_max_scrubs": number, **settings}, VALIDATED, TRIAL, 1.0)
+    for number, regime, settings in (
+        (1, "idle", {}),
+        (2, "recovering", {"osd_mclock_profile": "high_recovery_ops"}),
+        (3, "backfilling", {"osd_mclock_profile": "balanced"}),
+        (4, "recovering+backfilling", {"osd_mclock_profile": "high_recovery_ops"}),
+        (5, "trimming", {}),
+        (6, "backfilling+trimming", {"osd_mclock_profile": "high_client_ops"}),
+    )
+)
 BOUNDS_MS = (60.0, 160.0)
 """The hard objective lies between these: scrubs miss it under Ceph's own profile."""
 
@@ -75,7 +94,7 @@ class Flight:
         copies: int = 2,
         book: Sequence[Page] = (),
     ) -> None:
-        """`options` of the module, beside OPTIONS; `book`: pages, with which the book is on all the time."""
+        """`options` of the module, beside OPTIONS; `book`: pages, with which the book is on all the time, as boosts."""
         # others may have left some, whoever flies in a process with them
         self._threads, self._children = set(threading.enumerate()), set(children())
         self.world, self.trouble = World(seed, copies), Trouble()
@@ -86,7 +105,7 @@ class Flight:
         self.laws.mgr_now = lambda: self.world.now() + self.world.offset
         self.world.watchers.append(self._watch)
         self.chance = Chance(self.world, self.trouble, self.laws, BOUNDS_MS)
-        self.operators = Operators(self.world, self.laws, BOUNDS_MS)
+        self.operators = Operators(self.world, self.laws, BOUNDS_MS, bool(book))
         self.process: Optional[MgrProcess] = None
         self._number = 0
         self._next_start = self.world.now()
@@ -118,10 +137,13 @@ class Flight:
         process.command(lambda: process.modes.switch(OFF))
         if self._book:
             process.command(lambda: process.modes.books.switch(BOOK_OFF))
+            process.command(lambda: process.modes.boosts.cancel("landing"))
         for _ in range(3):
             self._tick(0.0, on_the_way=False)
         if process.driver.state.on_cluster or process.driver.state.mode != OFF:
             self.laws.broken("landing", f"{process.driver.state.mode}, {process.driver.state.phase}")
+        if process.boost.state.phase != NO_BOOST:
+            self.laws.broken("landing", f"the boost is {process.boost.state.phase}: {process.boost.problem}")
         if process.book.state.stands:
             self.laws.broken("landing", f"the book is {process.book.state.phase}: {process.book.problem}")
         if [key for key in self.world.stored() if key.startswith("lock/")]:
@@ -243,33 +265,16 @@ def _sizes(flight: Flight, hours: float) -> Dict[str, Any]:
     }
 
 
-def fly(seed: int, hours: int, rate: float, deeds: float, kind: str, output: Optional[Path]) -> Dict[str, Any]:
-    """One flight from its start to its landing; gives everything that was counted, and writes it hour by hour."""
+def fly(
+    seed: int, hours: int, rate: float, deeds: float, kind: str, book: bool = False, store: Optional[Path] = None
+) -> Dict[str, Any]:
+    """One flight from its start to its landing; gives everything that was counted. `store` gets the plugin's keys."""
     began = time.process_time()
     rows: List[Dict[str, Any]] = []
     options, copies = KINDS[kind]
-
-    def found() -> Dict[str, Any]:
-        document = {
-            "seed": seed,
-            "kind": kind,
-            "hours": len(rows),
-            "faults an hour": rate,
-            "deeds an hour": deeds,
-            "at": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
-            "python": platform.python_version(),
-            "cpu_s": round(time.process_time() - began),
-            "counts": dict(sorted(flight.counts.items())),
-            "longest_beyond": flight.laws.longest_beyond,
-            "sizes": rows,
-            "violations": flight.laws.violations,
-        }
-        if output is not None:
-            output.write_text(json.dumps(document, indent=1) + "\n")
-        return document
-
+    options = {**options, **BOOK_OPTIONS} if book else options
     with tempfile.TemporaryDirectory() as directory:
-        flight = Flight(seed, Path(directory), options, copies)
+        flight = Flight(seed, Path(directory), options, copies, PAGES if book else ())
         for hour in range(1, hours + 1):
             flight.fly(1.0, rate, deeds)
             rows.append(_sizes(flight, hour))
@@ -278,11 +283,26 @@ def fly(seed: int, hours: int, rate: float, deeds: float, kind: str, output: Opt
                 f"{hour:3} h: {counts['trail: apply']} writes, {counts['trail: kept']} kept, "
                 f"{counts['trail: taken back']} taken back, {counts['mgrs that ended']} mgrs ended; "
                 f"{row['keys']} keys, {row['bytes']} bytes, {row['objects']} objects; "
-                f"{len(flight.laws.violations)} laws broken; CPU {found()['cpu_s']} s",
+                f"{len(flight.laws.violations)} laws broken; CPU {time.process_time() - began:.0f} s",
                 flush=True,
             )
         flight.land()
-        return found()
+        if store is not None:
+            store.write_text(json.dumps(flight.world.stored()), encoding="utf-8")
+    return {
+        "seed": seed,
+        "kind": f"{kind}, book and boosts" if book else kind,
+        "hours": hours,
+        "faults an hour": rate,
+        "deeds an hour": deeds,
+        "at": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+        "python": platform.python_version(),
+        "cpu_s": round(time.process_time() - began),
+        "counts": dict(sorted(flight.counts.items())),
+        "longest_beyond": flight.laws.longest_beyond,
+        "sizes": rows,
+        "violations": flight.laws.violations,
+    }
 
 
 def page(flights: Sequence[Mapping[str, Any]]) -> str:
@@ -315,7 +335,7 @@ def page(flights: Sequence[Mapping[str, Any]]) -> str:
     lines += ["", *_table(["after", *heads], sizes), ""]
     for head, flight in zip(heads, flights):
         lines += [f"- {head}: {words}" for words in flight["violations"]]
-    return "\n".join(lines).rstrip() + "\n"
+    return "\n".join(lines).rstrip()
 
 
 def _table(heads: Sequence[str], rows: Sequence[Tuple[str, Sequence[Any]]]) -> List[str]:
@@ -325,25 +345,33 @@ def _table(heads: Sequence[str], rows: Sequence[Tuple[str, Sequence[Any]]]) -> L
 
 def main() -> int:
     """Fly once, or write the page of flights."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = runs_file.parser(__doc__, "flight.jsonl")
     parser.add_argument("--hours", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--faults", type=float, default=5.0, help="an hour")
     parser.add_argument("--deeds", type=float, default=2.0, help="of operators, an hour")
     parser.add_argument("--kind", choices=list(KINDS), default="hosts")
+    parser.add_argument("--book", action="store_true", help="with the book and boosts on")
+    parser.add_argument("--store", type=Path, help="gets the plugin's keys at the end, for `soak_on_lab.py --store`")
     parser.add_argument("--trace", action="store_true", help="trace memory (slow)")
-    parser.add_argument("--output", type=Path, help="where everything that was counted goes, as JSON")
-    parser.add_argument("--page", type=Path, nargs="+", help="print the tables of these outputs instead")
-    given = parser.parse_args()
-    if given.page is not None:
-        print(page([json.loads(path.read_text()) for path in given.page]), end="")
+    arguments = parser.parse_args()
+    if arguments.render is not None:
+        runs_file.show(page(runs_file.lines_of(arguments.render)), arguments)
         return 0
-    if given.trace:
+    if arguments.trace:
         tracemalloc.start()
-    found = fly(given.seed, given.hours, given.faults, given.deeds, given.kind, given.output)
-    print(json.dumps(found["counts"], indent=1))
-    print("\n".join(found["violations"]) or "no law was broken")
-    return 1 if found["violations"] else 0
+    flown = fly(
+        arguments.seed,
+        arguments.hours,
+        arguments.faults,
+        arguments.deeds,
+        arguments.kind,
+        arguments.book,
+        arguments.store,
+    )
+    runs_file.append(arguments.output, flown)
+    print("\n".join(flown["violations"]) or "no law was broken")
+    return 1 if flown["violations"] else 0
 
 
 if __name__ == "__main__":

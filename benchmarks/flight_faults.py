@@ -12,6 +12,7 @@ from flight_mgr import MgrProcess, Trouble
 from flight_world import OSDS, World
 
 from ceph_tuner.core.autopilot.state import APPROVE, AUTO, DRY_RUN, OFF, WAITING
+from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.knobs.releases import nine
 
 GOOD = [
@@ -203,7 +204,8 @@ class Chance:
 class Operators:
     """People at work beside the tuner, who in the long run want it to go on."""
 
-    def __init__(self, world: World, laws: Laws, bounds: Tuple[float, float]) -> None:
+    def __init__(self, world: World, laws: Laws, bounds: Tuple[float, float], boosts: bool = False) -> None:
+        """`boosts`: they begin and cancel them as well."""
         self._world, self._laws, self._bounds = world, laws, bounds
         self._chance = random.Random(world.random.random())
         self._look_at = 0.0
@@ -221,6 +223,8 @@ class Operators:
             "changes a key of the trial": (2, self._ours),
             "changes another knob": (2, self._other),
             "explain": (2, lambda process: process.modes.document()),
+            "boost": (6 * boosts, self._boost),
+            "boost cancelled": (2 * boosts, lambda process: process.modes.boosts.cancel("enough")),
         }
 
     def work(self, process: MgrProcess, rate: float, seconds: float) -> None:
@@ -253,6 +257,13 @@ class Operators:
         bound = self._chance.uniform(*self._bounds)
         process.service.slo_commands.set(f"{P95}<={bound:.0f}", False, 1.0, "")
         process.service.slo_commands.set("recovery.objects_s>=1", True, 1.0, "")
+
+    def _boost(self, process: MgrProcess) -> None:
+        at_most = self._chance.choice(["1min", "10min", "1h"])
+        keep = self._chance.choice(["", f"{P95}<={self._chance.uniform(*self._bounds):.0f}"])
+        sample = process.sampler.latest()
+        there = [name for name, kind in KINDS.items() if sample is not None and kind.left_in(sample.values)]
+        process.modes.boosts.begin(self._chance.choice(there or ["recovery"]), at_most=at_most, keep=keep)
 
     def _apply(self, process: MgrProcess) -> None:
         name = self._chance.choice(["high_client_ops", "high_recovery_ops"])

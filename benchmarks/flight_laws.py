@@ -9,6 +9,7 @@ from typing import Any, Deque, Dict, List, Mapping, Optional, Set, Tuple
 from configuration_laws import Key, breaches
 from flight_mgr import MgrProcess, Trouble
 from flight_world import World
+from store_keys import MOST_KEYS
 
 from ceph_tuner.core.autopilot.audit_log import ACTS, APPLY, BLOCKS, FAILOVER, PER_BLOCK, PREFIX
 from ceph_tuner.core.autopilot.permits import outside_hours
@@ -16,8 +17,12 @@ from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import APPROVE, AUTO, HOLDING, RETURNING, TRYING, WRITING
 from ceph_tuner.core.book.book import PAGES_KEY, parse_book
 from ceph_tuner.core.book.page import STRUCK, Page
+from ceph_tuner.core.boost.executor import BY as BY_BOOST
+from ceph_tuner.core.boost.executor import KEY as BOOST_KEY
+from ceph_tuner.core.boost.state import OFF as NO_BOOST
+from ceph_tuner.core.boost.state import BoostState
 from ceph_tuner.core.ceph.commands import STORE_PREFIX
-from ceph_tuner.core.changes.journal import APPLIED, APPLYING, KEEP, UNDOING, Entry
+from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, Entry
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.core.knobs.settings import same_value
@@ -32,21 +37,7 @@ CLEARLY = 2.0
 double, and clients wait for the network and in their own queues beside."""
 WHO = "ceph tuner in mgr."
 LARGEST_VALUE = 65536
-BOUNDS = {
-    "journal": KEEP + 2,
-    "audit": BLOCKS,
-    "history/minute": 12,
-    "history/hour": 7,
-    "history/trial": 20,
-    "lock-generation": 1,
-    "lock": 4,
-    "auto": 1,
-    "slo": 1,
-    "book": 2,
-    "audit/=book": BLOCKS,
-}
-"""Keys by kind, as documented."""
-BOOK_TRAIL = "audit/=book/"
+OTHER_TRAILS = ("audit/=book/", "audit/=boost/")
 NAMED_S = 600.0
 """How long after a regime what its page names may be in force: mgrs are away, and commands fail."""
 
@@ -74,7 +65,7 @@ class Laws:
         self._reported: Set[str] = set()
         self._regimes: Dict[str, float] = {}
         """When each regime held last."""
-        self._named_at = world.now()
+        self._named_at = self._overdue_since = world.now()
         self.mgr_now = world.now
 
     def broken(self, law: str, words: str) -> None:
@@ -125,7 +116,7 @@ class Laws:
             kind = key.partition("/")[0]
             if kind == "journal":
                 self._journal(key, payload)
-            elif kind == "audit" and not key.startswith(BOOK_TRAIL):
+            elif kind == "audit" and not key.startswith(OTHER_TRAILS):
                 self._audit(key, payload)
             elif kind == "auto":
                 returning = json.loads(payload)["phase"] == RETURNING
@@ -142,6 +133,9 @@ class Laws:
         known = self._world.cluster.store.get(key)
         if entry.replaceable:
             self.counts["switches of the book"] += entry.state == APPLYING
+            return
+        if entry.who.endswith(BY_BOOST):
+            self._boosts(entry, known is None)
             return
         if entry.state == UNDOING and self._returning is not None:
             late = self._world.now() - self._returning
@@ -165,6 +159,21 @@ class Laws:
         recent = [at for at in state.get("moves", ()) if abs(self.mgr_now() - at) < DAY_S]
         if len(recent) > self._policy.changes_per_day:
             self.broken("budget", f"{len(recent)} changes in 24 h")
+
+    def _boosts(self, entry: Entry, new: bool) -> None:
+        """A boost's change is begun by one that the store knows of, within its time."""
+        if not new:
+            return
+        self.counts["boosts written"] += 1
+        state = self._boost()
+        if not state.writing:
+            self.broken("boost", f"change {entry.number} while {state.phase}")
+        if state.time_is_up(self.mgr_now()):
+            self.broken("boost", f"change {entry.number} after the boost's time")
+
+    def _boost(self) -> BoostState:
+        text = self._world.cluster.store.get(BOOST_KEY)
+        return BoostState.from_dict(json.loads(text)) if text else BoostState()
 
     def _audit(self, key: str, payload: str) -> None:
         before = self._world.cluster.store.get(key)
@@ -206,6 +215,7 @@ class Laws:
             self._dirty = False
             self._table(process, started)
         self._book(process if started else None)
+        self._boost_ends(process if started else None)
         self._clients(process if started else None)
 
     def _table(self, process: Optional[MgrProcess], started: bool) -> None:
@@ -218,9 +228,10 @@ class Laws:
         state = process.driver.state
         if state.on_cluster:
             return
-        own = [entry for entry in entries if entry.who.startswith(WHO) and not entry.replaceable]
+        others = [entry for entry in entries if entry.replaceable or entry.who.endswith(BY_BOOST)]
+        own = [entry for entry in entries if entry.who.startswith(WHO) and entry not in others]
         left = [entry.number for entry in own if entry.trial and entry.state == APPLIED]
-        left += [entry.number for entry in unfinished if entry.trial and not entry.replaceable]
+        left += [entry.number for entry in unfinished if entry.trial and entry not in others]
         if left and not self._trouble.recent(self._world.now(), 60.0):
             self.broken("left behind", f"changes {left} while {state.phase}")
 
@@ -243,6 +254,20 @@ class Laws:
             self.counts["looks at a page in force"] += 1
         elif now - self._named_at > NAMED_S:
             self.broken("book", f"change {standing[0].number} has what no page of {', '.join(sorted(recent))} names")
+
+    def _boost_ends(self, process: Optional[MgrProcess]) -> None:
+        """What a boost wrote is on the cluster while it is on, within its time, and no moment longer."""
+        now = self._world.now()
+        written = [entry.number for entry in self.entries() if _of_boost(entry)]
+        if process is None or not written or self._trouble.recent(now, 60.0):
+            self._overdue_since = now
+            return
+        state = process.boost.state
+        self.counts["looks at a boost in force"] += 1
+        if state.phase != NO_BOOST and set(written) <= set(state.changes) and not state.time_is_up(process.clock.now()):
+            self._overdue_since = now
+        elif now - self._overdue_since > 2 * self._interval:
+            self.broken("boost", f"changes {written} are in force while {state.phase}")
 
     def _pages(self) -> List[Page]:
         text = self._world.cluster.store.get(PAGES_KEY)
@@ -291,8 +316,8 @@ class Laws:
             keys, size = found.get(kind, (0, 0))
             found[kind] = keys + 1, size + len(text.encode())
         for kind, (keys, _) in found.items():
-            if keys > BOUNDS.get(kind, 0):
-                self.broken("store", f"{keys} keys below {kind}, {BOUNDS.get(kind, 0)} are the most")
+            if keys > MOST_KEYS.get(kind, 0):
+                self.broken("store", f"{keys} keys below {kind}, {MOST_KEYS.get(kind, 0)} are the most")
         return found
 
     def end(self) -> None:
@@ -302,3 +327,8 @@ class Laws:
         if self._records > PER_BLOCK * BLOCKS:
             kept = len([key for key in self._world.stored() if key.startswith(PREFIX)])
             self.counts["blocks of the trail"] = kept
+
+
+def _of_boost(entry: Entry) -> bool:
+    """Whether it is a boost's change that is on the cluster, as far as the journal knows."""
+    return entry.who.endswith(BY_BOOST) and entry.state in (APPLYING, APPLIED, UNDOING)

@@ -12,6 +12,7 @@ import logging
 import queue
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
@@ -32,6 +33,7 @@ from tuner import compat, health
 from tuner.changes import Changes
 from tuner.collect import Collector
 from tuner.commander import MgrCommander
+from tuner.inbox import Inbox
 from tuner.inventory import MgrInventory
 from tuner.modes import Modes
 from tuner.sampler import Sampler
@@ -292,8 +294,10 @@ class MgrProcess:
         )
         self.driver = self.modes.whole.driver
         self.driver.inbox.post = self._post  # type: ignore[method-assign]
-        self.book = self.modes.books.driver
-        self.book.inbox.post = self._post_to_book  # type: ignore[method-assign]
+        self.book = self.modes.books.whole.driver
+        self.boost = self.modes.boosts.driver
+        for driver in (self.boost, self.book):
+            driver.inbox.post = partial(self._post_to, driver.inbox)  # type: ignore[method-assign]
         self._held: List[Tuple[float, Answered]] = []
         self.answer_after = 0.0
         """Seconds that the optimiser's next answers take."""
@@ -307,16 +311,19 @@ class MgrProcess:
         self._quietly(self.sampler.tick)
         self._quietly(self.modes.look)
         self._quietly(self.modes.sampled)
+        self._quietly(self.modes.keep_regimes)
         due = [answer for at, answer in self._held if at <= self._world.now()]
         self._held = [entry for entry in self._held if entry[0] > self._world.now()]
         for answer in due:
             self._post(answer)
         self.turn()
+        self._quietly(self.modes.boosts.by_rule)
         self.checks = health.raised({**self.service.health(), **self.modes.health()})
 
     def turn(self) -> None:
         """One turn of the driver, and what it began beside itself."""
         self.driver.attempt()
+        self.boost.attempt()
         self.book.attempt()
         for thread in threading.enumerate():
             if thread.name == "tuner-asking":
@@ -333,21 +340,19 @@ class MgrProcess:
     def end(self) -> None:
         """What the kernel does when a process dies."""
         self.mgr.dead = True
-        self.modes.whole._guardian.stop()
-        self.modes.books._guardian.stop()
+        for part in (self.modes.whole, self.modes.boosts, *self.modes.books.all):
+            part._guardian.stop()
 
     def _post(self, event: Any) -> threading.Event:
-        done = _Turning(self.turn)
         if isinstance(event, Answered) and self.answer_after > 0:
             self._held.append((self._world.now() + self.answer_after, event))
             self.answer_after = 0.0
-        else:
-            self.driver.inbox.append((event, done))
-        return done
+            return _Turning(self.turn)
+        return self._post_to(self.driver.inbox, event)
 
-    def _post_to_book(self, event: Any) -> threading.Event:
+    def _post_to(self, inbox: Inbox, event: Any) -> threading.Event:
         done = _Turning(self.turn)
-        self.book.inbox.append((event, done))
+        inbox.append((event, done))
         return done
 
     def _new_lock(self, store: Store, clock: Clock, who: str) -> Lock:

@@ -59,6 +59,9 @@ Watcher = Callable[[str, Mapping[str, str], str, bool], None]
 class World:
     """The cluster as daemons and operators see it."""
 
+    phase_s = PHASE_S
+    osd = _OSD
+
     def __init__(self, seed: int, copies: int = 2) -> None:
         """`copies` of the objects: with more than two, there are too few hosts for a canary of one."""
         self.random = random.Random(seed)
@@ -67,7 +70,7 @@ class World:
         self.factor = 1.0
         """On the clients' rate."""
         pools = (Pool("rbd", 32, 2), Pool("other", 16, copies))
-        self._model = ClusterModel(osds=OSDS, osd=_OSD, pools=pools, clients=(_clients(RATE),), hosts=HOSTS)
+        self._model = ClusterModel(osds=OSDS, osd=self.osd, pools=pools, clients=(_clients(RATE),), hosts=HOSTS)
         self.cluster: TwinCluster = twin_cluster(self._model, {}, seed)
         self.twin = self.cluster.twin
         self.begun = self.twin.now()
@@ -95,7 +98,7 @@ class World:
         end = self.now() + seconds
         while end - self.now() > 1e-6:
             if self.now() >= self._next_phase:
-                self._next_phase = self.now() + PHASE_S
+                self._next_phase = self.now() + self.phase_s
                 self.change_work()
             self.twin.advance(min(end, self._next_phase) - self.now())
 
@@ -124,7 +127,7 @@ class World:
 
     def add_osd(self) -> None:
         """One more, on a host of its own. It counts what osd.0 counts: the simulation has none for it."""
-        place = Place(len(self.twin.osds), _OSD.device_class, {"host": f"h{HOSTS}", "root": "default"})
+        place = Place(len(self.twin.osds), self.osd.device_class, {"host": f"h{HOSTS}", "root": "default"})
         self.twin.osds.append(TwinOsd(place, self.twin.release, self.twin.version))
         self.twin.restart(place.osd)
 
@@ -134,8 +137,7 @@ class World:
         before, self._seen = self._seen, counts
         if before is None or (counts - before).sum() < 100:
             return None
-        row = np.cumsum(counts - before)
-        return float(2.0 ** (np.searchsorted(row, 0.95 * row[-1]) / 32.0) / 1000.0)
+        return p95_ms(counts - before)
 
     # the commands, as `TwinMgr` wants them
 
@@ -214,6 +216,12 @@ class World:
         severities = [check["severity"] for check in document["checks"].values()]
         document["status"] = min(severities, default="HEALTH_OK")
         return document
+
+
+def p95_ms(counts: np.ndarray[Any, Any]) -> float:
+    """Of client operations by bucket of `twin.simulation.ClientCounts`, reads and writes together."""
+    row = np.cumsum(counts)
+    return float(2.0 ** (np.searchsorted(row, 0.95 * row[-1]) / 32.0) / 1000.0)
 
 
 def _clients(rate: float) -> ClientStream:

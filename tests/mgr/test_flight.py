@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from flight import KINDS, Flight
-
-from ceph_tuner.core.book.page import TRIAL, VALIDATED, Page
+from flight import BOOK_OPTIONS, KINDS, PAGES, Flight
 
 pytestmark = pytest.mark.slow
 
@@ -27,28 +25,17 @@ def test_no_law_is_broken_in_hours_of_faults_and_operators(tmp_path: Path, seed:
     assert flight.counts["mgrs that ended"] > 1
 
 
-PAGES = tuple(
-    Page(number, regime, {"osd_max_scrubs": number, **settings}, VALIDATED, TRIAL, 1.0)
-    for number, regime, settings in (
-        (1, "idle", {}),
-        (2, "recovering", {"osd_mclock_profile": "high_recovery_ops"}),
-        (3, "backfilling", {"osd_mclock_profile": "balanced"}),
-        (4, "recovering+backfilling", {"osd_mclock_profile": "high_recovery_ops"}),
-        (5, "trimming", {}),
-        (6, "backfilling+trimming", {"osd_mclock_profile": "high_client_ops"}),
-    )
-)
-
-
-def test_no_law_is_broken_with_the_book_on(tmp_path: Path) -> None:
+def test_no_law_is_broken_with_the_book_and_boosts_on(tmp_path: Path) -> None:
     options, copies = KINDS["hosts"]
-    flight = Flight(4, tmp_path, {**options, "book_watch": 60.0, "book_rest": 60.0}, copies, PAGES)
-    flight.fly(HOURS, 8.0, 3.0)
+    flight = Flight(4, tmp_path, {**options, **BOOK_OPTIONS}, copies, PAGES)
+    flight.fly(HOURS, 8.0, 6.0)
     flight.land()
     assert flight.laws.violations == []
     assert flight.counts["the book is on"] > 0
     assert flight.counts["switches of the book"] > 3
     assert flight.counts["looks at a page in force"] > 0
+    assert flight.counts["boosts written"] > 0
+    assert flight.counts["looks at a boost in force"] > 0
     assert flight.counts["mgrs that ended"] > 1
 
 
