@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 import changes
+import day
+import flight
 import kills_on_lab
 import mgr_scale
 import pytest
@@ -36,6 +38,8 @@ import campaign  # noqa: E402
     ("name", "tables"),
     [
         ("changes", changes.table),
+        ("day", day.table),
+        ("flight", flight.page),
         ("fuzz", campaign.table),
         ("kills", kills_on_lab.table),
         ("mgr-scale", mgr_scale.table),
