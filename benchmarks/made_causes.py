@@ -32,7 +32,7 @@ with rados.Rados(conffile="/lab/ceph.conf", name="client.admin") as cluster:
             each.wait_for_complete()
 """
 """Writes the same objects each time: those of `rados bench` have the process in their names."""
-CLONES = 10_000
+CLONES = 40_000
 
 Making = Callable[[Lab, ExitStack], None]
 

@@ -90,7 +90,9 @@ def page(causes: Sequence[Cause]) -> RenderableType:
 
 def _rows(cause: Cause) -> List[Tuple[str, str]]:
     pools = ", ".join(cause.pools[:5]) + (f" and {len(cause.pools) - 5} more" if len(cause.pools) > 5 else "")
-    rows = [("    waits", f"{cause.waiting:.3g} {cause.unit}" + (f", pools {pools}" if pools else ""))]
+    unit = cause.unit[:-1] if cause.waiting == 1 else cause.unit
+    where = f", {'pool' if len(cause.pools) == 1 else 'pools'} {pools}" if pools else ""
+    rows = [("    waits", f"{cause.waiting:.3g} {unit}{where}")]
     for at, evidence in enumerate(cause.evidence):
         rows += [("" if at else "     seen", evidence.words), ("", f"  {evidence.command}")]
     return [*rows, ("  do this", cause.cure)]

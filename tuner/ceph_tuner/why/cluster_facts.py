@@ -162,7 +162,7 @@ class TwoLooks:
         if dumps:
             queues: Tuple[Tuple[QueuedClass, ...], ...] = tuple(queued(own.tags, at) for at, own in dumps)
             strict = tuple(own.strict for _, own in dumps)
-            between = served(dumps[0][1].tags, dumps[-1][1].tags)
+            between = served(dumps[0][1].tags, dumps[-1][1].tags, dumps[0][0])
             osd = replace(osd, queues=queues, strict=strict, served=between)
         local, remote = self._reservations.get(number, (Slots(), Slots()))
         return replace(osd, local=local, remote=remote)
