@@ -40,7 +40,7 @@ def controller(
     stop = stopped_by_signals()
     with closing(open_cluster(cluster)) as opened:
         running = Controller(opened, access, settings, lambda line: say([line]), stop=stop)
-        server = _listening(address, port, running) if port else None
+        server = listening(address, port, running) if port else None
         try:
             running.run()
         finally:
@@ -65,7 +65,8 @@ def stopped_by_signals() -> threading.Event:
     return stop
 
 
-def _listening(address: str, port: int, running: Controller) -> BoundedHttpServer:
+def listening(address: str, port: int, running: Controller) -> BoundedHttpServer:
+    """Give the server of its probes and metrics, at work. Raises InputError."""
     try:
         server = BoundedHttpServer(address, port, running.vitals.page)
     except (OSError, OverflowError, UnicodeError) as error:

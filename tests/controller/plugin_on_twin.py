@@ -65,29 +65,15 @@ class PluginCommander:
             arguments["yes"] = True
         if payload:
             arguments["inbuf"] = payload
-        code, output, words = self._with_turns(command, arguments)
+        code, output, words = self.aboard.during(lambda: self.module.run(command, format="json", **arguments))
         if code:
             raise CommandFailed(prefix, code, words)
         return output
 
-    def _with_turns(self, command: str, arguments: Mapping[str, Any]) -> Any:
-        """The command, while the mgr's threads take their turns."""
-        answers: List[Any] = []
-        thread = threading.Thread(target=lambda: answers.append(self.module.run(command, format="json", **arguments)))
-        thread.start()
-        while thread.is_alive():
-            for mode in self.aboard.modes.all:
-                mode.driver.attempt()
-            self.aboard.modes.boosts.driver.attempt()
-            thread.join(0.005)
-        return answers[0]
-
     def sample(self, count: int = 1) -> None:
         """The cluster's time goes on."""
         with self._one_at_a_time:
-            for _ in range(count):
-                self.aboard.sample()
-                self.aboard.modes.boosts.driver.attempt()
+            self.aboard.sample(count)
 
 
 def plugin_cluster(recovering: Optional[int] = None) -> Cluster:

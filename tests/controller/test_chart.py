@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List
 
 import pytest
 from helm_program import environment, helm
@@ -29,6 +30,15 @@ def rendered(tmp_path: Path, *words: str) -> List[Dict[str, Any]]:
     done = run(tmp_path, "template", "tuner", str(CHART), "--namespace", NAMESPACE, *NEEDED, *words)
     assert done.returncode == 0, done.stderr
     return [document for document in YAML(typ="safe", pure=True).load_all(done.stdout) if document]
+
+
+def released(tmp_path: Path, release: str, namespace: str, *words: str) -> List[Dict[str, Any]]:
+    """As Kubernetes reads it: by YAML 1.1, in which `no` and `1e3` are no texts."""
+    done = run(tmp_path, "template", release, str(CHART), "--namespace", namespace, *NEEDED, *words)
+    assert done.returncode == 0, done.stderr
+    reader = YAML(typ="safe", pure=True)
+    reader.version = (1, 1)  # type: ignore[assignment]
+    return [document for document in reader.load_all(done.stdout) if document]
 
 
 def of_kind(documents: List[Dict[str, Any]], kind: str) -> Dict[str, Any]:
@@ -72,6 +82,58 @@ def test_a_container_may_do_nothing_but_its_work(tmp_path: Path) -> None:
         "/etc/ceph": True,
         "/tmp": False,  # noqa: S108
     }
+
+
+def labels_of(document: Dict[str, Any]) -> Iterator[Any]:
+    yield from document["metadata"]["labels"].values()
+    spec = document.get("spec", {})
+    yield from (spec.get("selector") or {}).get("matchLabels", {}).values()
+    if document["kind"] == "Service":
+        yield from spec["selector"].values()
+    if document["kind"] == "Deployment":
+        yield from spec["template"]["metadata"]["labels"].values()
+
+
+@pytest.mark.parametrize("release", ["a" * 53, "a" * 52, "b.c" * 17, "ceph-tuner", f"{'a' * 42}-ceph-tuner"])
+def test_whatever_a_release_is_called_its_objects_share_one_name_that_is_not_too_long(
+    release: str, tmp_path: Path
+) -> None:
+    documents = released(tmp_path, release, NAMESPACE, "--set", "serviceMonitor.enabled=true")
+    role, binding, deployment = (of_kind(documents, kind) for kind in ("Role", "RoleBinding", "Deployment"))
+    (name,) = {each["metadata"]["name"] for each in documents if each["kind"] != "Service"}
+    assert name.startswith(release)
+    assert len(name) <= 63
+    assert name[-1].isalnum()
+    pod = deployment["spec"]["template"]["spec"]
+    assert (binding["roleRef"]["name"], binding["subjects"][0]["name"]) == (name, name)
+    assert (pod["serviceAccountName"], role["rules"][-1]["resourceNames"]) == (name, [name])
+    assert f"--lease={name}" in pod["containers"][0]["args"]
+    for document in documents:
+        assert max(map(len, labels_of(document))) <= 63
+
+
+@pytest.mark.parametrize("name", ["1e3", "123", "0x1f", "1.5", "no", "off", "true", "null", "2001-01-01"])
+def test_a_name_that_yaml_takes_for_something_else_stays_a_text(name: str, tmp_path: Path) -> None:
+    words = ["--set-string", f"ceph.secret={name},priorityClassName={name},image.pullSecrets[0]={name}"]
+    documents = released(tmp_path, name, name, "--set", "serviceMonitor.enabled=true", *words)
+    for document in documents:
+        assert (document["metadata"]["namespace"], document["metadata"]["labels"]["app.kubernetes.io/instance"]) == (
+            name,
+            name,
+        )
+        assert {type(label) for label in labels_of(document)} == {str}
+    assert of_kind(documents, "RoleBinding")["subjects"][0]["namespace"] == name
+    pod = of_kind(documents, "Deployment")["spec"]["template"]["spec"]
+    assert (pod["volumes"][0]["secret"]["secretName"], pod["priorityClassName"]) == (name, name)
+    assert pod["imagePullSecrets"] == [{"name": name}]
+    assert f"--namespace={name}" in pod["containers"][0]["args"]
+
+
+@pytest.mark.parametrize("release", ["1e3", "a.b", "9" * 53, "1.ceph-tuner", f"{'a' * 50}.b"])
+def test_a_service_has_a_name_that_services_may_have(release: str, tmp_path: Path) -> None:
+    """It begins with a letter and has no dot, as a label of DNS (RFC 1035)."""
+    name = of_kind(released(tmp_path, release, NAMESPACE), "Service")["metadata"]["name"]
+    assert re.fullmatch("[a-z]([-a-z0-9]{0,61}[a-z0-9])?", name)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +182,10 @@ def test_helm_installs_upgrades_and_removes_it_at_a_real_api_server(tmp_path: Pa
         done = run(tmp_path, "uninstall", "tuner", *reached)
         assert done.returncode == 0, done.stderr
         assert server.call("GET", path).status_code == 404
+        for release in ("1e3", "a.b", "a" * 53):
+            done = run(tmp_path, "install", release, str(CHART), *NEEDED, *reached)
+            assert done.returncode == 0, done.stderr
+            assert run(tmp_path, "uninstall", release, *reached).returncode == 0
         # what was made by the definitions would go with them
         assert server.call("GET", ALL[0].path(NAMESPACE)).status_code == 200
     finally:

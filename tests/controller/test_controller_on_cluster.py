@@ -21,6 +21,7 @@ from ceph_tuner.controller.kinds import BOOST, MODE, SLO
 from ceph_tuner.core.ceph.commands import osd_versions
 from ceph_tuner.core.errors import ClusterTimeout, PermissionRefused
 from ceph_tuner.core.knobs.releases import parse_version, release_of
+from config_dump import config_dump
 from documented import DOCS
 from kubernetes_server import CONTROLLER, KubernetesServer
 from lab_plugin import with_plugin
@@ -72,7 +73,7 @@ def plugin_document(lab: Lab, *words: str) -> Any:
 def test_resources_come_to_the_cluster_and_go(
     kubernetes: KubernetesServer, operator: Operator, cluster: Cluster, tentacle_lab: Lab
 ) -> None:
-    before = tentacle_lab.run(["ceph", "config", "dump"])
+    before = config_dump(tentacle_lab)
     with running(kubernetes, cluster):
         operator.create(SLO, "main", {**LATENCY, "calendar": {"policies": [{"name": "night", "hours": "22:00-06:00",
             "objectives": ["client.p95_ms <= 200 ms"]}]}})  # fmt: skip
@@ -91,7 +92,7 @@ def test_resources_come_to_the_cluster_and_go(
             operator.wait_gone(kind, name)
     assert plugin_document(tentacle_lab, "slo", "ls") is None
     assert plugin_document(tentacle_lab, "auto", "explain")["mode"] == "off"
-    assert tentacle_lab.run(["ceph", "config", "dump"]) == before
+    assert config_dump(tentacle_lab) == before
 
 
 @pytest.mark.parametrize("asked", FOR_NOBODY, ids=lambda asked: asked[0])

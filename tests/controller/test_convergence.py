@@ -27,6 +27,8 @@ CLASS_SLO = {"objectives": ["client.p95_ms{class=ssd} <= 80 ms"]}
 class Shelf:
     """`part.ResourceWriter` in memory, and a fence that lets through."""
 
+    is_ending = False
+
     def __init__(self, *resources: Resource) -> None:
         self.resources: Dict[str, Resource] = {each.uid: each for each in resources}
         self.reports: Dict[str, Report] = {}
@@ -142,6 +144,36 @@ def test_a_record_of_objectives_that_somebody_edited_sets_nothing(unchanged: Clu
     assert "without the annotation" in shelf.reports["main"].ready.message
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"request": "x"},
+        {"request": [["kind", "recovery"]]},
+        {"last_start": "1"},
+        {"start": [0]},
+        {"outcome": {}},
+        {"generation": True},
+        {"is_clean": "false"},
+        {"generation": None},
+    ],
+)
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_record_of_a_boost_that_somebody_edited_ends_nothing_else(
+    unchanged: Cluster, changes: Mapping[str, Any], deleted: bool
+) -> None:
+    run = {"generation": 1, "last_start": -1.0, "start": 0.0, "outcome": "", "request": {}, "is_clean": False}
+    edited = replace(
+        resource(BOOST, "now", {"kind": "recovery"}),
+        finalizers=(FINALIZER,),
+        deleted=deleted,
+        record={"boost": {**run, **changes}},
+    )
+    shelf = Shelf(edited)
+    BoostTurn(unchanged.commander, shelf, shelf).turn(shelf.all())
+    assert shelf.reason("now") == ("NotTakenBack" if deleted else "ClusterUnavailable")
+    assert "without the annotation what is at the cluster stays there" in shelf.reports["now"].ready.message
+
+
 def test_a_finalizer_that_somebody_took_off_is_put_on_again() -> None:
     cluster = plugin_cluster()
     shelf = Shelf(resource(SLO, "main", LATENCY))
@@ -241,6 +273,26 @@ def test_one_resource_that_is_changed_all_the_time_holds_no_other_up() -> None:
     with pytest.raises(Changed):
         modes(cluster, shelf).turn(shelf.all())
     assert (mode_of(cluster, "ssd"), shelf.reason("b")) == ("dry-run", "Carried")
+
+
+def test_who_is_told_to_end_takes_no_other_resource_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = with_objectives(CLASS_SLO)
+    shelf = Shelf(
+        resource(MODE, "a", {"mode": "off", "deviceClass": "archive"}),
+        resource(MODE, "b", {"mode": "dry-run", "deviceClass": "ssd"}),
+    )
+    modes(cluster, shelf).turn(shelf.all())
+    for name in ("a", "b"):
+        shelf.change(name, deleted=True)
+    release = shelf.release
+
+    def release_and_end(each: Resource) -> None:
+        release(each)
+        shelf.is_ending = True
+
+    monkeypatch.setattr(shelf, "release", release_and_end)
+    modes(cluster, shelf).turn(shelf.all())
+    assert (list(shelf.resources), mode_of(cluster, "ssd")) == (["b"], "dry-run")
 
 
 def begin_by_hand(commander: PluginCommander, at_most: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.controller.lease import LEASE_S, USABLE_S, Lease
+from ceph_tuner.controller.lease import LEASE_S, LONGEST_S, USABLE_S, Lease
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused, TunerError
 from ceph_tuner.rook.kubernetes_api import ApiAnswer
 
@@ -133,6 +133,35 @@ def test_a_short_lease_of_another_is_not_believed() -> None:
     world.at += USABLE_S - 0.1
     second.attempt()
     assert (first.is_held, second.is_held) == (True, False)
+
+
+def test_a_lease_of_years_holds_the_others_up_for_minutes() -> None:
+    world = World()
+    first, second = world.candidate("a"), world.candidate("b")
+    first.attempt()
+    assert world.lease is not None
+    world.lease["spec"]["leaseDurationSeconds"] = 2**31 - 1
+    second.attempt()
+    world.at += LONGEST_S - 1
+    second.attempt()
+    assert not second.is_held
+    world.at += 2
+    second.attempt()
+    assert second.is_held
+
+
+@pytest.mark.parametrize(
+    "lease",
+    [
+        {"metadata": ["x"], "spec": {"holderIdentity": "b"}},
+        {"metadata": "x", "spec": [["holderIdentity", "b"]]},
+    ],
+)
+def test_a_lease_of_another_shape_is_an_error_of_that_attempt(lease: Dict[str, Any]) -> None:
+    world = World()
+    world.lease = lease
+    with pytest.raises(CommandFailed):
+        world.candidate("a").attempt()
 
 
 @pytest.mark.parametrize("spec", [[], "x", {"leaseTransitions": "many"}, {"leaseTransitions": [1]}])

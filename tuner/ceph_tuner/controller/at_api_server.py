@@ -29,9 +29,9 @@ class Resources:
         """Every one of a kind, as it is now. Raises as `refuse`, and InputError where there are more than MOST."""
         answer = self._api.call("GET", kind.path(self.namespace), parameters={"limit": str(MOST)})
         refuse(answer, f"GET {kind.plural}")
-        if (answer.document.get("metadata") or {}).get("continue"):
-            raise InputError(f"namespace {self.namespace}", f"more than {MOST} {kind.plural}", f"at most {MOST}")
         try:
+            if (answer.document.get("metadata") or {}).get("continue"):
+                raise InputError(f"namespace {self.namespace}", f"more than {MOST} {kind.plural}", f"at most {MOST}")
             return [Resource.from_document(kind, item) for item in answer.document["items"]]
         except MISREAD as fault:
             raise _misread(f"GET {kind.plural}", fault) from fault
@@ -138,6 +138,9 @@ def refuse(answer: ApiAnswer, command: str) -> None:
     if answer.status == 404:
         expected = "the definitions of deploy/kubernetes/crds"
         raise InputError(f"`{command}`", answer.words or "nothing", expected)
+    if answer.status in (413, 422):
+        # such as a record that is too long beside the annotations of others
+        raise InputError(f"`{command}`", answer.words or "too much", "what the API server takes")
     if answer.status in (409, 410, 429):
         raise RetryLater(f"`{command}` was refused for now: {answer.words}")
     raise CommandFailed(command, -errno.EIO, f"answered {answer.status} {answer.words}")

@@ -12,7 +12,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.controller.kinds import BOOST
 from ceph_tuner.controller.part import Changed, Fence, ResourceWriter
-from ceph_tuner.controller.resource import VALID, Report, Resource, StatusCondition, record_part
+from ceph_tuner.controller.resource import VALID, Report, Resource, StatusCondition, record_part, unusable_record
+from ceph_tuner.core.autopilot.stored_state import stored_fields
 from ceph_tuner.core.boost.events import AT_MOST_S, Request
 from ceph_tuner.core.boost.goals import MOST, SEPARATOR
 from ceph_tuner.core.boost.state import OFF
@@ -24,7 +25,6 @@ from ceph_tuner.core.errors import (
     ClusterTimeout,
     InputError,
     Locked,
-    Malformed,
     PermissionRefused,
     RetryLater,
     TunerError,
@@ -82,6 +82,8 @@ class BoostTurn:
         reports: Dict[str, Report] = {}
         conflict: Optional[Changed] = None
         for resource in sorted(resources, key=lambda each: (not each.deleted, each.age)):
+            if self._fence.is_ending:
+                break
             self._fence.check_lease()
             try:
                 report = self._end(resource) if resource.deleted else self._follow(resource)
@@ -223,9 +225,12 @@ def run_from(record: Mapping[str, Any]) -> Optional[BoostRun]:
     """Read a resource's record; None where it began none. Raises Malformed for what is none."""
     part = record_part(record, "boost")
     try:
-        return BoostRun(**part) if part else None
+        run = BoostRun(**stored_fields(BoostRun, part)) if part else None
+        if run is not None and not isinstance(run.request, Mapping):
+            raise TypeError(f"request is {run.request!r:.60}")
+        return run
     except TypeError as fault:
-        raise Malformed("the resource's record", str(fault)[:100], "what the controller wrote") from None
+        raise unusable_record(str(fault)[:100]) from None
 
 
 def _identity(resource: Resource) -> Dict[str, Any]:

@@ -31,6 +31,8 @@ WATCH_S = 240
 """Length of a watch."""
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 """Between two attempts that fail."""
+_FIRST_ENTRY_S, _LONGEST_ENTRY_S = 2.0, 8.0
+"""Between two attempts to enter the cluster's lock: whoever takes over from a dead one waits no longer than this."""
 _STANDBY_S = 0.5
 _BRIEF_S = 5.0
 """A watch that ends sooner was none."""
@@ -79,7 +81,9 @@ class Controller:
 
     def run(self) -> None:
         """Lead or stand by, until told to stop. What the resources state stays at the cluster then."""
-        renewal = threading.Thread(target=self.lease.run, args=(self.stop,), name="lease", daemon=True)
+        over = threading.Event()
+        # a pass that is on goes to its end under the lease
+        renewal = threading.Thread(target=self.lease.run, args=(over,), name="lease", daemon=True)
         watches = [threading.Thread(target=self._watch, args=(kind,), name=kind.plural, daemon=True) for kind in ALL]
         for thread in (renewal, *watches):
             thread.start()
@@ -87,10 +91,12 @@ class Controller:
             self._main(renewal)
         finally:
             self.stop.set()
+            over.set()
             # it gives the lease up; watches end with the process
             renewal.join(4 * CALL_S)
 
     def _main(self, renewal: threading.Thread) -> None:
+        wait_s = _FIRST_ENTRY_S
         while not self.stop.is_set():
             if not renewal.is_alive():
                 raise Stopped("the thread that renews the lease has ended", "see what the controller printed before")
@@ -98,39 +104,42 @@ class Controller:
             if not self.lease.is_held:
                 self.stop.wait(_STANDBY_S)
                 continue
-            lock = controllers_lock(self.cluster, self.settings.identity)
+            lock, terms, is_failed = controllers_lock(self.cluster, self.settings.identity), self.vitals.terms, False
             try:
                 with lock:
                     self._lead(lock)
             except TunerError as fault:
-                self._fail(fault)
-                self.stop.wait(FIRST_WAIT_S * 4)
+                self._fail([fault])
+                is_failed = True
             finally:
                 self.vitals.leads = False
                 # another one says from now on what became of them
                 self.vitals.count_reports({})
+            wait_s = wait_s if self.vitals.terms == terms else _FIRST_ENTRY_S
+            if is_failed:
+                # each attempt to enter writes to the cluster's store
+                self.stop.wait(wait_s)
+                wait_s = min(2 * wait_s, _LONGEST_ENTRY_S)
 
     def _lead(self, lock: Lock) -> None:
         self.say(f"{self.settings.identity} leads")
         self.vitals.leads, self.vitals.terms = True, self.vitals.terms + 1
-        leadership = Leadership(self.lease, lock, self._move)
+        leadership = Leadership(self.lease, lock, self._move, self.stop.is_set)
         turns = self._turns(leadership)
         wait_s = FIRST_WAIT_S
         while self.lease.is_held and not self.stop.is_set():
             self._wake.clear()
             self._move()
-            try:
-                self._pass(turns, leadership)
-            except Changed:
-                self.stop.wait(FIRST_WAIT_S)
-                continue
-            except Locked:
-                raise
-            except TunerError as fault:
-                self._fail(fault)
+            faults = self._pass(turns, leadership)
+            failures = [fault for fault in faults if not isinstance(fault, Changed)]
+            if failures:
+                self._fail(failures)
                 self.stop.wait(FIRST_WAIT_S)
                 self._pause(wait_s)
                 wait_s = min(2 * wait_s, LONGEST_WAIT_S)
+                continue
+            if faults:
+                self.stop.wait(FIRST_WAIT_S)
                 continue
             wait_s = FIRST_WAIT_S
             # whoever changes a resource all the time does not keep the cluster busy
@@ -148,10 +157,13 @@ class Controller:
             BoostTurn(commander, self._resources, leadership),
         ]
 
-    def _pass(self, turns: Sequence[ResourceTurn], leadership: Leadership) -> None:
+    def _pass(self, turns: Sequence[ResourceTurn], leadership: Leadership) -> List[TunerError]:
+        """Give what was in the way of it, kind by kind. Raises Locked."""
         reports: Dict[str, List[Report]] = {}
         faults: List[TunerError] = []
         for turn in turns:
+            if leadership.is_ending:
+                return faults
             leadership.check_lease()
             try:
                 resources = self._resources.all(turn.kind)
@@ -163,10 +175,10 @@ class Controller:
                 # one kind that cannot be read holds none of the others up
                 faults.append(fault)
         self.vitals.count_reports(reports)
-        if faults:
-            raise next((fault for fault in faults if not isinstance(fault, Changed)), faults[0])
-        self.vitals.passes += 1
-        self.vitals.last_pass, self.vitals.problem = self.clock.now(), ""
+        if not faults:
+            self.vitals.passes += 1
+            self.vitals.last_pass, self.vitals.problems = self.clock.now(), ()
+        return faults
 
     def _pause(self, seconds: float) -> None:
         """Until something changes, the lease is lost, or time is up."""
@@ -182,11 +194,13 @@ class Controller:
         self.vitals.last_move = self.vitals.monotonic()
         self.vitals.last_answer = max(self.vitals.last_answer, self.lease.last_answer)
 
-    def _fail(self, fault: TunerError) -> None:
+    def _fail(self, faults: Sequence[TunerError]) -> None:
+        """Count it; say what was not said of the attempt before."""
         self.vitals.pass_failures += 1
-        if str(fault) != self.vitals.problem:
-            self.say(fault.advised)
-        self.vitals.problem = str(fault)
+        for fault in faults:
+            if str(fault) not in self.vitals.problems:
+                self.say(fault.advised)
+        self.vitals.problems = tuple(map(str, faults))
 
     def _watch(self, kind: ResourceKind) -> None:
         watch, wait_s = Watch(self._api(kind.plural), kind, self.settings.namespace, self._changed), FIRST_WAIT_S

@@ -33,6 +33,8 @@ class Convergence:
         conflict: Optional[Changed] = None
         # what goes makes room for the next of its scope
         for resource in (each for each in resources if each.deleted and each.is_held):
+            if self._fence.is_ending:
+                break
             self._fence.check_lease()
             try:
                 report = self._end(resource)
@@ -50,9 +52,9 @@ class Convergence:
             by_scope.setdefault(self._part.scope(resource), []).append(resource)
         # the one without a class first: what it gives up to that of a class is as it was before both
         for scope, same_scope in sorted(by_scope.items()):
-            self._fence.check_lease()
+            is_left = scope in leaving
             try:
-                reports.update(self._scope(same_scope, current, scope in leaving))
+                reports.update(self._scope(same_scope, current, is_left))
             except Changed as fault:
                 # one that is changed all the time holds none of the others up
                 conflict = fault
@@ -69,6 +71,10 @@ class Convergence:
         holder: Optional[Resource] = None
         # who has something at the cluster comes first, then the oldest
         for resource in sorted(rivals, key=lambda each: (not each.is_held, each.age)):
+            if self._fence.is_ending:
+                break
+            # the values of one may take some calls, and there may be many of one scope
+            self._fence.check_lease()
             try:
                 others = [each for each in current.values() if each.uid != resource.uid]
                 values = self._part.values(resource, others)

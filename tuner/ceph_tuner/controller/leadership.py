@@ -28,9 +28,14 @@ def controllers_lock(cluster: Cluster, identity: str) -> Lock:
 class Leadership:
     """`part.Fence` of a controller that holds both."""
 
-    def __init__(self, lease: Lease, lock: Lock, move: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, lease: Lease, lock: Lock, move: Callable[[], None], is_told_to_end: Callable[[], bool]) -> None:
         """`move` is called at each look: between two of them are some calls of 30 s at most."""
-        self._lease, self._lock, self._move = lease, lock, move
+        self._lease, self._lock, self._move, self._is_told_to_end = lease, lock, move, is_told_to_end
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether no other resource is begun."""
+        return self._is_told_to_end()
 
     def check_lease(self) -> None:
         """Raise Locked where the lease is over."""

@@ -19,6 +19,8 @@ from ceph_tuner.rook.kubernetes_api import KubernetesApi
 
 LEASE_S = 15
 """How long the others wait for a holder that says nothing."""
+LONGEST_S = 300
+"""Nobody waits longer than that, whatever a lease says."""
 USABLE_S = 10.0
 """How long after a renewal was begun its holder acts."""
 RETRY_S = 2.0
@@ -52,17 +54,17 @@ class Lease:
         answer = self._api.call("GET", f"{self._folder}/{self._name}")
         self.last_answer = self._clock.monotonic()
         if answer.status == 404:
-            self._written(begun, "POST", self._folder, self._document({}, 0))
+            self._written(begun, "POST", self._folder, self._document({}, {}, 0))
             return
         refuse(answer, f"GET lease {self._name}")
         with shaped(f"GET lease {self._name}"):
             spec = dict(answer.document.get("spec") or {})
             self.holder = str(spec.get("holderIdentity") or "")
             transitions = int(spec.get("leaseTransitions") or 0)
-        if self.holder not in ("", self._identity) and not self._is_over(answer.document, spec):
-            self._until = float("-inf")
-            return
-        body = self._document(answer.document, transitions + (self.holder != self._identity))
+            if self.holder not in ("", self._identity) and not self._is_over(answer.document, spec):
+                self._until = float("-inf")
+                return
+            body = self._document(answer.document, spec, transitions + (self.holder != self._identity))
         self._written(begun, "PUT", f"{self._folder}/{self._name}", body)
 
     def release(self) -> None:
@@ -101,11 +103,10 @@ class Lease:
             self._foreign = (version, self._clock.monotonic())
         seconds = spec.get("leaseDurationSeconds")
         # never shorter than ours: a holder of this version acts as long as that
-        length = max(seconds, LEASE_S) if isinstance(seconds, int) and seconds > 1 else LEASE_S
+        length = min(max(seconds, LEASE_S), LONGEST_S) if isinstance(seconds, int) and seconds > 1 else LEASE_S
         return self._clock.monotonic() - self._foreign[1] > length
 
-    def _document(self, before: Mapping[str, Any], transitions: int) -> Dict[str, Any]:
-        spec: Mapping[str, Any] = before.get("spec") or {}
+    def _document(self, before: Mapping[str, Any], spec: Mapping[str, Any], transitions: int) -> Dict[str, Any]:
         now = _micro_time(self._clock.now())
         acquired: Optional[str] = spec.get("acquireTime") if spec.get("holderIdentity") == self._identity else None
         return {

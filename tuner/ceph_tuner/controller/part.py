@@ -48,7 +48,11 @@ class ResourceWriter(Protocol):
 
 
 class Fence(Protocol):
-    """Says whether this controller may write. Both raise Locked where another one may be at work."""
+    """Says whether this controller may write. Both checks raise Locked where another one may be at work."""
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it is to end: the resource that it is at is completed, and no other one is begun."""
 
     def check_lease(self) -> None:
         """Called before each write to the API server."""

@@ -46,8 +46,8 @@ class Vitals:
     """When the main loop moved last, by the monotonic clock."""
     last_answer: float = float("-inf")
     """When the API server answered last."""
-    problem: str = ""
-    """Why the last pass ended with an error."""
+    problems: Tuple[str, ...] = ()
+    """What the last pass failed of."""
     _reports: Mapping[Tuple[str, bool, str], int] = field(default_factory=dict)
     _watch_failures: Dict[str, int] = field(default_factory=dict)
     _counting: threading.Lock = field(default_factory=threading.Lock)

@@ -124,11 +124,16 @@ class KubernetesApi:
 
 def _lines(answer: requests.Response, command: str) -> Iterator[bytes]:
     """Each line as it is whole. Raises CommandFailed for one that is too long."""
-    rest = b""
+    rest = bytearray()
     for part in answer.raw.stream(_CHUNK, decode_content=False):
-        *lines, rest = (rest + part).split(b"\n")
-        yield from (line for line in lines if line.strip())
+        *lines, end = part.split(b"\n")
+        for line in lines:
+            rest += line
+            if rest.strip():
+                yield bytes(rest)
+            rest.clear()
+        rest += end
         if len(rest) > LONGEST_EVENT:
             raise CommandFailed(command, -errno.EFBIG, f"an event of more than {LONGEST_EVENT} bytes")
     if rest.strip():
-        yield rest
+        yield bytes(rest)

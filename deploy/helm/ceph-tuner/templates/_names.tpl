@@ -2,6 +2,12 @@
 {{- if contains .Chart.Name .Release.Name }}{{ .Release.Name }}{{ else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 63 | trimSuffix "-" }}{{ end }}
 {{- end }}
 
+{{- /* A Service begins with a letter and has no dot; other objects and releases may. */ -}}
+{{- define "ceph-tuner.service" -}}
+{{- $name := include "ceph-tuner.name" . | replace "." "-" }}
+{{- if regexMatch "^[0-9]" $name }}{{ printf "r%s" $name | trunc 63 | trimSuffix "-" }}{{ else }}{{ $name }}{{ end }}
+{{- end }}
+
 {{- define "ceph-tuner.selector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
