@@ -114,6 +114,7 @@ def _look(cluster: Optional[str], state: Optional[Path]) -> Tuple[Facts, Dict[st
         about = {"cluster": cluster} if state is None else {"cluster": connection.name, "as_of": connection.clock.now()}
         facts = gather(
             connection.commander,
+            connection.clock,
             connection.release,
             connection.version,
             lambda what, done, total: tell(f"looking at {what}", done, total if total > 1 else None),

@@ -34,16 +34,17 @@ class Edited:
 
 def test_a_pool_s_own_deep_scrub_interval_is_read() -> None:
     twin = small_twin()
-    plain = gather(twin.commander, twin.release, twin.version)
+    plain = gather(twin.commander, twin.clock, twin.release, twin.version)
     assert [pool.deep_scrub_interval for pool in plain.pools] == [0.0] * len(plain.pools)
-    edited = gather(Edited(twin.commander, {"deep_scrub_interval": 1_209_600.0}), twin.release, twin.version)
+    commander = Edited(twin.commander, {"deep_scrub_interval": 1_209_600.0})
+    edited = gather(commander, twin.clock, twin.release, twin.version)
     assert {pool.deep_scrub_interval for pool in edited.pools} == {1_209_600.0}
 
 
 def test_an_osd_whose_drive_says_nothing_is_of_the_kind_of_its_class() -> None:
     twin = small_twin(osd=DISK)
     said = [{"id": 0}, {"id": 1, "rotational": "0"}, {"id": 2, "rotational": "1"}]
-    found = gather(answering(twin, {"osd metadata": said}).commander, twin.release, twin.version)
+    found = gather(answering(twin, {"osd metadata": said}).commander, twin.clock, twin.release, twin.version)
     assert [osd.kind for osd in found.osds] == ["hdd", "ssd", "hdd", "hdd"]
 
 
@@ -95,17 +96,17 @@ class ManyAtATime:
 def test_osds_are_asked_many_at_a_time() -> None:
     twin = small_twin()
     commander = ManyAtATime(twin.commander)
-    facts = gather(commander, twin.release, twin.version)
+    facts = gather(commander, twin.clock, twin.release, twin.version)
     assert commander.most > 1
     assert set(commander.questions.values()) == {5}
-    assert facts.osds == gather(twin.commander, twin.release, twin.version).osds
+    assert facts.osds == gather(twin.commander, twin.clock, twin.release, twin.version).osds
     assert all(osd.options for osd in facts.osds)
 
 
 def test_an_osd_that_hangs_is_waited_for_once_and_named() -> None:
     twin = small_twin()
     commander = ManyAtATime(twin.commander, hangs=2)
-    facts = gather(commander, twin.release, twin.version)
+    facts = gather(commander, twin.clock, twin.release, twin.version)
     assert commander.questions["osd.2"] == 1
     assert max(commander.limits) <= 10
     assert [note for note in facts.notes if "osd.2" in note and "did not answer" in note]
@@ -114,7 +115,7 @@ def test_an_osd_that_hangs_is_waited_for_once_and_named() -> None:
 
 def test_what_one_osd_refuses_is_a_note_and_fails_no_other() -> None:
     twin = small_twin()
-    facts = gather(ManyAtATime(twin.commander, refuses=1), twin.release, twin.version)
+    facts = gather(ManyAtATime(twin.commander, refuses=1), twin.clock, twin.release, twin.version)
     assert [osd.place.osd for osd in facts.looked_at] == [0, 2, 3]
     assert [note for note in facts.notes if note.startswith("counters of osd.1: not seen")]
 
@@ -125,6 +126,6 @@ def test_an_answer_that_nobody_can_read_is_a_note() -> None:
             return "[7" if daemon == "osd.3" else super()._answer(daemon, prefix)
 
     twin = small_twin()
-    facts = gather(Nonsense(twin.commander), twin.release, twin.version)
+    facts = gather(Nonsense(twin.commander), twin.clock, twin.release, twin.version)
     assert [osd.place.osd for osd in facts.looked_at] == [0, 1, 2]
     assert [note for note in facts.notes if "of osd.3: not seen" in note]

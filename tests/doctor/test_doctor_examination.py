@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
+
 import pytest
-from patients import OSDS, healthy, osd_facts, set_to
+from patients import OSDS, TIB, healthy, osd_facts, pgs, set_to
 
 from ceph_tuner.doctor import COSTLY, MISLEADING, POINTLESS, Finding, examine
 from ceph_tuner.doctor.finding import by_cost
@@ -44,3 +47,37 @@ def test_no_finding_is_without_evidence_or_with_an_impossible_share() -> None:
         Finding("check", COSTLY, "title", (), "cost", "cure")
     with pytest.raises(ValueError, match=r"share \(=1.5\)"):
         finding(COSTLY, 1.5)
+
+
+def test_a_name_of_anybody_s_stays_one_word_of_a_command_that_is_shown() -> None:
+    name = "rbd; touch owned #"
+    pool = replace(
+        healthy().pools[0],
+        name=name,
+        pg_num=8,
+        autoscaled=True,
+        flags=("nodeep-scrub",),
+        compression="aggressive",
+        compressed_from=10.0 * TIB,
+        compressed_to=9.9 * TIB,
+    )
+    spread = pgs((((0, 2), 8), ((1, 3), 1)), nbytes=2.0**38)
+    chunk = {"osd_recovery_max_chunk": "4096"}
+    osds = (
+        *(osd_facts(osd, chunk, compressed=1e6, rejected=1e6) for osd in range(OSDS - 1)),
+        osd_facts(5, {"osd_op_queue": "wpq", **chunk}, mclock_queues=False),
+    )
+    rows = set_to((f"osd/host:{name}", "osd_op_queue", "wpq"), (f"osd/host:{name}", "osd_recovery_max_chunk", "4096"))
+    health = {"MDS_TRIM": ("1 MDSs behind", "mds.a;touch(mds.0): Behind on trimming (5000/128)")}
+    found = examine(healthy(osds=osds, pools=(pool,), pgs=spread, health=health, **rows))
+    commands = [command for one in found for command in one.commands]
+    for command in commands:
+        words = shlex.split(command)
+        assert shlex.join(words) == command, command
+    hostile = {" ".join(shlex.split(command)[:4]) for command in commands if "touch" in command}
+    assert hostile >= {
+        "ceph osd pool set",
+        f"ceph config rm osd/host:{name}",
+        "ceph tell mds.a;touch perf",
+    }
+    assert len([command for command in commands if name in shlex.split(command)]) >= 3

@@ -28,7 +28,7 @@ def cluster(any_lab: Lab) -> Iterator[Cluster]:
 
 
 def findings(cluster: Cluster) -> Tuple[Dict[str, Finding], Tuple[str, ...]]:
-    facts = gather(cluster.commander, cluster.release, cluster.version)
+    facts = gather(cluster.commander, cluster.clock, cluster.release, cluster.version)
     return {finding.check: finding for finding in examine(facts)}, facts.notes
 
 
@@ -36,7 +36,7 @@ def wait_stored(cluster: Cluster, pool: str, seconds: float = 120) -> None:
     """Bytes of a pool and of its PGs are told every few seconds, and not together."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        facts = gather(cluster.commander, cluster.release, cluster.version)
+        facts = gather(cluster.commander, cluster.clock, cluster.release, cluster.version)
         found = next((entry for entry in facts.pools if entry.name == pool), None)
         if found and found.raw_bytes and any(pg.nbytes for pg in facts.pgs if pg.pool == found.number):
             return
@@ -49,8 +49,9 @@ def test_every_fact_is_seen_and_looking_changes_nothing(cluster: Cluster) -> Non
     found, notes = findings(cluster)
     assert notes == ()
     assert cluster.config.dump() == before
-    # what is true of every lab: scrubs are off, Tentacle's own profile promises too much, loads have few PGs
-    assert set(found) - {"overbooked", "placement"} == {"scrub-flags"}
+    # what is true of every lab: scrubs are off, Tentacle's own profile promises too much, loads have few PGs; and of a
+    # busy machine's: leases come late
+    assert set(found) - {"overbooked", "placement", "laggy-pgs"} == {"scrub-flags"}
     assert ("overbooked" in found) == (cluster.release.name == "tentacle")
 
 

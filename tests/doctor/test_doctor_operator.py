@@ -40,8 +40,8 @@ def test_the_facts_of_a_cluster_hold_what_is_needed() -> None:
     applier = twin.applier()
     applier.apply(applier.plan("osd", {"osd_max_scrubs": 2}))
     twin.commander.mon("config set", {"who": "osd", "name": "osd_max_scrubs", "value": "4"})
-    facts = gather(answering(twin, {"osd metadata": [POD]}).commander, twin.release, twin.version)
+    facts = gather(answering(twin, {"osd metadata": [POD]}).commander, twin.clock, twin.release, twin.version)
     assert (facts.rook, facts.kept) == ("storage", {KEY: frozenset({"2"})})
     assert len(undone_by_rook(facts)) == 1
-    plain = gather(twin.commander, twin.release, twin.version)
+    plain = gather(twin.commander, twin.clock, twin.release, twin.version)
     assert (plain.rook, json.dumps(list(plain.kept))) == ("", "[]")

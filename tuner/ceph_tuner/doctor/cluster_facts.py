@@ -24,7 +24,7 @@ from typing import (
 
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, parsed, shaped
 from ceph_tuner.core.ceph.pods import rook_pod
-from ceph_tuner.core.ceph.ports import Commander, ConfigEntry
+from ceph_tuner.core.ceph.ports import Clock, Commander, ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.forecast_pairs import ForecastPair, kept_pairs
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Journal
@@ -59,17 +59,19 @@ Report = Callable[[str, int, int], None]
 _T = TypeVar("_T")
 
 
-def gather(commander: Commander, release: Release, version: str, report: Optional[Report] = None) -> Facts:
+def gather(
+    commander: Commander, clock: Clock, release: Release, version: str, report: Optional[Report] = None
+) -> Facts:
     """Gather what the checks need; `report` is told how far it is.
 
     Raises TunerError where nobody tells which OSDs there are. Whatever else is refused or not answered is a note.
     """
-    return _FactsReader(commander, report or (lambda what, done, total: None)).facts(release, version)
+    return _FactsReader(commander, clock, report or (lambda what, done, total: None)).facts(release, version)
 
 
 class _FactsReader:
-    def __init__(self, commander: Commander, report: Report) -> None:
-        self._commander, self._report = commander, report
+    def __init__(self, commander: Commander, clock: Clock, report: Report) -> None:
+        self._commander, self._clock, self._report = commander, clock, report
         self._config = CommandConfig(commander)
         self._notes: List[str] = []
         self._hung: Set[int] = set()
@@ -122,6 +124,7 @@ class _FactsReader:
         sample = spread((place.osd for place in places), OSDS_MOST)
         if len(sample) < len(places):
             self._notes.append(f"{len(sample)} of {len(places)} OSDs were asked, evenly over their ids")
+        at = self._clock.now()
         before = self._each("queues", sample, partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
         counters = self._each("counters", sample, partial(self._config.each, prefix="perf dump", read=_counters))
         options = self._each("options", sample, self._config.effective_on)
@@ -137,7 +140,7 @@ class _FactsReader:
             if number in counters and number in options and number in sources:
                 osd = replace(osd, options=options[number], sources=sources[number], **counters[number])
             if number in before and number in after:
-                osd = replace(osd, served=served(before[number], after[number]))
+                osd = replace(osd, served=served(before[number], after[number], at))
             osds.append(osd)
         return tuple(osds)
 

@@ -6,6 +6,7 @@ single-digit percentage, up to 10% with synthetic loads.
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import List
 
 from ceph_tuner.doctor.facts import Facts, PoolFacts
@@ -57,7 +58,7 @@ def compression(facts: Facts) -> List[Finding]:
     # the OSDs' own mode is that of every pool without one
     whole = all(pool in vain for pool in pools if not pool.compression)
     commands = {
-        f"ceph osd pool set {pool.name} compression_mode passive"
+        f"ceph osd pool set {quote(pool.name)} compression_mode passive"
         if pool.compression or not whole
         else f"ceph config set osd {_MODE} passive": None
         for pool in vain

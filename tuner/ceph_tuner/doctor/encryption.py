@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import List
 
+from ceph_tuner.core.changes.step import Step
 from ceph_tuner.doctor.facts import OWN_SOURCES, Facts, decider, grouped
 from ceph_tuner.doctor.finding import COSTLY, RESTARTING, Finding, named, restarts, some
 
@@ -41,7 +42,7 @@ def encryption(facts: Facts) -> List[Finding]:
             f"OSDs one by one, as they read it at their start: {RESTARTING}.{where}",
             share=LOST,
             commands=(
-                *(f"ceph config set {section} {name} 'crc secure'" for section, name in sections),
+                *(Step(section, name, None, "crc secure").command for section, name in sections),
                 *restarts(osd.place.osd for osd, _, _ in modes),
             ),
         )

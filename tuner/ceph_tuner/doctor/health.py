@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from shlex import quote
 from typing import List
 
 from ceph_tuner.core.errors import InputError
@@ -12,7 +13,7 @@ from ceph_tuner.doctor.facts import Facts
 from ceph_tuner.doctor.finding import MISLEADING, Finding, some
 
 _WAITING = ("laggy", "wait")
-_MDS = re.compile(r"mds\.([^\s(:]+)")
+_MDS = re.compile(r"mds\.[^\s(:]+")
 _SEGMENTS = re.compile(r"\((\d+)/(\d+)\)")
 
 
@@ -53,7 +54,7 @@ def metadata(facts: Facts) -> List[Finding]:
                 "its writes come in bursts that no share of mClock explains; its restart takes as long as the journal",
                 "Give its pool faster OSDs or a larger share of clients, and look for a client with too many requests.",
                 share=None if share is None else max(0.0, share),
-                commands=(f"ceph tell mds.{_behind(details)} perf dump mds_log", "ceph fs status"),
+                commands=(f"ceph tell {quote(_behind(details))} perf dump mds_log", "ceph fs status"),
             )
         )
     if "MDS_SLOW_METADATA_IO" in facts.health:
@@ -73,7 +74,7 @@ def metadata(facts: Facts) -> List[Finding]:
 
 def _behind(details: List[str]) -> str:
     """The first metadata server that is named; rank 0 of the only file system where none is."""
-    return next((match[1] for line in details if (match := _MDS.match(line))), "0")
+    return next((match[0] for line in details if (match := _MDS.match(line))), "mds.0")
 
 
 def versions(facts: Facts) -> List[Finding]:

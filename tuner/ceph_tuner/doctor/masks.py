@@ -8,6 +8,7 @@ from typing import DefaultDict, Dict, List, NamedTuple, Set
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import section_of
 from ceph_tuner.core.changes.config_database import Database
+from ceph_tuner.core.changes.step import Step
 from ceph_tuner.core.knobs.settings import same_value
 from ceph_tuner.doctor.facts import Facts
 from ceph_tuner.doctor.finding import MISLEADING, Finding, named, some
@@ -69,7 +70,7 @@ def capacity_masks(facts: Facts) -> List[Finding]:
             "Keep the value that was measured. Remove the mask where the OSDs' own values are right, and their own "
             "where the mask is. A mask that no OSD goes by can go at once.",
             share=min(len(osd_ids) / up_count, 1.0) if up_count else None,
-            commands=tuple(f"ceph config rm {mask.who} {mask.name}" for mask in dead),
+            commands=tuple(Step(mask.who, mask.name, mask.value, None).command for mask in dead),
         )
     ]
 

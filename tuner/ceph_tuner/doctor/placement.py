@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from shlex import quote
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.doctor.facts import Facts, PgFacts, PoolFacts
@@ -73,8 +74,8 @@ def placement(facts: Facts) -> List[Finding]:
             words += f". Planned: {pg_num}, which moves {size(moves)} of {size(pool.raw_bytes)}"
             words += f" and leaves about {after:.0%}" if uneven else ""
             # without it the autoscaler would take a larger pg_num back
-            commands += [f"ceph osd pool set {pool.name} pg_num_min {pg_num}"] if pool.autoscaled else []
-            commands.append(f"ceph osd pool set {pool.name} pg_num {pg_num}")
+            commands += [f"ceph osd pool set {quote(pool.name)} pg_num_min {pg_num}"] if pool.autoscaled else []
+            commands.append(f"ceph osd pool set {quote(pool.name)} pg_num {pg_num}")
             bytes_to_move += moves
             pools_to_split.append(pool.name)
             pg_nums[pool.number] = pg_num

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Dict, List
 
+from ceph_tuner.core.changes.step import Step
 from ceph_tuner.doctor.facts import Facts, OsdFacts, grouped
 from ceph_tuner.doctor.finding import MISLEADING, POINTLESS, RESTARTING, Finding, named, restarts, some
 
@@ -96,7 +97,7 @@ def throttle(facts: Facts) -> List[Finding]:
             "with fewer in flight mClock orders nothing",
             f"Start at {first} bytes, and double it for as long as the clients' throughput rises.",
             commands=tuple(
-                f"ceph config set {who} {name} {nbytes}"
+                Step(who, name, None, str(nbytes)).command
                 for who, nbytes in starts.items()
                 for name in (_THROTTLE, "bluestore_throttle_deferred_bytes")
             ),
@@ -146,4 +147,8 @@ def _iops(osd: OsdFacts) -> float:
 
 
 def _removals(facts: Facts) -> tuple[str, ...]:
-    return tuple(f"ceph config rm {entry.who} osd_op_queue" for entry in facts.entries if entry.name == "osd_op_queue")
+    return tuple(
+        Step(entry.who, entry.name, entry.value, None).command
+        for entry in facts.entries
+        if entry.name == "osd_op_queue"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import List
 
+from ceph_tuner.core.changes.step import Step
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.doctor.facts import Facts, grouped
 from ceph_tuner.doctor.finding import MISLEADING, Finding, named, some
@@ -40,7 +41,7 @@ def chunk(facts: Facts) -> List[Finding]:
             f"Set at least {_CHUNK.low:.0f} bytes; Ceph's default is {_CHUNK.default(facts.release)}.",
             share=len(small) / len(facts.looked_at),
             commands=tuple(
-                f"ceph config rm {entry.who} {entry.name}"
+                Step(entry.who, entry.name, entry.value, None).command
                 for entry in facts.entries
                 if entry.name == _CHUNK.name and int(_CHUNK.read(entry.value)) < _CHUNK.low
             ),

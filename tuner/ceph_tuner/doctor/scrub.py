@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
@@ -48,7 +49,7 @@ def flagged(facts: Facts) -> List[Finding]:
                 share=1.0 if "nodeep-scrub" in everywhere else unseen / total_bytes if unseen else None,
                 commands=(
                     *(f"ceph osd unset {flag}" for flag in everywhere),
-                    *(f"ceph osd pool set {name} {flag} 0" for name, flag in pools),
+                    *(f"ceph osd pool set {quote(name)} {flag} 0" for name, flag in pools),
                 ),
             )
         )
@@ -169,7 +170,7 @@ def _interval_settings(facts: Facts) -> Tuple[str, ...]:
     everywhere = (
         () if own and len(own) == len(facts.pools) else ("ceph config set global osd_deep_scrub_interval SECONDS",)
     )
-    return (*everywhere, *(f"ceph osd pool set {name} deep_scrub_interval SECONDS" for name in own))
+    return (*everywhere, *(f"ceph osd pool set {quote(name)} deep_scrub_interval SECONDS" for name in own))
 
 
 def _seconds_seen(own: Sequence[PgFacts], osd: OsdFacts) -> Optional[float]:

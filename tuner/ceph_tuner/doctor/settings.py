@@ -8,6 +8,7 @@ from typing import Dict, Iterable, List, Optional, Set, Tuple
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place, covered, section_of
 from ceph_tuner.core.changes.config_database import winner
+from ceph_tuner.core.changes.step import Step
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, NEVER_SET, PROFILE, Knob, unmet_needs
 from ceph_tuner.core.knobs.releases import Release, Settings
@@ -46,7 +47,7 @@ def ignored(facts: Facts) -> List[Finding]:
             if others:
                 is_used_elsewhere = True
             else:
-                commands.append(f"ceph config rm {entry.who} {entry.name}")
+                commands.append(Step(entry.who, entry.name, entry.value, None).command)
     own = [
         (f"{name} {osd.sources[name][source]} ({source}): {why}", osd.place.osd)
         for osd in mclock
@@ -101,7 +102,7 @@ def leftovers(facts: Facts) -> List[Finding]:
         evidence.append(f"{entry.who} {entry.name} {entry.value}{over}: {where}")
         osds.update(reach)
         osds_of_scheduling.update(reach if entry.name in _SCHEDULING else ())
-        commands.append(f"ceph config rm {entry.who} {entry.name}")
+        commands.append(Step(entry.who, entry.name, entry.value, None).command)
     if not evidence:
         return []
     total = len([place for place in facts.places if place.up])
@@ -149,7 +150,7 @@ def asleep(facts: Facts) -> List[Finding]:
                 "Remove them, then set the profile to custom and back: until then an OSD goes on as it did. "
                 "Or set it to custom with all nine." + (" What OSDs under custom go by stays." if in_use else ""),
                 share=len(idle) / len(facts.osds),
-                commands=tuple(f"ceph config rm {entry.who} {entry.name}" for entry in vain),
+                commands=tuple(Step(entry.who, entry.name, entry.value, None).command for entry in vain),
             )
         )
     if incomplete:
