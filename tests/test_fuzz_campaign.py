@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import time
@@ -29,6 +30,16 @@ def test_inputs_are_those_that_a_surface_says_and_each_turn_has_its_own_randomne
     again: List[float] = []
     turned(lambda randomness: again.append(randomness.random()) or 8, 5)
     assert again == drawn
+
+
+def test_every_surface_has_its_turns_and_says_what_it_is() -> None:
+    tree = ast.parse((Path(__file__).resolve().parent / "fuzz" / "surfaces.py").read_text(encoding="utf-8"))
+    (table,) = [
+        node.value for node in tree.body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "SURFACES"
+    ]
+    assert isinstance(table, ast.Dict)
+    names = {ast.literal_eval(key) for key in table.keys if key is not None}
+    assert set(campaign.SHARES) == names == set(campaign.MEANINGS)
 
 
 def raising(error: BaseException) -> Any:

@@ -47,6 +47,17 @@ def test_what_is_no_past_moment_is_refused_by_its_flag(text: str) -> None:
         moment(text, NOW, "--since")
 
 
+@pytest.mark.parametrize("text", ["9" * 400 + "s", "9" * 400 + "w", "mon-" * 2**18, " " * 2**20, "1" * 2**20])
+def test_a_time_of_any_length_is_refused_in_a_few_words(text: str) -> None:
+    for read in (moment, moment_ahead):
+        with pytest.raises(InputError) as refusal:
+            read(text, NOW, "--since")
+        assert len(str(refusal.value)) < 300
+    with pytest.raises(InputError) as refusal:
+        duration_s(text, "--at-most")
+    assert len(str(refusal.value)) < 300
+
+
 def test_a_duration_has_a_unit() -> None:
     assert duration_s("30min", "--step") == 1800
     with pytest.raises(InputError, match="--step: found '30', expected a time such as 30min"):

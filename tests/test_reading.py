@@ -97,6 +97,13 @@ def test_a_pool_s_own_deep_scrub_interval_wins_over_that_of_the_osds() -> None:
     assert late_pgs(stamps, now, day, {1: 60 * day}) == ["2.0"]
 
 
+@pytest.mark.parametrize("every", [1e11, 1e17, 1e300, float("inf"), float("nan")])
+def test_an_interval_longer_than_the_calendar_makes_nothing_late(every: float) -> None:
+    stamps = {"1.0": "2026-11-01T06:12:34.529551+0000", "2.0": "1999-11-01T06:12:34.529551+0000"}
+    assert late_pgs(stamps, 1_795_241_826.0, every, {}) == []
+    assert late_pgs(stamps, 1_795_241_826.0, 86400.0, {2: every}) == ["1.0"]
+
+
 def test_what_was_recovered_of_erasure_coded_pools_is_counted_by_their_pgs() -> None:
     sums = [(1, {"num_bytes_recovered": 5}), (2, {"num_bytes_recovered": 7}), (3, {}), (2, {"num_bytes_recovered": 1})]
     assert coded_recovered(sums, {2: 4, 1: 1}) == 8.0

@@ -29,7 +29,8 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 TESTS = Path(__file__).resolve().parents[1]
 sys.path[:0] = [
-    str(TESTS / folder) for folder in ("fuzz", "mgr", "autopilot", "report", "files", "cluster", "gather", "")
+    str(TESTS / folder)
+    for folder in ("fuzz", "mgr", "autopilot", "report", "files", "cluster", "gather", "controller", "")
 ]
 sys.path.append(str(TESTS.parent / "benchmarks"))
 
@@ -38,7 +39,19 @@ import runs_file  # noqa: E402
 HANG_S = 5.0
 MOST_MEMORY = 512 << 20
 MOST_FINDINGS = 20
-SHARES = {"store": 6, "plugin": 2, "texts": 4, "json": 3, "yaml": 4, "answers": 2, "worker": 2, "rest": 3, "program": 1}
+SHARES = {
+    "store": 6,
+    "plugin": 2,
+    "texts": 4,
+    "json": 3,
+    "gathered": 3,
+    "yaml": 4,
+    "answers": 2,
+    "worker": 2,
+    "rest": 3,
+    "controller": 2,
+    "program": 1,
+}
 """Of the time, by surface."""
 WRITE, HANG, TRACEBACK = "write", "hang", "traceback"
 UNASKED = "a write that was not asked for"
@@ -47,10 +60,12 @@ MEANINGS = {
     "plugin": "commands of the plugin, with arguments and files",
     "texts": "short texts that the mgr parses: objectives, targets, records",
     "json": "windows files, and results of workers elsewhere",
+    "gathered": "files of `gather` and reports of Ceph, in place of a cluster",
     "yaml": "files of clusters, SLOs, fleets, profiles and fits",
     "answers": "answers that `report` draws",
     "worker": "answers of the optimiser's worker",
     "rest": "answers of a dashboard and of Prometheus",
+    "controller": "custom resources, and what is noted on them",
     "program": "command lines, one in fifty as a process",
 }
 

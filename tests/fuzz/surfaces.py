@@ -26,6 +26,7 @@ from mutation import Mutation
 from ruamel.yaml import YAML
 
 from ceph_lab import drive_file, pools_file, windows_file
+from ceph_tuner import why
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.dashboard import Dashboard
 from ceph_tuner.cluster.dashboard_api import DashboardApi
@@ -176,12 +177,16 @@ class Store:
             asks = any(entry.trial or entry.unfinished for entry in Journal(self.store).entries())
             ERRORS.lines.clear()
             self.module.aboard.sample(1)
+            for switching in (self.module.aboard.modes.boosts, *self.module.aboard.modes.books.all):
+                switching.driver.attempt()
             if randomness.random() < 0.1:
                 from automatic_on_twin import OnTwin
 
                 # one that becomes the active mgr now
                 fresh = Loaded(OnTwin(self.module.aboard.twin))
                 fresh.aboard.sample(1)
+                for switching in (fresh.aboard.modes.boosts, *fresh.aboard.modes.books.all):
+                    switching.driver.attempt()
                 _check_command(fresh, "status")
             for command in randomness.sample(sorted(READ), 3):
                 _check_command(self.module, command)
@@ -346,6 +351,12 @@ class Gathered:
                 for finding in examine(gather_facts(cluster.commander, cluster.release, cluster.version)):
                     _check_shown(printable(str(finding.to_dict())))
             with reading(self.path):
+                cluster = open_state(self.path)
+                for cause in why.examine(why.gather(cluster.commander, cluster.clock, 10.0)):
+                    _check_shown(printable(str(cause.to_dict())))
+            with reading(self.path):
+                cluster = open_state(self.path)
+            with reading(self.path):
                 sampler = ClusterSampler(cluster.commander, cluster.clock.now)
                 sampler.sample()
                 cluster.clock.sleep(1)
@@ -499,6 +510,82 @@ class Rest:
         return asked[0]
 
 
+class Controller:
+    """Custom resources that somebody edited: what they state, and what the controller has noted on them."""
+
+    EACH = 10
+    NOTED: Mapping[str, Any] = {
+        "CephSLO": {"holds": {"slo": {"before": None, "value": {"name": "main"}, "is_confirmed": True}}},
+        "CephTuningMode": {
+            "holds": {
+                "mode/": {"before": "off", "value": "dry-run", "earlier": ["auto"], "generation": 1},
+                "option/auto_window": {"before": None, "value": "30", "is_confirmed": True, "generation": 1},
+            }
+        },
+        "CephBoost": {
+            "boost": {
+                "generation": 1,
+                "last_start": 1.0,
+                "start": 0.0,
+                "request": {"kind": "recovery", "at_most_s": 3600.0, "target": "osd"},
+            }
+        },
+    }
+    SPEC: Mapping[str, Any] = {
+        "CephSLO": {"objectives": ["client.p95_ms <= 80 ms"], "goal": {"maximize": "recovery.bytes_s"}},
+        "CephTuningMode": {"mode": "dry-run", "policy": {"auto_window": 30}},
+        "CephBoost": {"kind": "recovery", "atMost": "1h", "keep": ["client.p95_ms <= 80 ms"]},
+    }
+
+    def __init__(self) -> None:
+        import test_convergence
+
+        from ceph_tuner.controller.kinds import ALL
+
+        self.convergence, self.kinds = test_convergence, ALL
+        self.cluster = test_convergence.with_objectives()
+
+    def __call__(self, randomness: random.Random) -> int:
+        """One pass over each."""
+        for _ in range(self.EACH):
+            self._pass(randomness.choice(self.kinds), randomness)
+        return self.EACH
+
+    def _pass(self, kind: Any, randomness: random.Random) -> None:
+        from ceph_tuner.controller.boosts import BoostTurn
+        from ceph_tuner.controller.kinds import BOOST, FINALIZER, RECORD, SLO
+        from ceph_tuner.controller.resource import Resource
+        from ceph_tuner.core.bounded import MISREAD
+
+        change, convergence = Mutation(randomness), self.convergence
+        spec, noted = self.SPEC[kind.name], json.dumps(self.NOTED[kind.name])
+        if randomness.random() < 0.5:
+            with suppress(ValueError):
+                spec = json.loads(change.tree(spec))
+        metadata = {
+            **dict.fromkeys(("namespace", "name", "uid"), "main"),
+            "resourceVersion": "1",
+            "generation": randomness.choice((1, 2)),
+            "finalizers": randomness.choice(([], [FINALIZER])),
+            "deletionTimestamp": randomness.choice((None, "x")),
+            "annotations": {RECORD: change.text(noted) if randomness.random() < 0.7 else noted},
+        }
+        try:
+            resource = Resource.from_document(kind, {"metadata": metadata, "spec": spec})
+        except MISREAD:
+            return
+        shelf = convergence.Shelf(resource)
+        commander = self.cluster.commander
+        if kind is BOOST:
+            turn = BoostTurn(commander, shelf, shelf)
+        else:
+            turn = (convergence.slos if kind is SLO else convergence.modes)(self.cluster, shelf)
+        with suppress(TunerError):
+            turn.turn(shelf.all())
+        for report in shelf.reports.values():
+            _check_shown(printable(report.ready.message))
+
+
 class Program:
     """Command lines of the program that need no cluster."""
 
@@ -584,5 +671,6 @@ SURFACES: Dict[str, Callable[[], Surface]] = {
     "answers": Answers,
     "worker": Worker,
     "rest": Rest,
+    "controller": Controller,
     "program": Program,
 }

@@ -10,6 +10,7 @@ from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.doctor import examine
 from ceph_tuner.doctor import gather as gather_facts
 from ceph_tuner.gather.replay import open_state
+from ceph_tuner.twin.replay import replay
 from whole_cluster import whole_cluster
 
 Run = Callable[..., Tuple[int, str, str]]
@@ -62,7 +63,7 @@ def path(tmp_path: Path) -> Path:
 def test_what_a_report_says_is_judged(path: Path) -> None:
     cluster = open_state(path)
     assert (cluster.version, cluster.release.name) == ("18.2.7", "reef")
-    facts = gather_facts(cluster.commander, cluster.release, cluster.version)
+    facts = gather_facts(cluster.commander, cluster.clock, cluster.release, cluster.version)
     assert {"scrub-flags", "laggy-pgs", "mixed-versions"} <= {finding.check for finding in examine(facts)}
     assert [osd.place.osd for osd in facts.osds] == [0, 1, 2, 3]
     assert {osd.kind for osd in facts.osds} == {"hdd"}
@@ -74,7 +75,7 @@ def test_what_a_report_says_is_judged(path: Path) -> None:
 
 def test_what_a_report_does_not_say_is_named_in_few_lines(path: Path) -> None:
     cluster = open_state(path)
-    notes = gather_facts(cluster.commander, cluster.release, cluster.version).notes
+    notes = gather_facts(cluster.commander, cluster.clock, cluster.release, cluster.version).notes
     for what in ("the configuration database", "options of osd.0, osd.1, osd.2, osd.3", "the PGs", "the journal"):
         assert [note for note in notes if note.startswith(f"{what}: not seen")], what
     assert len(notes) <= 16
@@ -121,3 +122,16 @@ def test_a_part_of_another_shape_is_the_files_fault(tmp_path: Path, run: Run) ->
 def test_no_osd_of_a_report_answers(path: Path) -> None:
     with pytest.raises(CommandFailed, match="`ceph report` does not say it"):
         open_state(path).commander.tell("osd.0", "config show", {})
+
+
+def test_a_report_of_more_values_than_can_be_held_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text("[" + '{"a":1},' * (6 << 20) + "0]")
+    with pytest.raises(InputError, match="more values than can be held"):
+        open_state(tmp_path / "report.json")
+
+
+def test_a_file_that_cannot_be_read_to_its_end_is_told() -> None:
+    with pytest.raises(InputError, match="/proc/self/mem"):
+        open_state("/proc/self/mem")
+    with pytest.raises(InputError, match="/proc/self/mem"):
+        replay(Path("/proc/self/mem"))

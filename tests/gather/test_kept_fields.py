@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -67,6 +68,21 @@ def test_whatever_is_answered_what_is_kept_is_json_without_keys(value: object, k
     json.loads(text)
     assert CEPHX not in text
     assert PEM_BODY not in text
+
+
+@pytest.mark.parametrize(
+    "beginning", ["-----BEGIN -----", "-----BEGIN ", "-----BEGIN A-----x\n", "AQ", "key=", "://a:"]
+)
+def test_a_text_of_nothing_but_beginnings_of_secrets_is_read_at_once(beginning: str) -> None:
+    began = time.process_time()
+    without_secrets(beginning * (2**18 // len(beginning)))
+    assert time.process_time() - began < 1
+
+
+def test_secrets_beside_a_beginning_of_another_are_taken_out() -> None:
+    assert PEM_BODY not in without_secrets(f"-----BEGIN X-----\n{PEM}\n{PEM}")
+    header = PEM.replace("MII", "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC\n\nMII", 1)
+    assert PEM_BODY not in without_secrets(header)
 
 
 def test_an_answer_that_is_no_json_is_left_out() -> None:

@@ -13,6 +13,7 @@ import pytest
 import zstandard
 
 from ceph_tuner.cluster.sampler import ClusterSampler, observe
+from ceph_tuner.core.bounded import values_in
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, PermissionRefused, TunerError
 from ceph_tuner.core.goals.stored_slo import SLO_KEY
 from ceph_tuner.core.measure.metrics import CLASS, Scope
@@ -93,7 +94,7 @@ def test_the_doctor_says_of_the_file_what_it_says_of_the_cluster(tmp_path: Path)
     cluster.config.set("osd.1", "osd_max_scrubs", "1")
     cluster.clock.sleep(5)
     then = replayed(gather(cluster), tmp_path)
-    live, later = (gather_facts(each.commander, each.release, each.version) for each in (cluster, then))
+    live, later = (gather_facts(each.commander, each.clock, each.release, each.version) for each in (cluster, then))
     assert [finding.to_dict() for finding in examine(later)] == [finding.to_dict() for finding in examine(live)]
     assert {"ignored-knobs", "leftovers"} <= {finding.check for finding in examine(later)}
     assert later.notes == live.notes == ()
@@ -181,7 +182,9 @@ def test_what_does_not_answer_is_kept_as_such_and_told_by_the_file_as_live(tmp_p
     assert [note for note in state.notes if "3 of 4 OSDs said" in note]
     assert [note for note in state.notes if note.startswith("`ceph osd df`: no answer (not supported)")]
     then = replayed(state, tmp_path)
-    live, later = (gather_facts(each.commander, each.release, each.version).notes for each in (cluster, then))
+    live, later = (
+        gather_facts(each.commander, each.clock, each.release, each.version).notes for each in (cluster, then)
+    )
     assert [note.partition(":")[0] for note in later] == [note.partition(":")[0] for note in live]
     with pytest.raises(ClusterTimeout, match=r"osd\.2 config show"):
         then.commander.tell("osd.2", "config show", {})
@@ -215,6 +218,15 @@ def test_answers_beyond_the_bound_are_left_out_and_named(monkeypatch: pytest.Mon
     assert sum(content.nbytes for content in contents(state).values()) <= 60_000
     assert [note for note in state.notes if "is left out: " in note]
     assert replayed(state, tmp_path).release.name == "tentacle"
+
+
+def test_an_answer_of_more_values_than_are_read_again_is_left_out_and_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(recorder, "VALUES_MOST", 200)
+    state = gather(whole_cluster())
+    assert all(values_in(answer.text) <= 200 for answer in state.answers)
+    assert [note for note in state.notes if "values, of which an answer may have 200" in note]
 
 
 THOUSAND = 1000
@@ -298,7 +310,7 @@ def test_a_thousand_osds_fit_and_a_sample_of_them_is_asked(tmp_path: Path) -> No
     assert unpacked_bytes < recorder.UNPACKED_MOST / 2, unpacked_bytes
     assert size < state_file.PACKED_MOST / 4, size
     then = open_state(tmp_path / "state.tar.zst")
-    facts = gather_facts(then.commander, then.release, then.version)
+    facts = gather_facts(then.commander, then.clock, then.release, then.version)
     assert (len(facts.osds), len(facts.looked_at), len(facts.pgs)) == (1000, 64, 16384)
 
 

@@ -42,7 +42,7 @@ def limited(capabilities: Collection[str], *entries: Tuple[str, str, str]) -> Tu
 @pytest.mark.parametrize("capabilities", [ALL, NO_OSD, MON_AND_MGR, MON], ids="+".join)
 def test_the_doctor_says_what_it_could_not_see_and_judges_the_rest(capabilities: Collection[str]) -> None:
     cluster, commander = limited(capabilities, ("osd.1", "osd_max_scrubs", "1"))
-    facts = gather_facts(cluster.commander, cluster.release, cluster.version)
+    facts = gather_facts(cluster.commander, cluster.clock, cluster.release, cluster.version)
     assert "leftovers" in {finding.check for finding in examine(facts)}
     assert bool(commander.refused) == bool(facts.notes) == (capabilities != ALL)
     # five questions to four OSDs are five lines at most
@@ -65,7 +65,7 @@ def test_a_file_is_gathered_and_the_doctor_says_the_same_of_it(capabilities: Col
     assert len([command for command in commander.refused if command.startswith("ceph tell")]) <= 20
     state_file.write(tmp_path / "s", state)
     then = open_state(tmp_path / "s")
-    live, later = (gather_facts(each.commander, each.release, each.version) for each in (cluster, then))
+    live, later = (gather_facts(each.commander, each.clock, each.release, each.version) for each in (cluster, then))
     assert [finding.to_dict() for finding in examine(later)] == [finding.to_dict() for finding in examine(live)]
     assert [note.partition(":")[0] for note in later.notes] == [note.partition(":")[0] for note in live.notes]
 
@@ -122,6 +122,6 @@ def test_commands_end_well_and_name_what_they_could_not_see(
 def test_nobody_who_only_looks_asks_for_a_right_to_change() -> None:
     cluster, commander = limited(ALL)
     gather(cluster)
-    gather_facts(cluster.commander, cluster.release, cluster.version)
+    gather_facts(cluster.commander, cluster.clock, cluster.release, cluster.version)
     describe(cluster)
     assert commander.refused == []

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ceph_tuner.core.errors import InputError, Malformed
-from ceph_tuner.gather import state_file
+from ceph_tuner.gather import recorder, state_file
 from ceph_tuner.gather.replay import open_state
 from ceph_tuner.gather.state import FAILED, REFUSED, Answer, ClusterState, Fault
 
@@ -167,6 +167,9 @@ HOSTILE: Dict[str, Tuple[bytes, str]] = {
         "a fault of the kind 'odd'",
     ),
     "a time beyond all": (with_manifest(lambda found: found.update(at="x" * 500)), "another shape"),
+    "a time that no calendar has": (with_manifest(lambda found: found.update(at=1e17)), "no calendar has"),
+    "a time that is no number": (with_manifest(lambda found: found.update(at="nan")), "no calendar has"),
+    "an answer at such a time": (with_manifest(lambda found: found["answers"][0].update(at=-1e300)), "no calendar has"),
 }
 
 
@@ -188,6 +191,15 @@ def test_a_bomb_ends_at_the_bound_and_not_in_memory(monkeypatch: pytest.MonkeyPa
     assert len(bomb) < 10_000
     with pytest.raises(Malformed, match="more than 4 MiB when it is unpacked"):
         state_file.unpacked(bomb, "bomb")
+
+
+def test_an_answer_of_more_values_than_can_be_held_is_refused() -> None:
+    many = "[" + "0," * recorder.VALUES_MOST + "0]"
+    swollen = replace(STATE, answers=(replace(STATE.answers[0], text=many),))
+    content = state_file.packed(swollen)
+    assert len(content) < 10_000
+    with pytest.raises(Malformed, match="more values than can be held"):
+        state_file.unpacked(content, "swollen")
 
 
 def test_a_header_that_says_more_than_there_is_takes_no_more_than_there_is() -> None:

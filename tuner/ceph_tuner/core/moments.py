@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from datetime import datetime, timezone
@@ -9,8 +10,9 @@ from datetime import datetime, timezone
 from ceph_tuner.core.errors import InputError
 
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)\Z")
-_LAST = 253_402_300_799.0
+LAST_S = 253_402_300_799.0
 """The last second that a calendar date has (year 9999)."""
+_LONGEST_SHOWN = 60
 _LENGTHS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
@@ -55,8 +57,8 @@ def _digits(value: float) -> str:
 def duration_s(text: str, place: str) -> float:
     """Seconds of `90s`, `30min`, `12h`, `7d` or `2w`. Raises InputError."""
     match = _AGE.match(text.strip())
-    if match is None or not float(match[1]) > 0:
-        raise InputError(place, repr(text), "a time such as 30min, 12h or 7d")
+    if match is None or not 0 < float(match[1]) < math.inf:
+        raise InputError(place, _shown(text), "a time such as 30min, 12h or 7d")
     return float(match[1]) * _LENGTHS[match[2]]
 
 
@@ -68,10 +70,10 @@ def moment(text: str, now: float, place: str) -> float:
         at = now - duration_s(text, place) if _AGE.match(text.strip()) else _of_date(text)
     except (ValueError, OverflowError):
         raise InputError(
-            place, repr(text), "an age such as 12h or 7d, or a time such as 2026-11-21 or 2026-11-21T18:00"
+            place, _shown(text), "an age such as 12h or 7d, or a time such as 2026-11-21 or 2026-11-21T18:00"
         ) from None
     if not 0 <= at <= now:
-        raise InputError(place, repr(text), "a time that is past")
+        raise InputError(place, _shown(text), "a time that is past")
     return at
 
 
@@ -81,11 +83,17 @@ def moment_ahead(text: str, now: float, place: str) -> float:
         at = now + duration_s(text, place) if _AGE.match(text.strip()) else _of_date(text)
     except (ValueError, OverflowError):
         raise InputError(
-            place, repr(text), "a time from now on such as 12h or 7d, or a date such as 2026-12-01 or 2026-12-01T06:00"
+            place,
+            _shown(text),
+            "a time from now on such as 12h or 7d, or a date such as 2026-12-01 or 2026-12-01T06:00",
         ) from None
-    if not now < at < _LAST:
-        raise InputError(place, repr(text), f"a time to come: it is {utc_minute(now)}")
+    if not now < at < LAST_S:
+        raise InputError(place, _shown(text), f"a time to come: it is {utc_minute(now)}")
     return at
+
+
+def _shown(text: str) -> str:
+    return repr(text[:_LONGEST_SHOWN])
 
 
 def _of_date(text: str) -> float:

@@ -11,11 +11,13 @@ from collections import Counter
 from datetime import datetime
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-from ceph_tuner.core.bounded import ANSWER, MISREAD, read_json
+from ceph_tuner.core.bounded import MISREAD, SERVER_ITEMS_PER_MIB, read_json
 from ceph_tuner.core.errors import Malformed
 from ceph_tuner.gather.state import Answer, ClusterState
 
 EXPECTED = "what `ceph report` printed"
+MOST = 64 << 20
+"""Bytes, as anybody may have written it: some thousand OSDs."""
 _STAMP = "%Y-%m-%dT%H:%M:%S.%f%z"
 _WEIGHT_1 = 65536.0
 """A CRUSH weight of 1."""
@@ -23,7 +25,7 @@ _WEIGHT_1 = 65536.0
 
 def state_of(content: bytes, place: str) -> ClusterState:
     """The state of a report. Raises Malformed where it is none."""
-    report = read_json(content, place, ANSWER)
+    report = read_json(content, place, MOST, items=SERVER_ITEMS_PER_MIB)
     if not isinstance(report, dict) or not {"osdmap", "crushmap", "health"} <= set(report):
         raise Malformed(place, "JSON of another kind", f"{EXPECTED}, or a file of `ceph-tuner gather`")
     try:

@@ -165,7 +165,8 @@ _WORDS = ("passw", "passphrase", "secret", "token", "access_key", "access-key", 
 _SECRETS = (
     # a key of cephx: type, time and length in base64
     (re.compile(r"A[gQ][A-Za-z0-9+/]{34,80}={0,2}"), LEFT_OUT),
-    (re.compile(r"-----BEGIN [A-Z ]{0,40}-----[^\"]{1,20000}?-----END [A-Z ]{0,40}-----"), LEFT_OUT),
+    # what begins another one, or none, ends the search for its end: texts of nothing but beginnings have to be quick
+    (re.compile(r"-----BEGIN [A-Z ]{0,40}-----(?:[^\"-]|-(?!----)){1,20000}-----END [A-Z ]{0,40}-----"), LEFT_OUT),
     # in words of a message: `password=…`, `secret: …`
     (re.compile(_NAMED + r"\s{0,3}[=:]\s{0,3})[^\s\"'\\,;]{1,500}"), rf"\1{LEFT_OUT}"),
     # of an answer's own fields, and of JSON inside a text: `"password": "…"`

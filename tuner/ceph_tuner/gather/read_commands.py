@@ -71,7 +71,7 @@ class _StateReader:
         up_osds = self._up_osds()
         sample = spread(up_osds, self._osds)
         self._ask("config show", sample)
-        self._ignore_faults(lambda: gather_facts(recorder, live.release, live.version, self._report))
+        self._ignore_faults(lambda: gather_facts(recorder, live.clock, live.release, live.version, self._report))
         self._describe()
         if up_osds:
             self._look_twice(up_osds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from typing import Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
+from ceph_tuner.core.bounded import values_in
 from ceph_tuner.core.ceph.commands import STORE_PREFIX
 from ceph_tuner.core.ceph.ports import Clock, Commander, Told
 from ceph_tuner.core.ceph.tell_each import outcome, tell_each
@@ -14,6 +15,8 @@ from ceph_tuner.gather.state import FAILED, LATE, REFUSED, Answer, Fault, Key, k
 
 UNPACKED_MOST = 192 << 20
 """Bytes of all answers together: of 1000 OSDs it is some tens of MiB."""
+VALUES_MOST = 4 << 20
+"""Values of one answer: of 100 000 PGs it is three million."""
 WITHIN_S = 10.0
 _TIMED = ("perf dump",)
 _AGAIN = ("dump_op_pq_state",)
@@ -109,11 +112,13 @@ class Recorder:
         self._cache[self.look, key] = Answer(key, self.look, at, content) if isinstance(content, str) else answer
 
     def _within_room(self, answer: Answer) -> Answer:
-        size = len(answer.text.encode())
-        if size <= self._room:
+        size, values = len(answer.text.encode()), values_in(answer.text)
+        if size <= self._room and values <= VALUES_MOST:
             self._room -= size
             return answer
         words = f"{size} bytes beyond the {UNPACKED_MOST >> 20} MiB that a file may have"
+        if values > VALUES_MOST:
+            words = f"{values} values, of which an answer may have {VALUES_MOST}"
         self.notes.append(f"`{answer.shown}` is left out: {words}")
         return Answer(answer.key, answer.look, answer.at, fault=Fault(FAILED, -errno.EFBIG, words))
 

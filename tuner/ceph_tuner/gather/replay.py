@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.core.bounded import ANSWER, MISREAD, open_file, read_file
+from ceph_tuner.core.bounded import MISREAD, read_file
 from ceph_tuner.core.ceph.commands import STORE_PREFIX, parsed
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.releases import release_of
@@ -123,11 +123,9 @@ class Replay:
 def open_state(path: Union[str, Path]) -> Cluster:
     """A cluster out of a file of `ceph-tuner gather`, or out of what `ceph report` printed. Raises InputError."""
     formats = f"{state_file.EXPECTED}, or what `ceph report` printed"
-    with open_file(path, formats) as stream:
-        is_state_file = stream.read(len(state_file.MAGIC)) == state_file.MAGIC
-    state = (
-        state_file.read(path) if is_state_file else ceph_report.state_of(read_file(path, formats, ANSWER), str(path))
-    )
+    content = read_file(path, formats, state_file.PACKED_MOST)
+    read = state_file.unpacked if content.startswith(state_file.MAGIC) else ceph_report.state_of
+    state = read(content, str(path))
     replay = Replay(state)
     with reading(path):
         return Cluster.of(state.cluster, replay, release_of(state.version), state.version, clock=replay)

@@ -20,10 +20,11 @@ from typing import IO, Any, Dict, Iterator, List, Mapping, Set, Tuple, Union, ca
 import zstandard
 
 from ceph_tuner import __version__
-from ceph_tuner.core.bounded import DOCUMENT, MISREAD, read_file, read_json
+from ceph_tuner.core.bounded import DOCUMENT, MISREAD, read_file, read_json, values_in
 from ceph_tuner.core.errors import InputError, Malformed
+from ceph_tuner.core.moments import LAST_S
 from ceph_tuner.files.atomic_write import write_bytes
-from ceph_tuner.gather.recorder import UNPACKED_MOST
+from ceph_tuner.gather.recorder import UNPACKED_MOST, VALUES_MOST
 from ceph_tuner.gather.state import FAILED, LATE, REFUSED, Answer, ClusterState, Fault
 
 SCHEMA = 1
@@ -165,7 +166,7 @@ def _state(manifest: Mapping[str, Any], texts: Mapping[str, bytes], place: str) 
     return ClusterState(
         cluster=_text(manifest["cluster"]),
         version=_text(manifest["version"]),
-        at=float(manifest["at"]),
+        at=_moment(manifest["at"]),
         answers=tuple(_answer(row, texts, place) for row in rows),
         made_by=_text(manifest["made_by"]),
         osds=int(manifest["osds"]),
@@ -177,16 +178,26 @@ def _state(manifest: Mapping[str, Any], texts: Mapping[str, bytes], place: str) 
 
 def _answer(row: Mapping[str, Any], texts: Mapping[str, bytes], place: str) -> Answer:
     key = (_text(row["daemon"]), _text(row["command"]), tuple(_text(each) for each in row["arguments"]))
-    look, at = int(row["look"]), float(row["at"])
+    look, at = int(row["look"]), _moment(row["at"])
     if row["file"] is None:
         fault = row["fault"]
         if fault["kind"] not in (REFUSED, LATE, FAILED):
             raise Malformed(place, f"a fault of the kind {str(fault['kind'])[:40]!r}", f"{REFUSED}, {LATE} or {FAILED}")
         return Answer(key, look, at, fault=Fault(fault["kind"], int(fault["code"]), _text(fault["words"])))
     try:
-        return Answer(key, look, at, texts[f"{_FOLDER}{row['file']}"].decode())
+        text = texts[f"{_FOLDER}{row['file']}"].decode()
     except UnicodeDecodeError:
         raise Malformed(f"{place} {row['file']}"[:200], "bytes that are no text", "text in UTF-8") from None
+    if values_in(text) > VALUES_MOST:
+        raise Malformed(f"{place} {row['file']}"[:200], "more values than can be held", f"at most {VALUES_MOST}")
+    return Answer(key, look, at, text)
+
+
+def _moment(value: Any) -> float:
+    at = float(value)
+    if not 0 <= at <= LAST_S:
+        raise ValueError(f"{str(value)[:40]} s after 1970, a moment that no calendar has")
+    return at
 
 
 def _text(value: Any) -> str:
