@@ -7,7 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ceph_tuner.moves import Command, MovePool
+from ceph_tuner.moves.pgs_plan import _set
+from ceph_tuner.moves.placement import upmap_command
 from ceph_tuner.moves.record import HELD, RECORDS, UNDOS, MoveRecord, MoveStore
+from ceph_tuner.moves.weights import weight_command
 from twins import small_twin
 
 RECORD = MoveRecord("drain osd.3", 1.0, 2.0, balancer=True, autoscale=("rbd",))
@@ -49,6 +53,46 @@ def test_what_is_no_record_stops_nothing(text: str) -> None:
     twin.store.set(f"{HELD}drain%20osd.3/1.1", text or " ")
     assert [record.name for record in store.records()] == ["drain osd.3"]
     assert (store.undos(RECORD), store.held(RECORD)) in (([], {}), ([], {"1.1": ()}))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["osd pool delete", {"pool": "rbd", "pool2": "rbd", "sure": "--yes-i-really-really-mean-it"}],
+        ["osd pool set", {"pool": "rbd", "var": "size", "val": "1"}],
+        ["osd pool set", {"pool": "--out-file=/etc/shadow", "var": "pg_num", "val": "1"}],
+        ["osd pool set", {"pool": "rbd", "var": "pg_num", "val": "1", "yes": "--yes-i-really-mean-it"}],
+        ["osd crush reweight", {"name": "osd.1", "weight": "1e300"}],
+        ["osd crush reweight", {"name": "default", "weight": "0.000000"}],
+        ["osd pg-upmap-items", {"pgid": "1.0", "id": "1 2 3"}],
+        ["osd rm-pg-upmap-items", {"pgid": "--force"}],
+        ["osd rm-pg-upmap-items", {"pgid": 1.0}],
+        ["osd rm-pg-upmap-items", ["1.0"]],
+        [["osd"], {}],
+        [{}, {}],
+    ],
+)
+def test_a_stored_way_back_that_no_move_writes_is_not_shown(command: Any) -> None:
+    twin = small_twin()
+    store = MoveStore(twin.store)
+    store.save(RECORD, 1.0)
+    twin.store.set(f"{UNDOS}drain%20osd.3/1.1", json.dumps(command))
+    assert store.undos(RECORD) == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        upmap_command("12.1f", ()),
+        upmap_command("1.0", ((1, 2), (3, 4))),
+        weight_command(3, 7.27739),
+        _set(MovePool(1, "a pool: \xe9", False, 0, 8, 8, 8, 8, "off"), "pgp_num", 64),
+    ],
+)
+def test_every_way_back_of_a_move_is_shown(command: Command) -> None:
+    store = MoveStore(small_twin().store)
+    store.remember_undo(RECORD, "1.0", command)
+    assert store.undos(RECORD) == [command]
 
 
 @given(st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=20))

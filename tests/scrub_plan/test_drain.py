@@ -22,7 +22,7 @@ from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, TIME_UP, Drain, Drain
 from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
 from ceph_tuner.twin.model import MIB, ClientStream, RecoveryWork
 from overdue import DAY, HOUR, MB, overdue_twin, rate
-from twin_cluster.cluster import TwinCluster
+from twin_cluster.cluster import TwinClock, TwinCluster
 from twin_cluster.pgs import stamp
 from twins import DISK, answering
 
@@ -149,6 +149,26 @@ def test_where_one_scrub_at_a_time_is_too_much_rests_grow() -> None:
     outcome = drain(twin, task(twin, "client.p95_ms <= 40"), look)
     assert outcome.reason == DONE
     assert max(rests) > 200
+
+
+def test_a_clock_that_is_set_back_makes_no_rest_longer() -> None:
+    twin, jump = slow_twin(), 0.0
+    rests: List[float] = []
+
+    class Enough(Exception):
+        """The rest goes on as if nothing had been set."""
+
+    def look(progress: DrainProgress) -> None:
+        nonlocal jump
+        if progress.waits_for.startswith("a rest of"):
+            rests.append(float(progress.waits_for.split()[3]))
+            if jump and rests[-1] < rests[-2]:
+                raise Enough
+            jump = -7200.0 if rests[-1] > 100 else jump
+
+    with patch.object(TwinClock, "now", lambda self: self._commander.now() + jump), pytest.raises(Enough):
+        drain(twin, task(twin, "client.p95_ms <= 40", seconds=HOUR / 2), look)
+    assert max(rests) < 3000
 
 
 def test_a_relative_bound_refers_to_what_was_before_the_first_scrub() -> None:

@@ -7,6 +7,7 @@ be begun again, and another host can give back what it has paused.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 from urllib.parse import quote
@@ -18,6 +19,20 @@ from ceph_tuner.moves import Command, Pairs
 RECORDS, UNDOS, HELD = "moves/record/", "moves/undo/", "moves/held/"
 UNDER_WAY = "under way"
 _MOST_PAIRS = 64
+_PGID = re.compile(r"[0-9]{1,10}\.[0-9a-f]{1,8}")
+_PAIRS = re.compile(r"[0-9]{1,10} [0-9]{1,10}(?: [0-9]{1,10} [0-9]{1,10}){0,63}")
+_OSD = re.compile(r"osd\.[0-9]{1,10}")
+_WEIGHT = re.compile(r"[0-9]{1,10}\.[0-9]{6}")
+_POOL = re.compile(r"[^-].{0,255}")
+_PGS = re.compile(r"pgp?_num")
+_COUNT = re.compile(r"[0-9]{1,10}")
+_INVERSES: Mapping[str, Mapping[str, re.Pattern[str]]] = {
+    "osd rm-pg-upmap-items": {"pgid": _PGID},
+    "osd pg-upmap-items": {"pgid": _PGID, "id": _PAIRS},
+    "osd crush reweight": {"name": _OSD, "weight": _WEIGHT},
+    "osd pool set": {"pool": _POOL, "var": _PGS, "val": _COUNT},
+}
+"""Every command that a move stores as an inverse: what is stored may be anybody's, and people paste it into a shell."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +94,7 @@ class MoveStore:
         return self._store.get(_undo_place(record, key)) is not None
 
     def undos(self, record: MoveRecord) -> List[Command]:
-        """All of them; the write-order is not kept, as each is about another thing."""
+        """All that a move writes; the write-order is not kept, as each is about another thing."""
         commands = [_command(key, text) for key, text in contents(self._store, f"{UNDOS}{_key(record.name)}/").items()]
         return [command for command in commands if command is not None]
 
@@ -131,10 +146,12 @@ def _record(place: str, text: str) -> Optional[MoveRecord]:
 def _command(place: str, text: str) -> Optional[Command]:
     try:
         prefix, arguments = read_json(text, place)
-        texts: Mapping[str, str] = {str(name): str(value) for name, value in arguments.items()}
-        return str(prefix), texts
+        patterns = _INVERSES[prefix]
+        if len(arguments) == len(patterns) and all(each.fullmatch(arguments[name]) for name, each in patterns.items()):
+            return prefix, {name: arguments[name] for name in patterns}
     except MISREAD:
-        return None
+        pass
+    return None
 
 
 def _pairs(place: str, text: str) -> Optional[Pairs]:

@@ -136,6 +136,7 @@ class Drain:
         self._goal = {pg.pgid: pg.deep_scrubbed_at for pg in task.order}
         self._bytes = {pg.pgid: pg.raw_bytes for pg in task.order}
         self._requests: Dict[str, float] = {}
+        """When they were asked for; durations go by the clock that nobody sets."""
         self._interval = deep_scrub_interval(cluster.commander)
         self._look_s = max(LOOK_S, LOOK_S_PER_PG * len(view.pgs))
         self._pace = Pace()
@@ -147,7 +148,7 @@ class Drain:
         self._done: FrozenSet[str] = frozenset()
         self._scrubbing = False
         """Whether scrubs of the drain were under way since the last change."""
-        self._rests_until = 0.0
+        self._rests_until = self._clock.monotonic()
         self._damage = False
         mean = sum(self._bytes.values()) / max(1, len(self._bytes))
         self._expectation = Expectation(task.rates, TRUSTED_PGS * mean)
@@ -173,7 +174,7 @@ class Drain:
                     silence.bear(failure, self._clock.monotonic())
                     self._clock.sleep(self._look_s)
                     continue
-                self._settle_requests(now)
+                self._settle_requests()
                 self._note_scrubs(now)
                 bytes_done = self._scrubbed_bytes() + self._half_done_bytes()
                 monotonic = self._clock.monotonic()
@@ -189,15 +190,16 @@ class Drain:
                     # what was kept while nothing was asked for says nothing of what is asked for now
                     self._changed = now
                 if not waits_for:
-                    self._ask(now)
+                    self._ask()
                 self._tell(waits_for or ("" if self._under_way() else UNREADY))
                 self._clock.sleep(self._look_s)
         except KeyboardInterrupt:
             reason = INTERRUPTED
         return self._outcome(began, reason)
 
-    def _settle_requests(self, now: float) -> None:
+    def _settle_requests(self) -> None:
         """Forget what has begun, is done or gone, and what did not begin for long and cannot now."""
+        now = self._clock.monotonic()
         done, unready_osds = finished(self._goal, self._view), held_osds(self._view)
         able = {
             pg.pgid
@@ -235,8 +237,9 @@ class Drain:
         reason = self._watch.reason()
         if reason:
             return reason
-        if now < self._rests_until:
-            return f"a rest of {self._rests_until - now:.0f} s: one scrub at a time was too much"
+        rest_s = self._rests_until - self._clock.monotonic()
+        if rest_s > 0:
+            return f"a rest of {rest_s:.0f} s: one scrub at a time was too much"
         if not self._task.any_hour and not open_at(rules, now, self._task.zone):
             opens = next_opening(rules, now, self._task.zone)
             return f"Ceph's own scrub hours, in {(opens - now) / 3600:.1f} h"
@@ -257,7 +260,7 @@ class Drain:
         now = self._clock.now()
         if self._watch.missed and self._scrubbing:
             self._pace = self._pace.slower()
-            self._rests_until = now + self._pace.rest * self._task.window_s
+            self._rests_until = self._clock.monotonic() + self._pace.rest * self._task.window_s
         elif self._watch.keeps_all and self._may_go_faster(window):
             self._pace = self._pace.faster()
         elif not self._watch.missed:
@@ -265,7 +268,8 @@ class Drain:
         self._changed, self._scrubbing = now, self._under_way() > 0
         self._looks.clear()
 
-    def _ask(self, now: float) -> None:
+    def _ask(self) -> None:
+        now = self._clock.monotonic()
         at_once = self._pace.at_once if self._watch.has_objectives else None
         batch = next_scrubs(
             self._goal, self._view, set(self._requests), self._task.limits, at_once, self._task.despite_flags
@@ -273,7 +277,7 @@ class Drain:
         self._limited = at_once is not None and self._under_way() + len(batch) >= at_once
         overdue = [pgid for pgid, at in self._requests.items() if now - at >= ASK_AGAIN_S]
         for pgid in [*overdue, *(pg.pgid for pg in batch)]:
-            if self._clock.now() - now >= LOOK_S:
+            if self._clock.monotonic() - now >= LOOK_S:
                 # guard, hours, flags and time are looked at before the others
                 break
             self._lock.check()
@@ -327,7 +331,10 @@ class Drain:
                 left_bytes,
                 self._pace.at_once if self._watch.has_objectives else None,
                 self._expectation.finish_at(
-                    max(self._clock.now(), self._rests_until), left_bytes, rules, self._task.zone
+                    self._clock.now() + max(0.0, self._rests_until - self._clock.monotonic()),
+                    left_bytes,
+                    rules,
+                    self._task.zone,
                 ),
                 waits_for,
                 self._watch.means,
