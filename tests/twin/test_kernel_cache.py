@@ -71,6 +71,32 @@ def test_where_nothing_can_be_written_there_is_no_folder(homes: Path, tmp_path: 
     assert folder_for("abc", tmp_path / "installed") is None
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives folders to another user")
+@pytest.mark.parametrize("planted", ["folder", "below", "link", "open"])
+def test_machine_code_that_another_user_may_have_put_there_is_not_run(
+    homes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: str
+) -> None:
+    shared, victim = tmp_path / "shared", tmp_path / "victim"
+    old = victim / "old"
+    old.mkdir(parents=True)
+    os.utime(old, (time.time() - UNUSED_S - 60,) * 2)
+    shared.mkdir()
+    shared.chmod(0o1777)
+    if planted == "link":
+        (shared / FOLDER).symlink_to(victim)
+    else:
+        (shared / FOLDER / "abc").mkdir(parents=True)
+        part = shared / FOLDER / ("abc" if planted == "below" else "")
+        if planted == "open":
+            part.chmod(0o777)
+        else:
+            os.chown(part, 12345, 12345)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(shared))
+    assert folder_for("abc", tmp_path) is None
+    assert list(victim.iterdir()) == [old]
+    assert not list(shared.rglob("*.nb?"))
+
+
 def test_folders_that_nobody_used_for_a_week_are_removed_and_younger_ones_stay(homes: Path, tmp_path: Path) -> None:
     old, recent = (folder_for(name, tmp_path) for name in ("old", "recent"))
     assert old is not None

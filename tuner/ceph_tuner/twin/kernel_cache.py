@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 import time
 from pathlib import Path
@@ -37,7 +38,9 @@ def folder_for(digest: str, beside: Path) -> Optional[Path]:
     for root in _roots(beside):
         folder = root / FOLDER / digest
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            for part in (folder.parent, folder):
+                part.mkdir(0o755, parents=True, exist_ok=True)
+                _check_own(part)
             # root may write where nothing can be written, and a directory may be full
             with tempfile.TemporaryFile(dir=folder):
                 pass
@@ -47,6 +50,13 @@ def folder_for(digest: str, beside: Path) -> Optional[Path]:
         _remove_unused(folder)
         return folder
     return None
+
+
+def _check_own(folder: Path) -> None:
+    """Raise OSError where somebody else may write there, or has planted a link: what is kept there is run."""
+    about = folder.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid not in (0, os.geteuid()) or about.st_mode & stat.S_IWOTH:
+        raise PermissionError(f"{folder} is another user's")
 
 
 def _roots(beside: Path) -> Iterator[Path]:

@@ -36,11 +36,11 @@ def _lines(path: Path) -> Iterator[Tuple[int, str]]:
     """Numbered lines of a plain or gzip file, told apart by their first bytes; none of it is endless."""
     expected = "a readable trace, plain or gzip"
     with open_file(path, expected) as file:
-        packed = file.read(2) == b"\x1f\x8b"
-        file.seek(0)
-        stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
         number, left = 0, LARGEST
         try:
+            packed = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            stream = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if packed else file
             while line := stream.readline(LONGEST_LINE + 1):
                 number, left = number + 1, left - len(line)
                 if len(line) > LONGEST_LINE or left < 0:
