@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliers import applier, apply
-from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry, Journal
+from ceph_tuner.core.changes.journal import APPLIED, STANDING, UNDONE, Entry, Journal
 from ceph_tuner.core.changes.plan import Restore, Step
 from ceph_tuner.core.errors import JournalDamaged
 from ceph_tuner.core.knobs.catalogue import KNOBS, RETIRED
@@ -29,14 +29,19 @@ values = st.none() | st.text(max_size=5)
 PLAIN = {"bool": "true", "int": "3", "size": "64K", "float": "0.5", "fraction": "0.250000"}
 
 
-@given(st.lists(st.tuples(st.sampled_from(sorted(KNOBS)), st.booleans(), values, st.frozensets(values, max_size=3))))
-def test_an_entry_is_read_as_it_was_written(rows: list) -> None:  # type: ignore[type-arg]
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(sorted(KNOBS)), st.booleans(), values, st.frozensets(values, max_size=3)),
+    ),
+    st.integers(0, 99),
+)
+def test_an_entry_is_read_as_it_was_written(rows: list, number: int) -> None:  # type: ignore[type-arg]
     def before(name: str, there: bool) -> Optional[str]:
         knob = KNOBS[name]
         return (PLAIN.get(knob.kind) or knob.choices[0]) if there else None
 
     steps = tuple(Step(name, name, before(name, there), new) for name, there, new, _ in rows)
-    restores = tuple(Restore("osd/host:h-1", name, before(name, there), ours) for name, there, _, ours in rows)
+    restores = tuple(Restore("osd/host:h-1", name, before(name, there), ours, number) for name, there, _, ours in rows)
     written = Entry(3, APPLIED, 1.5, 2.5, "a", "b", "reef", "osd", steps, restores, True, "note", 7)
     assert Entry.from_text("x", written.to_text()) == written
 
@@ -72,6 +77,8 @@ DAMAGED = {
     "another section": restoring(who="mon"),
     "an option for a section": restoring(who="--id=admin"),
     "a value of another kind": restoring(value="much"),
+    "over no number": restoring(over="1"),
+    "over less than none": restoring(over=-1),
     "a long value": restoring(value="1" * 101),
     "a profile that is an option": restoring(name="osd_mclock_profile", value="-i"),
     "a mapping for a value": restoring(value={}),
@@ -158,6 +165,17 @@ def test_entries_in_force_are_joined_so_that_all_can_still_be_taken_back() -> No
     assert (oldest.number, newest.number) == (4, 5)
     assert oldest.restores == (Restore("osd", "osd_max_scrubs", "1", frozenset({"5"})),)
     assert oldest.steps == (Step("osd", "osd_max_scrubs", "1", "5"),)
+
+
+def test_what_lay_over_a_joined_change_lies_over_the_one_that_it_was_joined_to() -> None:
+    journal = Journal(MemoryStore(), keep=3)
+    book = entry(1)
+    journal.write(replace(book, who=f"mgr.x{STANDING}", restores=(replace(book.restores[0], over=2),)))
+    for number in (2, 3, 4):
+        journal.write(entry(number))
+    journal.trim()
+    assert [found.number for found in journal.entries()] == [1, 3, 4]
+    assert journal.entries()[0].restores[0].over == 3
 
 
 def test_unfinished_entries_and_trials_are_never_joined_or_forgotten() -> None:

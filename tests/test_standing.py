@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
 import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from appliers import CUSTOM, OTHER, Killed, applier, kill_at, survive
-from ceph_tuner.core.changes.journal import APPLIED, UNDONE
+from appliers import OTHER, TABLES, Killed, applier, kill_at, survive
+from ceph_tuner.core.changes.journal import APPLIED, STANDING, UNDONE, Entry, Journal
 from ceph_tuner.core.changes.lock import Holder, Lock
 from ceph_tuner.core.changes.standing import StandingApplier
-from ceph_tuner.core.errors import EffectNotSeen, RetryLater, TunerError
+from ceph_tuner.core.errors import EffectNotSeen, InputError, RetryLater, TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
-from ceph_tuner.core.knobs.settings import format_settings
-from monitors import TENTACLE, ManualClock, Monitors, Table
+from monitors import TENTACLE, ManualClock, Monitors
 
-TABLES: Dict[str, Table] = {
-    "nothing": {},
-    "a built-in profile": {("osd", PROFILE): "high_client_ops", ("osd", "osd_max_scrubs"): "3"},
-    "custom": {
-        ("osd", PROFILE): "custom",
-        **{("osd", name): text for name, text in format_settings(CUSTOM, TENTACLE).items()},
-    },
-}
 PAGES: Dict[str, Dict[str, Any]] = {
     "recovery": {PROFILE: "high_recovery_ops"},
     "backfills": {PROFILE: "high_recovery_ops", "osd_mclock_override_recovery_settings": True, "osd_max_backfills": 4},
@@ -177,3 +168,78 @@ def test_a_later_change_goes_back_to_what_was_before_it_all() -> None:
     assert monitors.table == {("osd", "osd_max_scrubs"): "7"}
     other.undo()
     assert monitors.table == {("osd", "osd_max_scrubs"): "3"}
+
+
+BOOK = f"one{STANDING}"
+
+
+def test_a_later_change_of_the_same_value_as_before_leaves_the_way_back_alone() -> None:
+    monitors = Monitors(osds=2, table={("osd", PROFILE): "high_recovery_ops"})
+    one, other = standing_applier(monitors, BOOK), applier(monitors, "other")
+    book = one.apply(one.plan("osd", {PROFILE: "balanced"}))
+    boost = other.apply(other.plan("osd", {PROFILE: "high_recovery_ops"}))
+    assert book is not None
+    assert boost is not None
+    other.undo_entry(boost)
+    assert monitors.table == {("osd", PROFILE): "balanced"}
+    one.undo()
+    assert monitors.table == {("osd", PROFILE): "high_recovery_ops"}
+
+
+@pytest.mark.parametrize("first", ["the later change", "the replaced one"])
+def test_a_key_that_a_replacement_adds_lies_over_a_later_change_whichever_goes_first(first: str) -> None:
+    # the later change had found 6, which is the value that the replacement writes
+    monitors = Monitors(osds=2, table={("osd", "osd_max_scrubs"): "6"})
+    one, other = standing_applier(monitors, BOOK), applier(monitors, "other")
+    book = one.apply(one.plan("osd", {"osd_max_trimming_pgs": 4}))
+    later = other.apply(other.plan("osd", {"osd_max_scrubs": 2}))
+    assert book is not None
+    assert later is not None
+    book = one.replace(book, "osd", {"osd_max_scrubs": 6})
+    one.keep(book)
+    undos = [lambda: other.undo_entry(later), lambda: standing_applier(monitors, BOOK).undo_entry(book)]
+    for undo in undos if first == "the later change" else reversed(undos):
+        undo()
+    assert monitors.table == {("osd", "osd_max_scrubs"): "6"}
+
+
+_DEEDS = st.one_of(
+    st.tuples(st.just("replace"), st.sampled_from(sorted(PAGES))),
+    st.tuples(st.just("apply"), st.sampled_from(sorted(PAGES))),
+    st.tuples(st.just("undo"), st.integers(0, 3).map(str)),
+)
+
+
+@pytest.mark.parametrize("table", sorted(TABLES))
+@examples(max_examples=25, deadline=None)
+@given(deeds=st.lists(_DEEDS, max_size=8), book_first=st.booleans(), joined=st.booleans())
+def test_whatever_lies_over_what_all_of_it_goes_back_to_what_was_before(
+    table: str, deeds: List[Tuple[str, str]], book_first: bool, joined: bool
+) -> None:
+    monitors = Monitors(osds=2, table=dict(TABLES[table]))
+    before = monitors.schedulers()
+    one, other = standing_applier(monitors, BOOK), applier(monitors, "other")
+    book = one.apply(one.plan("osd", {"osd_max_trimming_pgs": 4}))
+    assert book is not None
+    later: List[Entry] = []
+    for what, which in deeds:
+        if what == "replace":
+            with suppress(RetryLater, InputError):
+                # somebody changed what is to be replaced: the book goes off then
+                book = one.keep(one.replace(book, "osd", {"osd_max_trimming_pgs": 4, **PAGES[which]}))
+        elif what == "apply":
+            entry = other.apply(other.plan("osd", PAGES[which]))
+            later += [entry] if entry is not None else []
+        elif later:
+            # not the newest alone: an automatic mode takes its own back
+            other.undo_entry(later.pop(int(which) % len(later)))
+    if joined:
+        with one._lock:
+            Journal(monitors.store, 2).trim()
+    if book_first:
+        one.undo_entry(book)
+    with suppress(InputError):
+        # nothing may be left
+        other.undo(everything=True)
+    assert monitors.table == TABLES[table]
+    assert monitors.schedulers() == before

@@ -12,9 +12,10 @@ from books import LIMITS, executor, look, page
 from flights import Field
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, precondition, rule
+from mortal_mgrs import MortalMgrs, field_on
 
-from appliers import CUSTOM, Killed, applier, kill_at, survive
+from appliers import TABLES, Killed, applier, kill_at, survive
 from ceph_tuner.core.autopilot.events import OperatorCommand
 from ceph_tuner.core.book.book import PAGES_KEY, Book, StoredBook
 from ceph_tuner.core.book.choice import choose
@@ -25,19 +26,10 @@ from ceph_tuner.core.changes.journal import APPLIED, Entry, Journal
 from ceph_tuner.core.errors import ClusterTimeout, TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
-from ceph_tuner.core.knobs.settings import format_settings
-from monitors import TENTACLE, Monitors, Table
+from monitors import Monitors, Table
 
 EXAMPLES = int(os.environ.get("CEPH_TUNER_EXAMPLES", "25"))
 
-_TABLES: Dict[str, Table] = {
-    "nothing": {},
-    "a built-in profile": {("osd", PROFILE): "high_client_ops", ("osd", "osd_max_scrubs"): "3"},
-    "custom": {
-        ("osd", PROFILE): "custom",
-        **{("osd", name): text for name, text in format_settings(CUSTOM, TENTACLE).items()},
-    },
-}
 _PAGES = (
     page(1, "busy", settings=nine((0.6, 4, 0), (0.1, 1, 0.3), (0.1, 1, 0.3))),
     page(2, "busy", settings={PROFILE: "high_client_ops"}),
@@ -60,14 +52,14 @@ def held_by(table: str, settings: Any) -> Table:
 
 
 def _applied(table: str, settings: Any) -> Table:
-    monitors = Monitors(osds=4, table=dict(_TABLES[table]))
+    monitors = Monitors(osds=4, table=dict(TABLES[table]))
     one = applier(monitors)
     one.apply(one.plan("osd", settings))
     return monitors.table
 
 
 def field_of(table: str, osds: int = 4) -> Field:
-    field = Field(Monitors(osds=osds, table=dict(_TABLES[table])))
+    field = field_on(table, osds)
     StoredBook(field.store).change(lambda _: Book(_PAGES, len(_PAGES)))
     return field
 
@@ -77,21 +69,17 @@ def seen(one: BookExecutor, field: Field, regime: str, breach: str = "") -> Any:
     return look(field.clock.now(), choose(book, regime, resting=one.state.rests), regime, breach)
 
 
-class Switched(RuleBasedStateMachine):
+class Switched(MortalMgrs):
     """One cluster with a book, mgrs that die at any write, monitors that fail, and other tuners."""
 
-    @initialize(table=st.sampled_from(sorted(_TABLES)), batch=st.integers(1, 4))
+    @initialize(table=st.sampled_from(sorted(TABLES)), batch=st.integers(1, 4))
     def start(self, table: str, batch: int) -> None:
-        self.name, self.table = table, dict(_TABLES[table])
-        self.field = field_of(table)
-        self.monitors, self.clock = self.field.monitors, self.field.clock
-        self.monitors.batch = batch
-        self.before = self.monitors.schedulers()
-        self.field.store.on_set = self.about_to_store
-        self.born, self.troubled = 0, False
-        self.executor: Optional[BookExecutor] = None
-        self.another_mgr()
+        self.name = table
+        self.open(field_of(table), batch)
         self.handle(OperatorCommand(self.clock.now(), ON, "alice"))
+
+    def new_executor(self, name: str) -> BookExecutor:
+        return executor(self.field, name)
 
     def about_to_store(self, key: str, value: str) -> None:
         """Nothing is written but for a page that the store knows of."""
@@ -102,36 +90,6 @@ class Switched(RuleBasedStateMachine):
             stored = BookState.from_dict(json.loads(self.field.store.values[KEY]))
             assert stored.on
             assert stored.next_page in [each.number for each in StoredBook(self.field.store).read().pages]
-
-    def handle(self, event: Any) -> None:
-        if self.executor is None:
-            return
-        try:
-            self.executor.handle(event)
-        except Killed:
-            self.die()
-        except TunerError:
-            assert self.troubled
-
-    def die(self) -> None:
-        survive(self.monitors)
-        self.field.alive.clear()
-        self.field.recorder.guarded.clear()
-        self.executor = None
-
-    @precondition(lambda self: self.executor is None)
-    @rule()
-    def another_mgr(self) -> None:
-        self.born += 1
-        new = executor(self.field, f"mgr.{self.born}")
-        try:
-            new.start()
-        except Killed:
-            self.die()
-        except TunerError:
-            assert self.troubled
-        else:
-            self.executor = new
 
     @rule(regime=st.sampled_from(_REGIMES), seconds=st.sampled_from([5.0, 65.0, 700.0]))
     def looks(self, regime: str, seconds: float) -> None:
@@ -148,15 +106,6 @@ class Switched(RuleBasedStateMachine):
     def is_told(self, what: str) -> None:
         self.handle(OperatorCommand(self.clock.now(), what, "alice"))
 
-    @rule(at=st.integers(1, 40), landed=st.booleans())
-    def will_be_killed(self, at: int, landed: bool) -> None:
-        if not self.troubled:
-            kill_at(self.monitors, at, landed)
-
-    @rule()
-    def is_killed(self) -> None:
-        self.die()
-
     @precondition(lambda self: self.executor is None and not self.troubled)
     @rule()
     def the_guardian_takes_back(self) -> None:
@@ -166,24 +115,6 @@ class Switched(RuleBasedStateMachine):
         other, _ = self.field.hands("guardian")
         other.recover()
         assert [each for each in self.field.entries() if each.trial or each.unfinished] == []
-
-    @precondition(lambda self: not self.troubled)
-    @rule(passed=st.integers(0, 20))
-    def monitors_fail(self, passed: int) -> None:
-        count = iter(range(passed))
-
-        def fail() -> None:
-            if next(count, None) is None:
-                raise ClusterTimeout("no answer")
-
-        self.troubled = True
-        self.monitors.before_write = fail
-
-    @precondition(lambda self: self.troubled)
-    @rule()
-    def monitors_answer(self) -> None:
-        self.troubled = False
-        survive(self.monitors)
 
     @invariant()
     def one_change_takes_all_of_it_back(self) -> None:
@@ -211,20 +142,14 @@ class Switched(RuleBasedStateMachine):
         """A mgr lives and the monitors answer: off is as before, byte for byte."""
         if not hasattr(self, "field"):
             return
-        self.troubled = False
-        survive(self.monitors)
-        if self.executor is None:
-            self.another_mgr()
-        assert self.executor is not None
+        self.revive()
         self.handle(OperatorCommand(self.clock.now(), OFF, "alice"))
         for _ in range(3):
             self.clock.sleep(65.0)
             self.handle(seen(self.executor, self.field, "busy"))
         assert (self.executor.state.phase, self.executor.state.on) == (RESTING, False)
-        assert self.monitors.table == self.table
-        assert self.monitors.schedulers() == self.before
+        self.assert_untouched()
         assert [each for each in self.field.entries() if each.state == APPLIED] == []
-        assert self.field.recorder.guarded[-1:] in ([], [False])
 
 
 TestSwitched = Switched.TestCase
@@ -246,7 +171,7 @@ def _fly(field: Field, name: str) -> BookExecutor:
 
 
 @pytest.mark.parametrize("landed", [False, True])
-@pytest.mark.parametrize("table", sorted(_TABLES))
+@pytest.mark.parametrize("table", sorted(TABLES))
 def test_it_survives_a_kill_at_every_boundary(table: str, landed: bool) -> None:
     boundary, killed = 0, True
     while killed:
@@ -263,10 +188,20 @@ def test_it_survives_a_kill_at_every_boundary(table: str, landed: bool) -> None:
         assert last.state.phase in (WATCHING, HOLDING), boundary
         assert field.monitors.table == held_by(table, dict(_PAGES[2].settings)), boundary
         last.handle(OperatorCommand(field.clock.now(), OFF, "alice"))
-        assert field.monitors.table == _TABLES[table], boundary
+        assert field.monitors.table == TABLES[table], boundary
         assert field.monitors.schedulers() == before, boundary
         assert [each for each in field.entries() if each.state == APPLIED] == []
     assert boundary > 40, "state, claim, trail, journal and steps of three switches"
+
+
+def holding(field: Field) -> BookExecutor:
+    """On, with the page of `scrub-late` watched to its end."""
+    one = executor(field)
+    one.handle(OperatorCommand(field.clock.now(), ON, "alice"))
+    for _ in range(2):
+        one.handle(seen(one, field, "scrub-late"))
+        field.clock.sleep(65.0)
+    return one
 
 
 def test_the_lock_is_free_while_a_page_holds_and_not_while_it_is_watched() -> None:
@@ -334,11 +269,7 @@ def test_a_strike_that_cannot_be_stored_is_stored_before_anything_is_written() -
 
 def test_an_operators_rollback_of_the_change_is_not_undone() -> None:
     field = field_of("nothing")
-    one = executor(field)
-    one.handle(OperatorCommand(field.clock.now(), ON, "alice"))
-    for _ in range(2):
-        one.handle(seen(one, field, "scrub-late"))
-        field.clock.sleep(65.0)
+    one = holding(field)
     assert one.state.phase == HOLDING
     other, _ = field.hands("the program")
     other.undo()
@@ -365,11 +296,7 @@ def test_a_value_that_is_changed_between_two_mgrs_is_left_alone_and_the_book_goe
 
 def test_its_change_is_joined_with_no_other() -> None:
     field = field_of("nothing")
-    one = executor(field)
-    one.handle(OperatorCommand(field.clock.now(), ON, "alice"))
-    for _ in range(2):
-        one.handle(seen(one, field, "scrub-late"))
-        field.clock.sleep(65.0)
+    one = holding(field)
     other, lock = field.hands("other")
     for value in range(1, 9):
         other.apply(other.plan("osd", {"osd_max_trimming_pgs": value}))
@@ -384,11 +311,7 @@ def test_its_change_is_joined_with_no_other() -> None:
 @pytest.mark.parametrize("text", [None, "[1", '{"phase": "tea"}'])
 def test_a_change_that_a_lost_state_knows_no_more_is_taken_back(text: Optional[str]) -> None:
     field = field_of("nothing")
-    one = executor(field)
-    one.handle(OperatorCommand(field.clock.now(), ON, "alice"))
-    for _ in range(2):
-        one.handle(seen(one, field, "scrub-late"))
-        field.clock.sleep(65.0)
+    one = holding(field)
     assert one.state.phase == HOLDING
     if text is None:
         del field.store.values[KEY]

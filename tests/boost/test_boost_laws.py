@@ -12,27 +12,20 @@ from boosts import HOUR, begin, executor, request, seen
 from flights import Field
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import initialize, invariant, rule
+from mortal_mgrs import MortalMgrs, field_on
 
-from appliers import Killed, kill_at, survive
+from appliers import TABLES, Killed, kill_at, survive
 from ceph_tuner.core.autopilot.events import OperatorCommand
 from ceph_tuner.core.boost.executor import BY, KEY, BoostExecutor
 from ceph_tuner.core.boost.state import OFF, ON, BoostState
 from ceph_tuner.core.changes.journal import APPLIED, Entry
-from ceph_tuner.core.errors import ClusterTimeout, TunerError
+from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import nine
-from ceph_tuner.core.knobs.settings import format_settings
-from monitors import TENTACLE, Monitors, Table
 
 EXAMPLES = int(os.environ.get("CEPH_TUNER_EXAMPLES", "25"))
 
-_NINE = format_settings(nine((0.3, 1, 0), (0.2, 2, 0.5), (0.1, 3, 0.4)), TENTACLE)
-_TABLES: Dict[str, Table] = {
-    "nothing": {},
-    "a built-in profile": {("osd", PROFILE): "high_client_ops", ("osd", "osd_max_scrubs"): "3"},
-    "custom": {("osd", PROFILE): "custom", **{("osd", name): text for name, text in _NINE.items()}},
-}
 _SETTINGS: Dict[str, Dict[str, Any]] = {
     "a profile": {PROFILE: "high_recovery_ops"},
     "more at once": {
@@ -48,22 +41,15 @@ _SETTINGS: Dict[str, Dict[str, Any]] = {
 assert set(MCLOCK_NINE) <= _SETTINGS["custom values"].keys()
 
 
-class Boosted(RuleBasedStateMachine):
+class Boosted(MortalMgrs):
     """One cluster with boosts, mgrs that die at any write, and monitors that fail."""
 
-    @initialize(table=st.sampled_from(sorted(_TABLES)), batch=st.integers(1, 4))
+    @initialize(table=st.sampled_from(sorted(TABLES)), batch=st.integers(1, 4))
     def start(self, table: str, batch: int) -> None:
-        self.table = dict(_TABLES[table])
-        self.field = Field(Monitors(osds=4, table=self.table))
-        self.monitors, self.clock = self.field.monitors, self.field.clock
-        self.monitors.batch = batch
-        self.before = self.monitors.schedulers()
-        self.field.store.on_set = self.about_to_store
-        self.born = 0
-        self.deadline: Optional[float] = None
-        self.troubled = False
-        self.executor: Optional[BoostExecutor] = None
-        self.another_mgr()
+        self.open(field_on(table), batch)
+
+    def new_executor(self, name: str) -> BoostExecutor:
+        return executor(self.field, name)
 
     # what goes on
 
@@ -75,45 +61,11 @@ class Boosted(RuleBasedStateMachine):
             assert stored.writing
             assert self.clock.now() < stored.ends_at
 
-    def handle(self, event: Any) -> None:
-        if self.executor is None:
-            return
-        try:
-            self.executor.handle(event)
-        except Killed:
-            self.die()
-        except TunerError:
-            assert self.troubled
-        if self.executor is not None and self.executor.state.phase == OFF:
-            self.deadline = None
-
-    def die(self) -> None:
-        survive(self.monitors)
-        self.field.alive.clear()
-        # who guarded in that process is dead as well
-        self.field.recorder.guarded.clear()
-        self.executor = None
-
     # rules
-
-    @precondition(lambda self: self.executor is None)
-    @rule()
-    def another_mgr(self) -> None:
-        self.born += 1
-        new = executor(self.field, f"mgr.{self.born}")
-        try:
-            new.start()
-        except Killed:
-            self.die()
-        except TunerError:
-            assert self.troubled
-        else:
-            self.executor = new
 
     @rule(wanted=st.sampled_from(sorted(_SETTINGS)), at_most=st.sampled_from([60.0, HOUR]))
     def begins(self, wanted: str, at_most: float) -> None:
         if self.executor is not None and self.executor.state.phase == OFF:
-            self.deadline = self.clock.now() + at_most
             self.handle(begin(self.clock.now(), request(at_most_s=at_most), **_SETTINGS[wanted]))
 
     @rule(left=st.sampled_from([0.0, 500.0, None]), seconds=st.sampled_from([5.0, 30.0, 90.0]))
@@ -128,33 +80,6 @@ class Boosted(RuleBasedStateMachine):
     @rule()
     def cancels(self) -> None:
         self.handle(OperatorCommand(self.clock.now(), "cancel", "alice"))
-
-    @rule(at=st.integers(1, 40), landed=st.booleans())
-    def will_be_killed(self, at: int, landed: bool) -> None:
-        if not self.troubled:
-            kill_at(self.monitors, at, landed)
-
-    @rule()
-    def is_killed(self) -> None:
-        self.die()
-
-    @precondition(lambda self: not self.troubled)
-    @rule(passed=st.integers(0, 20))
-    def monitors_fail(self, passed: int) -> None:
-        count = iter(range(passed))
-
-        def fail() -> None:
-            if next(count, None) is None:
-                raise ClusterTimeout("no answer")
-
-        self.troubled = True
-        self.monitors.before_write = fail
-
-    @precondition(lambda self: self.troubled)
-    @rule()
-    def monitors_answer(self) -> None:
-        self.troubled = False
-        survive(self.monitors)
 
     # laws
 
@@ -179,20 +104,15 @@ class Boosted(RuleBasedStateMachine):
         """A mgr lives, the monitors answer and time goes on: then all is as before, whatever was."""
         if not hasattr(self, "field"):
             return
-        self.troubled = False
-        survive(self.monitors)
-        if self.executor is None:
-            self.another_mgr()
+        self.revive()
         # 8 hours of samples, of a cluster that never becomes clean
         for _ in range(8):
             self.clock.sleep(HOUR)
             self.handle(seen(self.clock.now(), 500.0))
         assert self.executor is not None
         assert self.executor.state.phase == OFF
-        assert self.monitors.table == self.table
-        assert self.monitors.schedulers() == self.before
+        self.assert_untouched()
         assert self.field.on_trial() == []
-        assert self.field.recorder.guarded[-1:] in ([], [False])
 
 
 TestBoosted = Boosted.TestCase
@@ -228,12 +148,12 @@ def _fly(field: Field, name: str) -> None:
 
 
 @pytest.mark.parametrize("landed", [False, True])
-@pytest.mark.parametrize("table", sorted(_TABLES))
+@pytest.mark.parametrize("table", sorted(TABLES))
 def test_it_survives_a_kill_at_every_boundary(table: str, landed: bool) -> None:
     boundary, killed = 0, True
     while killed:
         boundary += 1
-        field = Field(Monitors(osds=2, table=dict(_TABLES[table])))
+        field = field_on(table, 2)
         before = field.monitors.schedulers()
         kill = kill_at(field.monitors, boundary, landed)
         with suppress(Killed):
@@ -243,7 +163,7 @@ def test_it_survives_a_kill_at_every_boundary(table: str, landed: bool) -> None:
         field.alive.clear()
         if killed:
             _fly(field, "mgr.b")
-        assert field.monitors.table == _TABLES[table], boundary
+        assert field.monitors.table == TABLES[table], boundary
         assert field.monitors.schedulers() == before, boundary
         assert field.on_trial() == []
         assert BoostState.from_dict(json.loads(field.store.values[KEY])).phase == OFF

@@ -17,7 +17,8 @@ from ceph_tuner.core.changes.effect_check import EffectCheck
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal, SetAside
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.osd_poll import EFFECT_S, OsdPoll, Progress, silent, unhindered
-from ceph_tuner.core.changes.plan import ChangePlan, Restore, SettingDrift, Step, laid_bare, plan_restore
+from ceph_tuner.core.changes.overlay import after_undo
+from ceph_tuner.core.changes.plan import ChangePlan, Restore, SettingDrift, Step, plan_restore
 from ceph_tuner.core.changes.planner import Planner
 from ceph_tuner.core.changes.resource_steps import InResource
 from ceph_tuner.core.changes.shard_rereading import Key
@@ -200,23 +201,24 @@ class Applier:
             if not entries and not undos:
                 raise InputError("journal", "no change in force", "a change that was applied by ceph-tuner")
             for entry in entries:
-                self._lay_bare(entry)
-                undos.append(self._take_back(entry))
+                # as it is by now: what was taken back before it may have lain beneath it
+                undos.append(self.undo_entry(entry))
             with suppress(TunerError):
                 # what is taken back is, whether old entries go now or with the next change
                 self._journal.trim()
             return undos
 
     def _lay_bare(self, entry: Entry) -> None:
-        """What lies over this change goes back to what was before it: leftovers, and settings replaced since."""
+        """What lies over this change goes back to what was before it."""
         under = {restore.key: restore for restore in entry.restores}
         leftover = {change.number for change in self.leftover() if change.number > entry.number}
-        for above in (change for change in self._journal.entries() if change.number != entry.number):
+        entries = self._journal.entries()
+        for above in (change for change in entries if change.number != entry.number):
             restores = above.restores
             if above.number in leftover:
                 restores = tuple(replace(item, value=under.get(item.key, item).value) for item in restores)
-            elif above.replaceable and above.state == APPLIED:
-                restores = tuple(laid_bare(item, under.get(item.key)) for item in restores)
+            elif above.state == APPLIED:
+                restores = after_undo(above, entry, entries)
             if restores != above.restores:
                 self._record(replace(above, restores=restores))
 

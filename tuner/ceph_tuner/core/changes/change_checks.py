@@ -7,6 +7,7 @@ from typing import Iterable, List, Mapping, Optional, Sequence, Tuple
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place, Target, section_of
 from ceph_tuner.core.changes.config_database import Database
+from ceph_tuner.core.changes.step import Step
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, parse_version, release_of
@@ -101,14 +102,14 @@ def refuse_wandering(current: Iterable[ConfigEntry], writes: Sequence[ConfigWrit
                 raise InputError(
                     f"{name} at `{who}`",
                     f"that it would hand {option} of osd.{place.osd} from `{before}` to `{after}`",
-                    f"{option} in one of these sections alone (ceph config rm {before} {option})",
+                    f"{option} in one of these sections alone ({Step(before, option, None, None).command})",
                 )
             decides = section_of(after)
             if option == name and value is not None and decides is not None and decides.rank < ours.rank:
                 raise InputError(
                     f"{name} at `{who}`",
                     f"`{after}`, which still decides for osd.{place.osd}: nothing else stands between the two",
-                    f"{option} in one of these sections alone (ceph config rm {after} {option})",
+                    f"{option} in one of these sections alone ({Step(after, option, None, None).command})",
                 )
             winners[option, place.osd] = after
 
@@ -120,7 +121,8 @@ def _way_out(decides: ConfigEntry, target: Target, after: Database) -> str:
             "a built-in profile has no entries to outrank it with, so give that profile's values as a custom one, "
             f"or take `{decides.who}` as the target"
         )
-    return f"choose a target that outranks it, or remove it (ceph config rm {decides.who} {decides.name})"
+    removal = Step(decides.who, decides.name, decides.value, None).command
+    return f"choose a target that outranks it, or remove it ({removal})"
 
 
 def refuse_false_start(

@@ -12,7 +12,20 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (
+    Any,
+    Callable,
+    Collection,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Store, contents
@@ -183,6 +196,10 @@ class Journal:
         """What can be read, oldest first."""
         return self.read().entries
 
+    def restores_of(self, numbers: Collection[int]) -> Tuple[Restore, ...]:
+        """What the entries of these numbers restore."""
+        return tuple(item for entry in self.entries() if entry.number in numbers for item in entry.restores)
+
     def next_number(self) -> int:
         """One more than the highest: unique, as only the lock's holder asks."""
         contents = self.read()
@@ -211,6 +228,13 @@ class Journal:
             union = join(older, newer)
             # first the joined one, then the removal: taking back both again would find nothing left to do
             self.write(union)
+            for standing in (entry for entry in entries if entry.replaceable and entry.state == APPLIED):
+                restores = tuple(
+                    replace(item, over=newer.number) if item.over == older.number else item
+                    for item in standing.restores
+                )
+                if restores != standing.restores:
+                    self.write(replace(standing, restores=restores))
             self._store.remove(_key(older))
             in_force[:2] = [union]
             excess -= 1
@@ -254,7 +278,8 @@ def _document(alike: Sequence[Restore]) -> Dict[str, Any]:
     first = alike[0]
     who = first.who if len(alike) == 1 else "osd." + _spans([_osd(restore) for restore in alike])
     ours = sorted(first.ours, key=lambda value: (value is not None, value))
-    return {"who": who, "name": first.name, "value": first.value, "ours": ours}
+    document = {"who": who, "name": first.name, "value": first.value, "ours": ours}
+    return {**document, "over": first.over} if first.over else document
 
 
 def _spans(numbers: Sequence[int]) -> str:
@@ -312,11 +337,14 @@ def _entry(document: Any) -> Entry:
     restores: List[Restore] = []
     for item in document["restores"]:
         name, value, ours = str(item["name"]), _optional(item["value"]), frozenset(map(_optional, item["ours"]))
+        over = item.get("over", 0)
+        if type(over) is not int or over < 0:
+            raise TypeError("a value of another type")
         _check_value(name, value)
         for who in _whos(item["who"]):
             if not is_of_osds(who):
                 raise ValueError(f"a section {who[:40]!r}")
-            restores.append(Restore(who, name, value, ours))
+            restores.append(Restore(who, name, value, ours, over))
     names = {item.name for item in fields(Entry)} - {"unknown"}
     unknown = unknown_in(document, names)
     own = {name: value for name, value in document.items() if name in names}

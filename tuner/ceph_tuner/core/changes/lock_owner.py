@@ -7,8 +7,10 @@ import pwd
 import socket
 from contextlib import suppress
 from pathlib import Path
+from typing import Optional
 
-from ceph_tuner.core.changes.lock import Holder
+from ceph_tuner.core.ceph.ports import Store
+from ceph_tuner.core.changes.lock import LEASE_S, Claim, Holder, claims
 
 _PROC = Path("/proc")
 
@@ -30,6 +32,15 @@ def may_live(holder: Holder) -> bool:
         return True
     pid = holder.process.split(":")[0]
     return not pid.isdigit() or _process(int(pid)) == holder.process
+
+
+def claim_at_work(store: Store, now: float) -> Optional[Claim]:
+    """The claim of a tuner that may write now (`now`: seconds since the epoch); None where there is none.
+
+    A look alone: the lock itself is asked when something is written. Raises TunerError.
+    """
+    held = (claim for claim in claims(store) if claim.held and 0 <= claim.expires - now <= LEASE_S)
+    return next((claim for claim in held if may_live(claim.holder)), None)
 
 
 def _host() -> str:

@@ -80,6 +80,8 @@ class Restore:
     name: str
     value: Optional[str]
     ours: FrozenSet[Optional[str]]
+    over: int = 0
+    """Number of the change whose value this is, where that is newer than the entry; else 0."""
 
     @property
     def key(self) -> Key:
@@ -188,13 +190,6 @@ def plan_rereading(
     steps += _one_state([Step(*touch.key, touch.new, touch.old) for touch in touch_list])
     refuse_wandering(current, [(step.who, step.name, step.new) for step in steps], places)
     return ChangePlan(who, release.name, tuple(place.osd for place in places_up), tuple(steps), {})
-
-
-def laid_bare(above: Restore, under: Optional[Restore]) -> Restore:
-    """Give a restore as it is once the change beneath it is taken back; that change's restore of the key, if any."""
-    if under is None or not any(same(above.value, value) for value in under.ours):
-        return above
-    return replace(above, value=under.value)
 
 
 def plan_restore(

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.core.ceph.ports import ConfigEntry
-from ceph_tuner.core.changes.applier import Applier, Undone
+from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Entry
 from ceph_tuner.core.changes.osd_poll import unhindered
-from ceph_tuner.core.changes.plan import ChangePlan, Restore, Step, laid_bare, plan_restore
+from ceph_tuner.core.changes.overlay import marked
+from ceph_tuner.core.changes.plan import ChangePlan, Restore, Step, plan_restore
 from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.errors import RetryLater
 from ceph_tuner.core.knobs.settings import same
@@ -71,6 +72,8 @@ class StandingApplier(Applier):
                 raise RetryLater(f"change {stored.number} cannot be replaced: it is {stored.state}", "")
             replacement = self.plan_replacement(stored, target, settings)
             plan = replacement.plan
+            newer = [change for change in self._journal.entries() if change.number > stored.number]
+            restores = merged(stored.restores, marked(plan.restores(), newer))
             moving = replace(
                 stored,
                 state=APPLYING,
@@ -80,23 +83,11 @@ class StandingApplier(Applier):
                 release=plan.release,
                 target=plan.target,
                 steps=plan.steps,
-                restores=merged(stored.restores, plan.restores()),
+                restores=restores,
                 trial=True,
                 note="",
             )
-            return self._carry_out(plan, moving, standing(stored.restores, plan), check, replacement.gone)
-
-    def undo_entry(self, entry: Entry) -> Undone:
-        """As `Applier.undo_entry`; a later change of the same keys then goes back to what was before this one."""
-        with self._lock:
-            stored = self._entry(entry.number)
-            under = {restore.key: restore for restore in stored.restores}
-            for above in self._journal.entries():
-                if above.number > stored.number and above.state == APPLIED:
-                    restores = tuple(laid_bare(item, under.get(item.key)) for item in above.restores)
-                    if restores != above.restores:
-                        self._record(replace(above, restores=restores))
-            return super().undo_entry(stored)
+            return self._carry_out(plan, moving, standing(restores, plan), check, replacement.gone)
 
 
 def merged(older: Sequence[Restore], newer: Sequence[Restore]) -> Tuple[Restore, ...]:
