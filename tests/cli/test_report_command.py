@@ -12,7 +12,7 @@ import pytest
 
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
-from ceph_tuner_cli import cluster_option
+from ceph_tuner_cli import report as report_command
 from twins import small_twin
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "report"))
@@ -38,6 +38,8 @@ background:
   recovery:
     - {pool: rbd, objects: 4 k, object_size: 4 MiB}
 """
+
+GATHERED = Path(__file__).parents[1] / "data" / "lab" / "nvme.tar.zst"
 
 
 @pytest.fixture
@@ -101,7 +103,7 @@ def test_what_cannot_be_used_is_told_in_a_line(
 
 def test_a_cluster_tells_its_past(answer: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster: Any = small_twin()
-    monkeypatch.setattr(cluster_option, "open_cluster", lambda name: cluster)
+    monkeypatch.setattr(report_command, "open_cluster", lambda name: cluster)
     now = cluster.clock.now()
     for number in range(5):
         start = now - 600 + 60 * number
@@ -118,6 +120,16 @@ def test_a_cluster_tells_its_past(answer: str, run: Run, tmp_path: Path, monkeyp
     cluster.clock.sleep(7200)
     assert run("report", "--cluster", "twin", "--hours", "1", "-o", str(late))[0] == 0
     assert "Minute by minute" not in late.read_text(encoding="utf-8")
+
+
+def test_a_gathered_file_tells_the_past_of_its_cluster(answer: str, run: Run, tmp_path: Path) -> None:
+    state, output = str(GATHERED), tmp_path / "past.html"
+    assert run("report", "--from", state, "-o", str(output))[0] == 0
+    assert f"the memory of {GATHERED.name}" in output.read_text(encoding="utf-8")
+    assert run("report", answer, "--from", state, "-o", str(output), "--force")[0] == 0
+    assert f"answer.json and the memory of {GATHERED.name}" in output.read_text(encoding="utf-8")
+    code, _, err = run("report", "--from", state, "--cluster", "twin", "-o", str(output), "--force")
+    assert (code, "one of them" in err) == (2, True)
 
 
 def test_a_recommendation_is_made_where_there_is_none_yet(run: Run, tmp_path: Path) -> None:

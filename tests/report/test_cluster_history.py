@@ -11,7 +11,7 @@ from example_answers import AT, LIMIT, OBJECTIVES, explanation, recommendation, 
 from ceph_tuner.core.autopilot import audit_log as audit
 from ceph_tuner.core.autopilot.audit_log import Audit
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.goals.stored_slo import SLO_KEY
+from ceph_tuner.core.goals.stored_slo import BASELINE, SLO_KEY
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.core.measure.history import History
@@ -19,6 +19,7 @@ from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.measure.timeline import POLICY, REGIME, TimelineEntry
 from ceph_tuner.report import HISTORY, TUNING, Findings, Learnt, answer_file
 from ceph_tuner.report.answers import findings_of
+from ceph_tuner.report.axes import bounds_of
 from ceph_tuner.report.cluster_history import remembered, with_history
 from ceph_tuner.report.page import page
 from ceph_tuner.tune.past import keep_learnt
@@ -134,6 +135,17 @@ def test_without_a_run_the_last_minute_is_held_against_the_objectives(cluster: T
     assert "keeps all" in past(cluster).headline
 
 
+def test_bounds_are_drawn_without_a_run_as_well_relative_ones_by_the_stored_baseline(cluster: TwinCluster) -> None:
+    wanted = ["client.p95_ms <= 5 ms", "client.p99_ms <= 1.5 * baseline", "client.iops >= 0.5 * baseline"]
+    cluster.store.set(SLO_KEY, json.dumps({"name": "own", "objectives": wanted}))
+    cluster.store.set(BASELINE, json.dumps({"client.p99_ms": 8.0}))
+    History(cluster.store).add_window(minute(0, 4.0))
+    found = past(cluster)
+    assert bounds_of(found) == {"client.p95_ms": (5.0, True), "client.p99_ms": (12.0, True)}
+    # of a metric that was seen
+    assert "var(--red)" in page(found, AT, "x")
+
+
 def test_a_window_of_long_ago_says_nothing_of_the_present(cluster: TwinCluster) -> None:
     cluster.store.set(SLO_KEY, json.dumps({"name": "own", "objectives": ["client.p95_ms <= 5 ms"]}))
     History(cluster.store).add_window(minute(0, 4.0))
@@ -237,6 +249,7 @@ def test_which_regime_and_which_policy_held_is_marked(cluster: TwinCluster) -> N
         history.add_change(TimelineEntry(AT + number, REGIME, "", name, evidence).to_dict())
     history.add_change(TimelineEntry(AT + 40, POLICY, "", "night").to_dict())
     history.add_change({"at": "whenever"})
+    history.add_window(minute(0))
     found = past(cluster)
     assert len(found.marks) == 20
     assert [(mark.what, mark.outcome) for mark in found.marks[-2:]] == [
@@ -244,4 +257,5 @@ def test_which_regime_and_which_policy_held_is_marked(cluster: TwinCluster) -> N
         ("policy", "night"),
     ]
     assert "client.iops 800" in found.marks[-2].why
-    assert "busy+recovering" in page(found, AT, "x")
+    assert {span.name for span in found.spans} == {"busy+recovering", "idle", "night"}
+    assert "<h3>Regimes</h3>" in page(found, AT, "x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any, Dict, Iterator
 
@@ -10,9 +11,10 @@ import pytest
 from example_answers import AT, recommendation, tuning
 
 from ceph_tuner.core.measure.sample import Measure, Window
-from ceph_tuner.report import Findings, Mark, answer_file
+from ceph_tuner.report import Findings, Mark, Span, answer_file
 from ceph_tuner.report.answers import findings_of
 from ceph_tuner.report.page import page
+from ceph_tuner.report.regimes_in_time import COLOURS
 from chromium import chromium, opened
 
 pytestmark = pytest.mark.slow
@@ -35,7 +37,12 @@ def with_past(found: Findings) -> Findings:
         Window(AT + 60 * n, AT + 60 * n + 60, {"client.p95_ms": Measure(8.0 + n % 3, 0.5, 6)}) for n in range(60)
     )
     marks = tuple(Mark(AT + 600 * n, LONG, "<b>why</b>", "operator", "kept") for n in range(1, 5))
-    return Findings(**{**found.__dict__, "windows": windows, "hours": windows[:3], "marks": marks})
+    spans = tuple(
+        Span(kind, f"{name}-{LONG}", AT + 600 * n, AT + 600 * n + 500)
+        for n, (kind, name) in enumerate(product(COLOURS, ("one", "other")))
+    )
+    past = {"windows": windows, "hours": windows[:3], "marks": marks, "spans": spans}
+    return Findings(**{**found.__dict__, **past})
 
 
 PAGES = {

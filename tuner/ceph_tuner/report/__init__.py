@@ -64,6 +64,16 @@ class Mark:
 
 
 @dataclass(frozen=True)
+class Span:
+    """A time (seconds since the epoch) in which something held: a regime, a page of the book, a miss."""
+
+    kind: str
+    name: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
 class Learnt:
     """What a search has learnt (`search/explanation.py`)."""
 
@@ -99,6 +109,8 @@ class Findings:
     windows: Tuple[Window, ...] = ()
     hours: Tuple[Window, ...] = ()
     marks: Tuple[Mark, ...] = ()
+    spans: Tuple[Span, ...] = ()
+    """What held when, beside the marks (`regimes_in_time.py`)."""
     forecasts: Tuple[ForecastPair, ...] = ()
     """What the twin said before writes, beside what was measured after, oldest first."""
     capacity: Tuple[Account, ...] = ()

@@ -7,6 +7,7 @@ from typing import Dict, List, Mapping, Sequence, Tuple
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
+from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.report import Findings
 from ceph_tuner.report.svg import RED
@@ -59,10 +60,11 @@ def draw_bound(axes: Axes, axis: Axis, bound: float, upper: bool, vertical: bool
 def bounds_of(findings: Findings) -> Mapping[str, Tuple[float, bool]]:
     """Metric -> its hard bound, else the soft one, and whether that is an upper one."""
     bounds: Dict[str, Tuple[float, bool]] = {}
-    verdicts = findings.verdicts(findings.options[0]) if findings.options else []
-    for verdict in sorted(verdicts, key=lambda entry: not entry.objective.hard):
-        if verdict.bound is not None:
-            bounds.setdefault(verdict.objective.metric, (verdict.bound, verdict.objective.comparison == "<="))
+    judge = Judge(findings.slo, findings.baseline)
+    for objective in sorted(judge.objectives, key=lambda entry: not entry.hard):
+        bound = judge.bound(objective)
+        if bound is not None:
+            bounds.setdefault(objective.metric, (bound, objective.comparison == "<="))
     return bounds
 
 

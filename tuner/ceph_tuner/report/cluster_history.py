@@ -11,6 +11,7 @@ from ceph_tuner.core.autopilot.audit_log import AuditRecord, every_trail
 from ceph_tuner.core.ceph.ports import Store
 from ceph_tuner.core.changes.forecast_pairs import kept_pairs
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge, all_met
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.goals.stored_slo import stored_judge
@@ -20,10 +21,11 @@ from ceph_tuner.core.knobs.releases import Release, Settings
 from ceph_tuner.core.knobs.settings import same_value
 from ceph_tuner.core.measure.history import RECENT_S, History
 from ceph_tuner.core.measure.metrics import METRICS
-from ceph_tuner.core.measure.timeline import timeline
+from ceph_tuner.core.measure.timeline import TimelineEntry, timeline
 from ceph_tuner.core.printable import printable
 from ceph_tuner.report import HISTORY, TUNING, Findings, Mark, unknown
 from ceph_tuner.report.answers import kept_learnt
+from ceph_tuner.report.regimes_in_time import spans_of
 from ceph_tuner.report.trial_options import custom, headline, measured_options
 from ceph_tuner.report.words import amount, spoken
 from ceph_tuner.tune.past import PastRun, learnt_of, past_runs
@@ -38,6 +40,7 @@ _SAME_S = 10.0
 
 _TOLD = (
     *(audit.MODE, audit.APPLY, audit.HELD, audit.TAKEN_BACK, audit.KEPT, audit.BREACH, audit.GAVE_UP, audit.PAUSED),
+    *(audit.BOOST, audit.BOOST_ENDED, audit.BOOK, audit.BOOK_BACK, audit.BOOK_MODE),
     *(audit.RESUMED, audit.FAILOVER, audit.DRIFT, audit.CONDITION, audit.CAPACITY, audit.STOPPED),
 )
 """Of the audit trail, what changed something."""
@@ -55,11 +58,13 @@ def remembered(
     else:
         findings = _of_objectives(name, store, release, now)
     in_force = [entry for entry in entries if entry.state == APPLIED and not entry.trial]
+    turns, trail = timeline(history), every_trail(store)
     return replace(
         findings,
         windows=tuple(windows),
         hours=tuple(hours),
-        marks=_marks(store, entries, [trial for run in runs for trial in run.trials], since),
+        spans=tuple(spans_of(turns, trail, windows, hours, _stored(store), since, now)),
+        marks=_marks(trail, turns, entries, [trial for run in runs for trial in run.trials], since),
         forecasts=tuple(kept_pairs(history, entries)),
         commands=tuple(step.command for step in in_force[-1].steps) if in_force else (),
         undo=(shlex.join(["ceph-tuner", "rollback", "--cluster", name]),) if in_force else (),
@@ -75,6 +80,7 @@ def with_history(findings: Findings, history: Findings) -> Findings:
         windows=history.windows,
         hours=history.hours,
         marks=history.marks,
+        spans=history.spans,
         forecasts=history.forecasts,
         # an answer that was written says so, and the cluster knows by which commands, if nobody changed more since
         commands=history.commands
@@ -141,10 +147,19 @@ def _of_objectives(name: str, store: Store, release: Release, now: float) -> Fin
     newest = History(store).newest(now)
     if newest is None:
         words = f"No tuning run is remembered, and no window of the last {RECENT_S / 60:.0f} min is kept."
-        return Findings(HISTORY, name, words, judge.slo, release)
+        return Findings(HISTORY, name, words, judge.slo, release, judge.reference)
     keeps_all = all_met(judge.verdicts_at_work(newest.means))
     words = "keeps all objectives" if keeps_all else "does not keep all objectives"
-    return Findings(HISTORY, name, f"No tuning run is remembered. The last minute {words}.", judge.slo, release)
+    words = f"No tuning run is remembered. The last minute {words}."
+    return Findings(HISTORY, name, words, judge.slo, release, judge.reference)
+
+
+def _stored(store: Store) -> Judge:
+    """By the objectives that the cluster has; none where nobody can read them."""
+    try:
+        return stored_judge(store)
+    except InputError:
+        return Judge(None)
 
 
 def _evidence(values: Mapping[str, float]) -> str:
@@ -161,12 +176,17 @@ def _what(record: AuditRecord, settings: Mapping[str, Any]) -> str:
     return f"{record.what}: {', '.join([*values[:MOST_SETTINGS], *more])}" + (f" for {where}" if where else "")
 
 
-def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], since: float) -> Tuple[Mark, ...]:
+def _marks(
+    trail: Sequence[AuditRecord],
+    turns: Sequence[TimelineEntry],
+    entries: Sequence[Entry],
+    trials: Sequence[Trial],
+    since: float,
+) -> Tuple[Mark, ...]:
     """Give what the automatic mode did and other lasting changes, in the order of time: the newest MOST_MARKS.
 
     A tuning run's trials are left out: they are drawn as what they are.
     """
-    trail = every_trail(store)
     outcomes = {record.refers: record.outcome for record in trail if record.refers}
     marks: List[Mark] = []
     proposal: Mapping[str, Any] = {}
@@ -186,7 +206,7 @@ def _marks(store: Store, entries: Sequence[Entry], trials: Sequence[Trial], sinc
             marks.append(Mark(entry.at, words, entry.why, entry.who, f"{entry.state}. {entry.note}".rstrip(". ")))
     marks += [
         Mark(entry.at, f"{entry.kind} {entry.scope}".rstrip(), _evidence(entry.evidence), "", entry.name)
-        for entry in timeline(History(store))[-MOST_TURNS:]
+        for entry in turns[-MOST_TURNS:]
     ]
     newest = sorted((mark for mark in marks if mark.at >= since), key=lambda mark: mark.at)[-MOST_MARKS:]
     return tuple(

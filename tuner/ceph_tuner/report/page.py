@@ -16,7 +16,15 @@ from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.core.printable import printable
 from ceph_tuner.optimise.posterior_summary import Dependence
-from ceph_tuner.report import Findings, Option, plots, plots_in_time, plots_of_forecasts, plots_of_search
+from ceph_tuner.report import (
+    Findings,
+    Option,
+    plots,
+    plots_in_time,
+    plots_of_forecasts,
+    plots_of_search,
+    regimes_in_time,
+)
 from ceph_tuner.report.words import amount, in_the_way, percent_change, quantity, shown, spoken
 from ceph_tuner.search.explanation import NOTABLE, notable
 
@@ -54,6 +62,7 @@ def page(findings: Findings, made_at: float, source: str) -> str:
         worths=_worths(findings),
         put_back=[spoken(entry["name"]) for entry in findings.worths if entry["put_back"]],
         in_time=_in_time(findings),
+        regimes=_regimes(findings),
         metrics=plots_in_time.metrics_in_time(findings),
         trade_offs=_trade_offs(findings),
         matters=_matters(findings),
@@ -149,6 +158,17 @@ def _in_time(findings: Findings) -> List[Dict[str, Any]]:
         figures = [{size: _svg(text) for size, text in sizes.items() if text} for sizes in charts]
         parts.append({"title": part.title, "figures": [sizes for sizes in figures if sizes]})
     return parts
+
+
+def _regimes(findings: Findings) -> Optional[Dict[str, Any]]:
+    charts = {size: regimes_in_time.draw(findings.spans, size) for size in plots_in_time.SIZES}
+    if not all(charts.values()):
+        return None
+    rows = [
+        {"name": name, "times": len(held), "minutes": round(sum(span.end - span.start for span in held) / 60.0)}
+        for name, held in regimes_in_time.rows_of(findings.spans).items()
+    ]
+    return {"rows": rows, **{size: _svg(text) for size, text in charts.items() if text}}
 
 
 def _trade_offs(findings: Findings) -> List[Dict[str, Any]]:

@@ -97,12 +97,17 @@ def in_time(findings: Findings, part: Stretch, metric: str, size: str) -> Option
         if metric in bounds:
             draw_bound(axes, axis, *bounds[metric], False)
         _changes(axes, findings.marks)
-        locator = ticks(size)
-        axes.xaxis.set_major_locator(locator)
-        axes.xaxis.set_major_formatter(_DATES.ConciseDateFormatter(locator))
+        time_axis(axes, size)
         axes.set_title(f"{metric} ({axis.unit})" if axis.unit else metric, loc="left", pad=16 if findings.marks else 6)
         name = f"{size}-{part.name}-{metric}".replace(".", "-")
         return inline(chart, name, f"{METRICS[metric].meaning} over time: {part.title.lower()}")
+
+
+def time_axis(axes: Axes, size: str) -> None:
+    """Have hours and days below it."""
+    locator = ticks(size)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(_DATES.ConciseDateFormatter(locator))
 
 
 def ticks(size: str) -> Any:
