@@ -55,9 +55,9 @@ def chromium() -> Iterator[Any]:
 
 
 @contextmanager
-def opened(browser: Any, path: Path, width: int, scheme: str = "light") -> Iterator[Opened]:
-    """Open a page in a window of that width."""
-    context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+def opened(browser: Any, path: Path, width: int, scheme: str = "light", height: int = 800) -> Iterator[Opened]:
+    """Open a page in a window of that size."""
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     found = Opened(context.new_page())
     found.tab.on("console", lambda message: found.said.append(message.text))
     found.tab.on("pageerror", lambda error: found.said.append(str(error)))

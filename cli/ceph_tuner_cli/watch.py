@@ -37,6 +37,7 @@ LONGEST_S = 50.0
 """Between two looks, which take time as well: counters more than 60 s apart are not compared (`counters.Meter`)."""
 PATIENCE_S = 60.0
 """With the first look: a mgr that fails over says nothing for up to 35 s. A command under way comes to its end."""
+MANY_LINES = 200
 AGAIN_S = 2.0
 
 T = TypeVar("T")
@@ -65,7 +66,7 @@ def watch(
             if not moment.seconds:
                 problem = "; ".join([f"{connection.name} gave no sample within {interval:g} s", *moment.notes])
                 raise RetryLater(problem, "try again with a longer --interval")
-            emit(moment.to_dict(), form, lambda: page(moment, height=200))
+            emit(moment.to_dict(), form, lambda: _whole(moment))
             return 0
         # Ctrl-C is how one leaves it
         with suppress(KeyboardInterrupt):
@@ -126,10 +127,15 @@ def _follow(view: ClusterView, connection: Cluster, interval: float) -> None:
             connection.clock.sleep(interval)
             moment = view.look()
             if live is None:
-                console.print(page(moment, height=200), width=WIDTH)
+                console.print(_whole(moment), width=max(WIDTH, console.width))
                 console.print()
             else:
                 live.update(_on(moment), refresh=True)
+
+
+def _whole(moment: Moment) -> RenderableType:
+    """The page with all that it has to say, however long."""
+    return page(moment, MANY_LINES, max(WIDTH, console.width))
 
 
 def _on(moment: Moment) -> RenderableType:

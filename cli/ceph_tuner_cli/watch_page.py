@@ -10,6 +10,7 @@ from rich.console import Group, JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ceph_tuner.core.book.explanation import BOOK_OFF
 from ceph_tuner.core.changes.journal import Entry
 from ceph_tuner.core.goals.judge import Judge, Verdict
 from ceph_tuner.core.measure.sample import NEVER_S
@@ -19,6 +20,8 @@ from ceph_tuner.report.words import amount
 WIDTH = 80
 _BAR = 10
 _FIRST = 8
+_BOOK_LINES = 2
+"""Whether it is on, and which page is in force."""
 
 _WORK = {
     "client": ("client.iops", "", "client.bytes_s", "", ""),
@@ -101,7 +104,8 @@ def page(moment: Moment, height: int = 24, width: int = WIDTH) -> RenderableType
     lines_used = 1 + 1 + len(_WORK) + 1 + 1 + len(_LATENCY) + 1 + len(lines)
     parts += [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
     verdicts = moment.verdicts()
-    words = [*_trials(moment, width), *_words(moment.boost), *_words(moment.trial)]
+    trials, others = _trials(moment), [*_regimes(moment.trial), *_words(moment.boost), *_words(moment.trial)]
+    words = [*trials, *others]
     room = height - lines_used
     if verdicts and room > 2:
         # half of the room at least is the trial's, where there is one
@@ -109,6 +113,8 @@ def page(moment: Moment, height: int = 24, width: int = WIDTH) -> RenderableType
         parts += [Text(""), _objectives(rows, len(verdicts) - len(rows))]
         room -= 2 + len(rows)
     if words and room > 1:
+        if len(_wrapped(words, width)) >= room:
+            words = [*(_cut(line, width) for line in trials), *others]
         lines_shown = _lines_for(words, room - 1, width)
         parts += [Text(""), *(Text(line) for line in lines_shown)]
     return Group(*parts)
@@ -179,14 +185,32 @@ def _objectives(verdicts: Sequence[Verdict], more: int) -> Table:
     return table
 
 
-def _trials(moment: Moment, width: int) -> List[str]:
-    """One line for each change on trial, so that it is not cut where there is little room."""
-    lines = []
-    for entry in moment.on_trial:
-        since = f"{max(0.0, moment.at - entry.changed):.0f} s"
-        line = f"On trial for {since}: change {entry.number}, target {entry.target}: {entry.why}"
-        lines.append(line if len(line) <= width else f"{line[: width - 1]}…")
-    return lines
+def _trials(moment: Moment) -> List[str]:
+    """One for each change on trial."""
+    return [
+        f"On trial for {max(0.0, moment.at - entry.changed):.0f} s: change {entry.number}, "
+        f"target {entry.target}: {entry.why}"
+        for entry in moment.on_trial
+    ]
+
+
+def _cut(line: str, width: int) -> str:
+    """The beginning of it, on one line."""
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def _regimes(trial: Optional[Mapping[str, Any]]) -> List[str]:
+    """What the cluster does, and what the book makes of it."""
+    if trial is None:
+        return []
+    rows = [row for row in trial.get("regimes") or () if isinstance(row, Mapping)]
+    book = [str(line) for line in trial.get("book") or () if line != BOOK_OFF]
+    return [*map(_regime, rows), *book[:_BOOK_LINES]]
+
+
+def _regime(row: Mapping[str, Any]) -> str:
+    of = f" of {row['scope']}" if row.get("scope") else ""
+    return f"regime{of}: {row.get('regime')} since {utc(float(row.get('since') or 0.0))}"
 
 
 def _words(trial: Optional[Mapping[str, Any]]) -> List[str]:
@@ -198,8 +222,12 @@ def _words(trial: Optional[Mapping[str, Any]]) -> List[str]:
 
 def _lines_for(words: Sequence[str], room: int, width: int) -> List[str]:
     """As many lines as there is room for, each as long as the width allows."""
-    lines = [part for line in words for part in wrap(line, width, subsequent_indent="  ")]
+    lines = _wrapped(words, width)
     return lines if len(lines) <= room else [*lines[: room - 1], f"… {len(lines) - room + 1} more lines"]
+
+
+def _wrapped(words: Sequence[str], width: int) -> List[str]:
+    return [part for line in words for part in wrap(line, width, subsequent_indent="  ")]
 
 
 def _cell(metric: str, means: Mapping[str, float]) -> str:

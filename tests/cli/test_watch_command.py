@@ -13,6 +13,7 @@ from rich.console import Console
 from ruamel.yaml import YAML
 
 from ceph_tuner.cluster.sampler import ClusterSampler
+from ceph_tuner.core.book.explanation import BOOK_OFF
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, RetryLater, TunerError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo, parse_objective
@@ -87,6 +88,24 @@ def test_what_is_left_and_what_is_wrong_is_of_the_last_look_and_not_a_mean() -> 
     assert re.search(r"recovery +12.2 /s +733 +60 s", shown)
 
 
+def test_the_regime_and_the_page_in_force_are_said() -> None:
+    rows = [
+        {"scope": "", "regime": "busy+recovering", "since": 1.7e9 - 60},
+        {"scope": "class=ssd", "regime": "idle", "since": 1.7e9 - 600},
+    ]
+    book = [
+        "the book is on, holding since then",
+        "page 3 is in force, for the regime busy+recovering",
+        "1 of 12 switches",
+    ]
+    shown = drawn(moment(trial={**TRIAL, "regimes": rows, "book": book}), 40)
+    assert "regime: busy+recovering since 2023-11-14 22:12:20" in shown
+    assert "regime of class=ssd: idle since" in shown
+    assert "page 3 is in force" in shown
+    assert "1 of 12 switches" not in shown
+    assert "the book" not in drawn(moment(trial={**TRIAL, "regimes": rows, "book": [BOOK_OFF]}), 40)
+
+
 def test_where_nothing_is_to_recover_its_rate_is_not_missed() -> None:
     idle = {"recovery.bytes_s": 0.0, "recovery.objects_s": 0.0, "recovery.objects_left": 0.0}
     (line,) = [line for line in drawn(moment(means=idle)).splitlines() if line.startswith("recovery.bytes_s")]
@@ -142,6 +161,11 @@ def test_what_a_tuning_run_or_a_rollout_has_on_trial_is_shown_until_it_is_taken_
     assert [(trial["change"], trial["why"]) for trial in seen()["on_trial"]] == [(entry.number, "trial 3 of 8")]
     shown = drawn(replace(moment(on_trial=(entry,)), at=entry.changed + 42.0))
     assert "On trial for 42 s: change 1, target osd: trial 3 of 8\n" in shown
+    # it is whole where there is room, and one line where there is none
+    long_words = replace(entry, why="most likely to meet every constraint, " * 4)
+    crowded = replace(moment(on_trial=(long_words,)), at=entry.changed)
+    assert " ".join(drawn(crowded, height=100).split()).count("every constraint") == 4
+    assert "constraint, most likely" not in drawn(crowded, height=26).partition("On trial")[2]
     own.undo_entry(entry)
     assert seen()["on_trial"] == []
 
