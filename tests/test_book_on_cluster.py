@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
@@ -18,12 +19,13 @@ from ceph_tuner.core.changes.journal import APPLIED, Journal
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from lab_plugin import with_plugin
+from running_program import Run
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 INTERVAL_S = 1
 QUICK = {"sample_interval": INTERVAL_S, "book_watch": 30, "book_dead_time": 0}
-BOUNDS = {
+BOUNDS: Dict[str, Any] = {
     "dwell_s": 5,
     "markers": [{"name": "busy", "metric": "client.iops", "enter": 50, "leave": 10, "hold_s": 3}],
 }
@@ -32,6 +34,17 @@ PAGES: List[Dict[str, Any]] = [
     {"number": 2, "regime": "busy", "settings": {PROFILE: "high_client_ops", "osd_max_trimming_pgs": 1}},
 ]
 _EVIDENCE = {"state": "validated", "origin": "trial", "at": 1.0}
+RECOVERING = {"name": "recovering", "metric": "recovery.objects_left", "enter": 1, "leave": 0, "hold_s": 3}
+SLO = """
+schema: 1
+name: clients
+objectives:
+  - client.p95_ms <= 0.8 * baseline
+  - recovery.bytes_s >= 0.3 * baseline
+"""
+IMAGE = "rbd/book"
+BENCH = ["rbd", "bench", "--io-type", "write", "--io-size"]
+ENDLESS = ["--io-threads", "16", "--io-total", "100G", "--io-pattern", "rand"]
 SLACK_S = 2.0
 """Of an interval and a write, on a busy machine, between the regime and its page."""
 
@@ -70,21 +83,41 @@ class BookLab:
             assert time.monotonic() < deadline, json.dumps(self.book(), indent=1)
             time.sleep(0.5)
 
-    def bench(self, seconds: int) -> subprocess.Popen[bytes]:
-        command = ["rados", "bench", "-p", "rbd", str(seconds), "write", "-b", "4096", "-t", "16"]
-        return subprocess.Popen(self.lab.argv(command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    @contextmanager
+    def lacking_copies(self) -> Iterator[None]:
+        """They are not rebuilt while this lasts."""
+        self.lab.stop_osd(2)
+        try:
+            yield
+        finally:
+            self.lab.start_osd(2)
+
+    @contextmanager
+    def bench(self) -> Iterator[None]:
+        """Clients, for as long as this lasts."""
+        quiet = subprocess.DEVNULL
+        with subprocess.Popen(self.lab.argv([*BENCH, "4096", *ENDLESS, IMAGE]), stdout=quiet, stderr=quiet) as bench:
+            try:
+                yield
+            finally:
+                bench.terminate()
 
 
 @pytest.fixture(scope="module")
-def book_lab(tentacle_lab: Lab) -> Iterator[BookLab]:
-    with with_plugin(tentacle_lab) as cluster:
+def book_lab(any_lab: Lab) -> Iterator[BookLab]:
+    with with_plugin(any_lab) as cluster:
         for option, value in QUICK.items():
-            tentacle_lab.run(["ceph", "config", "set", "mgr", OPTION_PREFIX + option, str(value)])
+            any_lab.run(["ceph", "config", "set", "mgr", OPTION_PREFIX + option, str(value)])
+        any_lab.run(["rbd", "create", IMAGE, "--size", "256M"])
+        with any_lab.in_haste():
+            # objects whose recovery clients feel
+            any_lab.run([*BENCH, "1M", "--io-total", "256M", IMAGE])
         try:
-            yield BookLab(tentacle_lab, cluster)
+            yield BookLab(any_lab, cluster)
         finally:
+            any_lab.run(["rbd", "rm", IMAGE])
             for option in QUICK:
-                tentacle_lab.run(["ceph", "config", "rm", "mgr", OPTION_PREFIX + option])
+                any_lab.run(["ceph", "config", "rm", "mgr", OPTION_PREFIX + option])
 
 
 def test_it_switches_with_the_load_and_off_is_as_before(book_lab: BookLab) -> None:
@@ -103,7 +136,7 @@ def test_it_switches_with_the_load_and_off_is_as_before(book_lab: BookLab) -> No
     )
     (standing,) = lab.in_force()
 
-    with lab.bench(90) as bench:
+    with lab.bench():
         lab.until(lambda: lab.page() == 2, 60)
         document = lab.book()
         busy = document["regimes"][0]
@@ -125,7 +158,6 @@ def test_it_switches_with_the_load_and_off_is_as_before(book_lab: BookLab) -> No
         lab.until(lambda: lab.phase() == "holding", 60)
         assert lab.page() == 2
         assert set(lab.config()) == table
-        bench.wait(120)
 
     lab.until(lambda: lab.page() == 1, 90)
     assert lab.in_force() == [standing]
@@ -146,4 +178,37 @@ def test_somebody_elses_value_ends_it_and_stays(book_lab: BookLab) -> None:
     # health is told with the next sample
     lab.until(lambda: "TUNER_BOOK_STOPPED" in lab.lab.json(["ceph", "health"])["checks"], 30)
     lab.lab.run(["ceph", "config", "rm", "osd", "osd_max_scrubs"])
+    assert lab.config() == before
+
+
+def test_a_page_that_the_twin_found_holds_in_its_regime(book_lab: BookLab, run: Run, tmp_path: Path) -> None:
+    lab, slo = book_lab, tmp_path / "slo.yaml"
+    slo.write_text(SLO)
+    before = lab.config()
+    bounds = {**BOUNDS, "markers": [*BOUNDS["markers"], RECOVERING]}
+    lab.lab.run(["ceph", "tuner", "book", "bounds", "-i", "-"], payload=json.dumps(bounds))
+    words = ("--slo", str(slo), "--regime", "busy+recovering", "--trials", "10", "--add", "--format", "json")
+    with lab.bench():
+        # a description has the clients of now
+        lab.until(lambda: "busy" in [row["regime"] for row in lab.book().get("regimes", [])], 60)
+        code, out, err = run("book", "predict", "--cluster", lab.lab.name, *words)
+    assert code == 0, (out, err)
+    (made,) = json.loads(out)["regimes"]
+    (page,) = [page for page in lab.book()["pages"] if page["regime"] == "busy+recovering"]
+    assert (page["state"], page["origin"], page["settings"]) == ("unvalidated", "twin", made["settings"])
+    assert made["effects"]["client.p95_ms"]["after"] < made["effects"]["client.p95_ms"]["before"]
+    assert lab.config() == before
+
+    option = OPTION_PREFIX + "book_unvalidated"
+    lab.lab.run(["ceph", "config", "set", "mgr", option, "twin"])
+    try:
+        with lab.lacking_copies(), lab.bench():
+            lab.tuner("book", "on")
+            lab.until(lambda: lab.page() == page["number"], 60)
+            assert {("osd", name) for name in made["settings"]} <= {(entry.who, entry.name) for entry in lab.config()}
+        lab.until(lambda: lab.page() != page["number"], 120)
+    finally:
+        lab.tuner("book", "off")
+        lab.until(lambda: lab.phase() == "resting", 60)
+        lab.lab.run(["ceph", "config", "rm", "mgr", option])
     assert lab.config() == before

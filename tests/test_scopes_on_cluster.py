@@ -20,6 +20,7 @@ from ceph_tuner.cluster.plugin import OPTION_PREFIX
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.measure.metrics import CLASS, Scope
+from config_dump import config_dump
 from lab_plugin import with_plugin
 
 SSD, HDD, POOL = "{class=ssd}", "{class=hdd}", "{pool=rbd-ssd}"
@@ -245,3 +246,51 @@ def test_a_class_is_measured_and_what_it_can_do_is_rolled_out_and_taken_back(hyb
         float(found["osds"][0]["bandwidth_in_force"]), rel=0.01
     )
     assert told > 0
+
+
+@pytest.mark.long
+def test_each_class_has_the_page_of_its_own_regime(hybrid: Hybrid, objectives: None) -> None:
+    quick = {"book_watch": 30, "book_dead_time": 0, "book_switches": 100}
+    marker = {"name": "busy", "metric": "client.iops", "enter": 20, "leave": 5, "hold_s": 3}
+    regimes = [("class:ssd", "idle"), ("class:ssd", "busy"), ("class:hdd", "idle"), ("class:hdd", "busy")]
+    pages = [
+        {"number": number, "regime": regime, "target": f"osd/{mask}", "settings": {"osd_max_scrubs": number}}
+        for number, (mask, regime) in enumerate(regimes, 1)
+    ]
+    evidence = {"state": "validated", "origin": "trial", "at": 1.0}
+    documents = {
+        "bounds": {"dwell_s": 5, "markers": [marker]},
+        "import": {"pages": [{**evidence, **page} for page in pages]},
+    }
+    for option, value in quick.items():
+        hybrid.mon("config set", who="mgr", name=OPTION_PREFIX + option, value=str(value))
+    hybrid.want(f"client.p95_ms{SSD} <= 60 s", f"client.p95_ms{HDD} <= 60 s")
+    for command, document in documents.items():
+        hybrid.cluster.commander.mon(f"tuner book {command}", {}, json.dumps(document))
+    for page in hybrid.mon("tuner book show")["pages"]:
+        hybrid.mon("tuner book pin", page=str(page["number"]))
+    before = config_dump(hybrid.lab)
+
+    def in_force(ssd: str, hdd: str) -> bool:
+        """Values of the pages that are watched no more."""
+        classes = hybrid.mon("tuner book show")["classes"]
+        values = {entry.who: entry.value for entry in hybrid.cluster.config.dump() if entry.name == "osd_max_scrubs"}
+        holding = [classes[name]["phase"] == "holding" for name in ("ssd", "hdd")]
+        return all(holding) and values == {"osd/class:ssd": ssd, "osd/class:hdd": hdd}
+
+    try:
+        hybrid.until("both classes are idle", lambda: len(hybrid.mon("tuner book show")["regimes"]) == 3, 60)
+        hybrid.mon("tuner book on")
+        hybrid.until("both have their page", lambda: in_force("1", "3"), 120)
+        with hybrid.clients("rbd-ssd"):
+            hybrid.until("the flash is busy, the disks are not", lambda: in_force("2", "3"), 90)
+        hybrid.until("all is idle again", lambda: in_force("1", "3"), 90)
+        hybrid.mon("tuner book off", device_class="ssd")
+        values = {entry.who: entry.value for entry in hybrid.cluster.config.dump() if entry.name == "osd_max_scrubs"}
+        assert values == {"osd/class:hdd": "3"}
+    finally:
+        with suppress(TunerError):
+            hybrid.mon("tuner book off")
+    hybrid.until("all of it is back", lambda: config_dump(hybrid.lab) == before, 60)
+    for option in quick:
+        hybrid.mon("config rm", who="mgr", name=OPTION_PREFIX + option)

@@ -12,12 +12,17 @@ from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.core.book.book import parse_book
 from ceph_tuner.core.bounded import read_file, read_json
 from ceph_tuner.files.atomic_write import write_text
+from ceph_tuner_cli.book_predict import predict
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, at_work
 from ceph_tuner_cli.render import Format, FormatOption, emit
 
 app = typer.Typer(help="The settings of each regime, and which are in force.", no_args_is_help=True)
+app.command()(predict)
 
 PageArgument = typer.Argument(..., help="Number of the page, as `ceph-tuner book show` has it.", min=1)
+ClassOption = typer.Option(
+    "", "--device-class", help="Of one device class. Default: each that has objectives of its own, else the cluster."
+)
 WhyOption = typer.Option("", "--why", help="A word for the audit trail.")
 
 
@@ -28,15 +33,20 @@ def show(cluster: str = ClusterOption, form: Format = FormatOption) -> None:
 
 
 @app.command()
-def on(cluster: str = ClusterOption, form: Format = FormatOption) -> None:
+def on(cluster: str = ClusterOption, device_class: str = ClassOption, form: Format = FormatOption) -> None:
     """Switch to the page of each regime as it begins. Acts at once."""
-    _ask("on", {}, cluster, form)
+    _ask("on", _given(device_class=device_class), cluster, form)
 
 
 @app.command()
-def off(cluster: str = ClusterOption, why: str = WhyOption, form: Format = FormatOption) -> None:
+def off(
+    cluster: str = ClusterOption,
+    device_class: str = ClassOption,
+    why: str = WhyOption,
+    form: Format = FormatOption,
+) -> None:
     """Stop switching, and take the book's settings back."""
-    _ask("off", {"why": why} if why else {}, cluster, form)
+    _ask("off", _given(why=why, device_class=device_class), cluster, form)
 
 
 @app.command()
@@ -56,7 +66,7 @@ def strike(
     page: int = PageArgument, cluster: str = ClusterOption, why: str = WhyOption, form: Format = FormatOption
 ) -> None:
     """Have a page never be used again."""
-    _ask("strike", {"page": str(page), **({"why": why} if why else {})}, cluster, form)
+    _ask("strike", {"page": str(page), **_given(why=why)}, cluster, form)
 
 
 @app.command()
@@ -96,9 +106,19 @@ def _ask(what: str, arguments: Dict[str, str], cluster: str, form: Format, paylo
     emit(document, form, lambda: "\n".join(_words(document)))
 
 
+def _given(**arguments: str) -> Dict[str, str]:
+    """Those that are not left out."""
+    return {name: value for name, value in arguments.items() if value}
+
+
 def _words(document: Mapping[str, Any]) -> List[str]:
     lines = [f"{row['scope'] or 'cluster'}: {row['regime']}" for row in document.get("regimes", [])]
-    lines += [str(words) for words in document.get("switching", {}).get("words", [])]
+    # a plugin of an earlier version has one for the whole cluster alone
+    classes: Mapping[str, Any] = document.get("classes", {})
+    whole: Mapping[str, Any] = document.get("switching", {})
+    if whole.get("on") or not classes:
+        lines += [str(words) for words in whole.get("words", [])]
+    lines += [f"class {name}: {words}" for name, part in classes.items() for words in part.get("words", [])]
     lines += [f"note: {note}" for note in document.get("notes", [])]
     for page in document.get("pages", []):
         pinned, why = ", pinned" if page["pin"] else "", page["reason"] or page["verdict"]

@@ -42,6 +42,12 @@ ReleaseOption = typer.Option(
     autocompletion=complete.releases,
 )
 YesOption = typer.Option(False, "--yes", "-y", help="Write it; without, only show what would be written.")
+KnobsOption = typer.Option(
+    None,
+    "--knobs",
+    help="Knobs to search, with commas; else the work's own.",
+    autocompletion=complete.knobs_in_a_row,
+)
 ForceOption = typer.Option(False, "--force", help="Replace the file if there is one.")
 
 

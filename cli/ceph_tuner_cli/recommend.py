@@ -15,8 +15,7 @@ from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.twin.described_cluster import DescribedCluster
-from ceph_tuner_cli import complete
-from ceph_tuner_cli.cluster_option import ForceOption, knobs_in_a_row
+from ceph_tuner_cli.cluster_option import ForceOption, KnobsOption, knobs_in_a_row
 from ceph_tuner_cli.description import read_description
 from ceph_tuner_cli.from_option import FromOption, TargetOfFileOption, read_state
 from ceph_tuner_cli.interruption import INTERRUPTED
@@ -43,12 +42,7 @@ def recommend(
         SearchEffort.trials, "--trials", "-n", min=1, max=500, help="Settings to try on the twin."
     ),
     seed: int = typer.Option(1, "--seed", min=0, max=2**31, help="The same seed gives the same answer."),
-    knobs: Optional[str] = typer.Option(
-        None,
-        "--knobs",
-        help="Knobs to search, with commas; else the work's own.",
-        autocompletion=complete.knobs_in_a_row,
-    ),
+    knobs: Optional[str] = KnobsOption,
     profile_from: Optional[List[Path]] = typer.Option(
         None, "--profile-from", help="A profile of another cluster, to try first where that is alike; may be repeated."
     ),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
+from ceph_tuner.core.autopilot.learning import absolute
 from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.changes.writer import for_class
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.core.measure.sample import Sample, Window, within
@@ -34,9 +36,19 @@ class Aim:
         self._sampler, self._scopes, self._slos, self._target = sampler, scopes, slos, target
         self.device_class = device_class
         self._scope = Scope(CLASS, device_class) if device_class else None
-        self.who = f"{who} (class {device_class})" if device_class else who
+        self.who = for_class(who, device_class)
         self.state_key = f"{STATE}/{device_class}" if device_class else STATE
         self.trail_prefix = f"{TRAIL}{device_class}/" if device_class else TRAIL
+
+    @property
+    def scope(self) -> str:
+        """What its regime is called by; empty for the whole cluster."""
+        return str(self._scope) if self._scope is not None else ""
+
+    @property
+    def stands_aside(self) -> bool:
+        """Whether it has nothing to do, as device classes have their own."""
+        return self._scope is None and bool(self._scopes.classes())
 
     @property
     def target(self) -> str:
@@ -46,9 +58,14 @@ class Aim:
     def slo(self) -> Optional[Slo]:
         """What is wanted; None where nothing is, or where device classes have modes of their own."""
         slo = self._slos.current()
-        if slo is None or (self._scope is None and self._scopes.classes()):
+        if slo is None or self.stands_aside:
             return None
         return slo if self._scope is None else slo.of_class(self.device_class, self._pools())
+
+    def absolute_slo(self, reference: Callable[[], Mapping[str, float]]) -> Optional[Slo]:
+        """The same, with relative bounds as numbers: `reference` reads what they refer to, where there are any."""
+        slo = self.slo()
+        return absolute(slo, self.part_of(reference())) if slo is not None and slo.needs_baseline else slo
 
     def policy(self) -> Tuple[str, Optional[float]]:
         """The policy of the calendar that holds, and when another one takes over; empty without a calendar."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Callable, Dict, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Set, Tuple, Type
 
 from ceph_tuner.core.autopilot.audit_log import Audit
 from ceph_tuner.core.autopilot.executor import Executor, TrialExecutor
@@ -12,7 +12,7 @@ from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.lock import Lock
-from ceph_tuner.core.errors import Stopped
+from ceph_tuner.core.errors import InputError, Stopped
 from ceph_tuner.core.knobs.releases import release_of
 
 from . import health
@@ -136,11 +136,36 @@ class Automatic:
         }
 
 
-def new_hands(service: Service, clock: Clock, new_lock: NewLock, who: str, holder: str) -> Tuple[Applier, Lock]:
+class Addressee(Protocol):
+    """A mode, or what switches the book."""
+
+    def tell(self, what: str, why: str = "") -> None:
+        """Pass an operator's word on. Raises InputError where it makes no sense now."""
+
+
+def tell_each(addressees: Sequence[Addressee], what: str, why: str = "") -> None:
+    """Pass an operator's word on to each that it makes sense for. Raises InputError where that is none."""
+    refusals = [fault for fault in (_refusal(each, what, why) for each in addressees) if fault is not None]
+    if refusals and len(refusals) == len(addressees):
+        raise refusals[0]
+
+
+def _refusal(addressee: Addressee, what: str, why: str) -> Optional[InputError]:
+    """Why this word is refused; None where it was taken."""
+    try:
+        addressee.tell(what, why)
+    except InputError as fault:
+        return fault
+    return None
+
+
+def new_hands(
+    service: Service, clock: Clock, new_lock: NewLock, who: str, holder: str, kind: Type[Applier] = Applier
+) -> Tuple[Applier, Lock]:
     """An applier with the lock that it writes under: `who` is for the journal, `holder` for those who want the lock."""
     lock = new_lock(service.store, clock, holder)
     release = release_of(service.release_version())
-    return Applier(service.config, service.store, clock, lock, release, who), lock
+    return kind(service.config, service.store, clock, lock, release, who), lock
 
 
 def on_trial_elsewhere(executors: Mapping[str, TrialExecutor[Any]], name: str) -> Set[int]:

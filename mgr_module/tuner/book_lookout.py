@@ -8,7 +8,6 @@ from typing import Any, Callable, Mapping, Optional, Tuple
 from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.executor import TrialExecutor
 from ceph_tuner.core.autopilot.intervention import interventions
-from ceph_tuner.core.autopilot.learning import absolute
 from ceph_tuner.core.autopilot.permits import outside_hours
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.watchdog import Watchdog
@@ -21,8 +20,7 @@ from ceph_tuner.core.book.state import HOLDING, WATCHING, BookState
 from ceph_tuner.core.book.state_machine import OBJECTIVE
 from ceph_tuner.core.boost.state import OFF as NO_BOOST
 from ceph_tuner.core.changes.journal import Journal
-from ceph_tuner.core.changes.lock import LEASE_S, claims
-from ceph_tuner.core.changes.lock_owner import may_live
+from ceph_tuner.core.changes.lock_owner import claim_at_work
 from ceph_tuner.core.changes.plan import Restore
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, TunerError
 from ceph_tuner.core.goals.guard import Breach, Sight
@@ -32,6 +30,7 @@ from ceph_tuner.core.moments import duration
 from ceph_tuner.core.regimes.telling import UNSEEN_S, RegimeState
 
 from .aim import Aim
+from .guard_windows import GuardWindows
 from .lookout import BOOK, BOOST
 from .options import BookOptions
 from .proto import Mgr
@@ -54,7 +53,7 @@ class BookLookout:
         executors: Mapping[str, TrialExecutor[Any]],
         now: Callable[[], float],
     ) -> None:
-        """`aim`: of the whole cluster; `regime`: what holds in it; `executors`: all of this mgr."""
+        """`aim`: a class, or the whole cluster; `regime`: what holds in it; `executors`: all of this mgr."""
         self._mgr, self._service, self._aim, self._book = mgr, service, aim, book
         self._regime, self._options, self._policy = regime, options, policy
         self._executors, self._now = executors, now
@@ -69,7 +68,7 @@ class BookLookout:
         """When a fresh sample was there last, or this lookout began."""
         self._in_moments = False
         """Whether single samples were why the guard spoke."""
-        self._window_begun = 0.0
+        self._windows = GuardWindows(aim)
         self._ours: Tuple[Any, Tuple[Restore, ...]] = (None, ())
         self.problem = ""
         """Why the book cannot be read; any thread may read it."""
@@ -81,9 +80,10 @@ class BookLookout:
             return None
         now, sight, limits = self._now(), self._sight(), self._options.read()
         held = self._regime()
-        regime = held.name if held is not None and now - held.at < self.overdue_s() else ""
+        is_told = held is not None and held.settled and now - held.at < self.overdue_s()
+        regime = held.name if held is not None and is_told else ""
         book = self._read()
-        page = choose(book, regime, limits.unvalidated, state.rests)
+        page = choose(self._own(book), regime, limits.unvalidated, state.rests)
         wait = self._others(state, page)
         breach = None if wait and state.phase == HOLDING else self._guarded(sight, state, policy)
         if state.phase != WATCHING and sight is not None:
@@ -123,6 +123,15 @@ class BookLookout:
             return self._options.problem
         return outside_hours(now, Policy(hours=limits.hours)) or ""
 
+    def _goals(self) -> Optional[Slo]:
+        return self._aim.absolute_slo(self._service.reference)
+
+    def _own(self, book: Book) -> Book:
+        """The pages that are for its OSDs."""
+        if self._aim.device_class:
+            return book.of_target(self._aim.target)
+        return Book() if self._aim.stands_aside else book
+
     def _read(self) -> Book:
         try:
             book, self.problem = self._book.read(), ""
@@ -137,6 +146,8 @@ class BookLookout:
             self._seen_at = now
         if now - self._seen_at >= UNSEEN_S:
             return f"no sample came for {duration(UNSEEN_S)}: nobody sees what the page does"
+        if self._aim.stands_aside:
+            return "device classes have pages of their own, since there are objectives of theirs"
         for page in book.pages:
             if page.number == state.page and page.state == STRUCK:
                 return f"page {page.number} is struck: {page.reason}"
@@ -147,16 +158,14 @@ class BookLookout:
         for name, executor in list(self._executors.items()):
             if name == BOOST and executor.state.phase != NO_BOOST:
                 return "a boost is on (`ceph tuner boost status`)"
-            if name not in (BOOK, BOOST) and executor.state.on_cluster:
+            if name != BOOST and not name.startswith(BOOK) and executor.state.on_cluster:
                 return "the automatic mode has settings on trial (`ceph tuner auto explain`)"
         same = page is not None and same_settings(page, state.target, state.settings)
         if state.on_cluster or same or (page is None and not state.stands):
             # the lock is the book's own, or it is not needed
             return ""
-        for claim in claims(self._service.store):
-            if claim.held and 0 <= claim.expires - self._now() <= LEASE_S and may_live(claim.holder):
-                return f"another tuner is at work on this cluster: {claim.words}"
-        return ""
+        claim = claim_at_work(self._service.store, self._now())
+        return f"another tuner is at work on this cluster: {claim.words}" if claim is not None else ""
 
     def _guarded(self, sight: Optional[Sight], state: BookState, policy: Policy) -> Optional[Breach]:
         if state.phase not in (WATCHING, HOLDING):
@@ -182,7 +191,7 @@ class BookLookout:
         if watched == self._watched and self._watchdog is not None:
             return
         if not self._watched or self._watched[0] != watched[0]:
-            self._window_begun = self._now() + policy.settle
+            self._windows.begin(self._now() + policy.settle)
         self._watched = watched
         if not self._before.at and sight is not None:
             self._before = sight
@@ -191,33 +200,19 @@ class BookLookout:
     def _new_watchdog(self, state: BookState, policy: Policy, goals: Optional[Slo]) -> Watchdog:
         return Watchdog(goals, state.baseline, self._before, policy)
 
-    def _goals(self) -> Optional[Slo]:
-        slo = self._service.slos.current()
-        if slo is not None and slo.needs_baseline:
-            slo = absolute(slo, self._service.reference())
-        return slo
-
     def _close(self, sight: Optional[Sight], policy: Policy, watchdog: Watchdog) -> Optional[Breach]:
         """Close the windows that have ended; say whether the guard objects to one."""
         if sight is None:
             return None
-        late = sight.at - self._window_begun > 2 * policy.window
-        if late or sight.at < self._window_begun - policy.settle - policy.window:
-            # the clock was set, or no sample came for long: these windows tell nothing
-            self._window_begun = sight.at
         breach: Optional[Breach] = None
-        while self._window_begun + policy.window <= sight.at:
-            begun, self._window_begun = self._window_begun, self._window_begun + policy.window
-            window = self._aim.between(begun, self._window_begun)
-            if window is not None:
-                breach = breach or watchdog.close(window.means)
+        for window in self._windows.closed(sight.at, policy):
+            breach = breach or watchdog.close(window.means)
         return breach
 
     def _drift(self, state: BookState) -> Tuple[str, ...]:
         """Keys of ours that others changed."""
         if self._ours[0] != (state.changes, state.switches[-1:]):
-            entries = Journal(self._service.store).entries()
-            restores = tuple(item for entry in entries if entry.number in state.changes for item in entry.restores)
+            restores = Journal(self._service.store).restores_of(state.changes)
             self._ours = ((state.changes, state.switches[-1:]), restores)
         return interventions((), self._service.config.dump(), self._ours[1], ()).drift
 

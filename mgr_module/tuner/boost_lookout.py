@@ -7,7 +7,6 @@ from typing import Callable, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.intervention import interventions
-from ceph_tuner.core.autopilot.learning import absolute
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.watchdog import Watchdog
 from ceph_tuner.core.boost.goals import goals_of
@@ -24,6 +23,7 @@ from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.moments import duration
 
 from .aim import Aim
+from .guard_windows import GuardWindows
 from .proto import Mgr
 from .service import Service
 from .sights import LATE, newest_sight_while_rebuilt
@@ -50,7 +50,7 @@ class BoostLookout:
         """What the watchdog compares with, and what it holds."""
         self._dump: List[ConfigEntry] = []
         self._ours: Tuple[Tuple[int, ...], Tuple[Restore, ...]] = ((), ())
-        self._window_begun = 0.0
+        self._windows = GuardWindows(aim)
         self.progress = Progress()
         """Since the settings were written; any thread may read it."""
         self.means: Mapping[str, float] = {}
@@ -80,7 +80,7 @@ class BoostLookout:
         self._dump = self._service.config.dump()
         before = self._sight() or Sight(0.0, "")
         self.progress, self.means = Progress(), before.values
-        self._window_begun = self._now() + self._policy().settle
+        self._windows.begin(self._now() + self._policy().settle)
         self._time_up = self._steady() + state.ends_at - self._now()
         self._before, self._goals = before, self._objectives(state.request.keep)
         self._watchdog = Watchdog(self._goals, state.baseline, before, self._policy())
@@ -104,32 +104,18 @@ class BoostLookout:
                 self._watchdog = Watchdog(goals, state.baseline, self._before, policy)
 
     def _objectives(self, keep: Tuple[str, ...]) -> Optional[Slo]:
-        slo = self._service.slos.current()
-        if slo is not None and slo.needs_baseline:
-            slo = absolute(slo, self._service.reference())
-        return goals_of(keep, slo)
+        return goals_of(keep, self._service.absolute_slo())
 
     def _close(self, sight: Optional[Sight], state: BoostState, policy: Policy) -> Optional[Breach]:
         """Close the windows that have ended; say whether the guard objects to one."""
         breach: Optional[Breach] = None
         if sight is None or self._watchdog is None or state.request is None:
             return None
-        if (
-            sight.at - self._window_begun > 2 * policy.window
-            or sight.at < self._window_begun - policy.settle - policy.window
-        ):
-            # the clock was set, or no sample came for long: these windows tell nothing
-            self._window_begun = sight.at
-        closed = False
-        while self._window_begun + policy.window <= sight.at:
-            start, self._window_begun = self._window_begun, self._window_begun + policy.window
-            window = self._aim.between(start, self._window_begun)
-            if window is None:
-                continue
-            closed = True
+        windows = self._windows.closed(sight.at, policy)
+        for window in windows:
             breach = breach or self._watchdog.close(window.means)
         remainder = KINDS[state.request.kind].left_in(sight.values)
-        if closed and remainder is not None:
+        if windows and remainder is not None:
             self.progress = self.progress.after(sight.at, remainder)
         return breach
 
@@ -150,7 +136,5 @@ class BoostLookout:
     def _drift(self, state: BoostState) -> Tuple[str, ...]:
         """Keys of ours that others changed; their other knobs are no matter of a boost's."""
         if self._ours[0] != state.changes:
-            entries = Journal(self._service.store).entries()
-            restores = [item for entry in entries if entry.number in state.changes for item in entry.restores]
-            self._ours = (state.changes, tuple(restores))
+            self._ours = (state.changes, Journal(self._service.store).restores_of(state.changes))
         return interventions(self._dump, self._service.config.dump(), self._ours[1], ()).drift

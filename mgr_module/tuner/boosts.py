@@ -18,8 +18,7 @@ from ceph_tuner.core.boost.state import ENDING, OFF
 from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
-from ceph_tuner.core.changes.lock import LEASE_S, claims
-from ceph_tuner.core.changes.lock_owner import may_live
+from ceph_tuner.core.changes.lock_owner import claim_at_work
 from ceph_tuner.core.errors import CommandFailed, InputError, Locked, RetryLater, Stopped
 from ceph_tuner.core.hours import DAY_S
 from ceph_tuner.core.knobs.releases import parse_version, release_of
@@ -202,7 +201,7 @@ class Boosts:
 
     def _refuse_trial(self) -> None:
         for name, executor in list(self._executors.items()):
-            if name == BOOK and executor.state.on_cluster:
+            if name.startswith(BOOK) and executor.state.on_cluster:
                 raise RetryLater(
                     "the guard watches a switch of the book, and a boost waits for nobody",
                     "`ceph tuner book off` takes the page back at once; else try again when it holds",
@@ -219,9 +218,9 @@ class Boosts:
         if self.driver.state.phase != OFF:
             # the claim is the boost's own
             return
-        for claim in claims(self._service.store):
-            if claim.held and 0 <= claim.expires - self._now() <= LEASE_S and may_live(claim.holder):
-                raise Locked(f"another tuner is at work on this cluster: {claim.words}")
+        claim = claim_at_work(self._service.store, self._now())
+        if claim is not None:
+            raise Locked(f"another tuner is at work on this cluster: {claim.words}")
 
     def _means(self, request: Request) -> Dict[str, float]:
         """The last minute, with what is left now. Raises RetryLater where there is nothing to boost, or no sample."""

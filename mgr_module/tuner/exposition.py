@@ -52,8 +52,9 @@ class ExportedState(TypedDict, total=False):
     modes: Sequence[ModeDocument]
     boost: Mapping[str, Any]
     """`kind` of the boost that is on, empty for none; `left_s` until its time is up, `finish_s` until it is done."""
-    book: Mapping[str, Any]
-    """`regime`, empty before one is told; whether the book is `on`; `page` in force or 0; `switches` of an hour."""
+    books: Sequence[Mapping[str, Any]]
+    """Of the cluster and of classes: `device_class`; `regime`, empty before one is told; whether the book is `on`;
+    `page` in force or 0; `switches` of an hour."""
     tick_s: float
     sampling_failures: int
     """In a row."""
@@ -100,7 +101,7 @@ _ALL = [
     Family("boost", "gauge", "class", "1 for the background work that is boosted, 0 for the others."),
     Family("boost_limit_seconds", "gauge", "", "Time after which the boost ends, whatever is left."),
     Family("boost_finish_seconds", "gauge", "", "Time until the boosted work is done, by what became less of late."),
-    Family("regime", "gauge", "regime", "1 for the regime that the whole cluster is in."),
+    Family("regime", "gauge", "regime", "1 for the regime that the whole cluster, or a device class, is in."),
     Family("book_on", "gauge", "", "Whether the book switches settings by the regime: 1 or 0."),
     Family("book_page", "gauge", "", "Number of the book's page whose settings are in force; 0: none."),
     Family("book_switches", "gauge", "", "Switches to a page of the book in the last hour."),
@@ -147,20 +148,20 @@ def _series(document: ExportedState) -> Iterator[Series]:
             yield "boost", labelled(**{"class": kind}), kind == boost.get("kind")
         yield "boost_limit_seconds", (), boost.get("left_s")
         yield "boost_finish_seconds", (), boost.get("finish_s")
-    yield from _book(document.get("book"))
+    for book in document.get("books") or []:
+        yield from _book(book)
     yield "sample_timestamp_seconds", (), (document.get("sample") or {}).get("at")
     yield "tick_seconds", (), document.get("tick_s")
     yield "sampling_failures", (), document.get("sampling_failures")
 
 
-def _book(book: Optional[Mapping[str, Any]]) -> Iterator[Series]:
-    if book is None:
-        return
+def _book(book: Mapping[str, Any]) -> Iterator[Series]:
+    of = scope_labels(Scope(CLASS, book["device_class"]) if book.get("device_class") else None)
     if book.get("regime"):
-        yield "regime", labelled(regime=str(book["regime"])), 1
-    yield "book_on", (), book.get("on")
-    yield "book_page", (), book.get("page")
-    yield "book_switches", (), book.get("switches")
+        yield "regime", (*labelled(regime=str(book["regime"])), *of), 1
+    yield "book_on", of, book.get("on")
+    yield "book_page", of, book.get("page")
+    yield "book_switches", of, book.get("switches")
 
 
 def _verdict(verdict: Mapping[str, Any], own: Optional[Scope]) -> Iterator[Series]:

@@ -64,7 +64,8 @@ class MgrLogbook:
         """Commit it to the trail, then announce it. Raises TunerError: what is not in the trail is not done."""
         who = self._who if note.by == "automatic mode" else note.by
         open_ = self._act.number if note.what == audit.FAILOVER and self._act is not None else 0
-        record = self._trail.append(at, who, note.what, note.why, note.detail, refers=open_)
+        of: Dict[str, Any] = {"device_class": self._device_class} if self._device_class else {}
+        record = self._trail.append(at, who, note.what, note.why, {**note.detail, **of}, refers=open_)
         if note.what in audit.ACTS:
             self._act = record
             self._begun = at if note.what == audit.APPLY else self._begun

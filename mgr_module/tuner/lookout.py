@@ -40,6 +40,7 @@ PLACES_S = 600.0
 BOOST = "=boost"
 """Among the executors by device class, the cluster's boost: no class can be called so."""
 BOOK = "=book"
+"""The book's own among the executors; that of a class is called `=book/CLASS`."""
 """The same of the book."""
 
 
@@ -180,7 +181,8 @@ class Lookout:
             if device_class == BOOST and executor.state.phase != NO_BOOST:
                 return "a boost is on, and a cluster has one of both at a time (`ceph tuner boost status`)"
             if isinstance(executor.state, BookState):
-                if executor.state.stands:
+                whose = device_class.partition("/")[2]
+                if executor.state.stands and (not whose or self._aim.device_class in ("", whose)):
                     return (
                         "a page of the book is in force, and settings are tried beneath none (`ceph tuner book show`)"
                     )
@@ -221,9 +223,7 @@ class Lookout:
 
     def _interventions(self, state: AutopilotState) -> Interventions:
         if self._ours[0] != state.changes:
-            entries = Journal(self._service.store).entries()
-            restores = [item for entry in entries if entry.number in state.changes for item in entry.restores]
-            self._ours = (state.changes, tuple(restores))
+            self._ours = (state.changes, Journal(self._service.store).restores_of(state.changes))
         proposed = state.proposed
         osds = set(proposed.rollout.stages[state.stage].osds) if proposed is not None else set()
         places = [place for place in self._places() if place.osd in osds]

@@ -8,26 +8,29 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ceph_tuner import __version__
 from ceph_tuner.core.autopilot.audit_log import CAPACITY, Audit, every_trail
 from ceph_tuner.core.autopilot.executor import TrialExecutor
 from ceph_tuner.core.autopilot.state import MODES, OFF, WAITING
+from ceph_tuner.core.book.events import ON as BOOK_ON
+from ceph_tuner.core.book.executor import KEY as BOOK_STATE
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.guard import Sight
 from ceph_tuner.core.measure.metrics import CLASS, METRICS, Scope, scoped
 
 from .aim import STATE, TRAIL, Aim
-from .automatic import OPERATOR, Automatic
+from .automatic import OPERATOR, Automatic, tell_each
 from .books import Books
 from .boosts import Boosts
 from .capacity_check import CapacityCheck
 from .changes import NewLock, own_lock
 from .endpoint import Endpoint
 from .exposition import ExportedState
-from .lookout import BOOK, BOOST
+from .lookout import BOOST
 from .regime_watch import RegimeWatch
 from .sampler import Sampler
 from .service import STATUS_WINDOW_S, Service
@@ -83,7 +86,7 @@ class Modes:
             service.store, service.history, service.capacity_iops, lambda: service.slos.policy()[0], self._now
         )
         self.books = Books(mgr, service, self._executors, self.regimes, clock, new_lock)
-        self.whole.logbook.on_kept = self.books.validated
+        self.whole.logbook.on_kept = partial(self.books.validated, self.whole.aim)
         self._threads: Dict[str, threading.Thread] = {}
         self._looking = threading.Lock()
         self._recalled = False
@@ -129,7 +132,10 @@ class Modes:
         self._sampler.scopes = scopes.members
         for name in (*scopes.classes(), *self._stored_classes()):
             if name not in self._of_classes:
-                self._of_classes = {**self._of_classes, name: self._mode(name)}
+                mode = self._mode(name)
+                self.books.add(mode.aim)
+                mode.logbook.on_kept = partial(self.books.validated, mode.aim)
+                self._of_classes = {**self._of_classes, name: mode}
 
     def look_at_capacities(self) -> None:
         """Hold the stored capacities against what is known, now and then while a mode is on. Raises TunerError."""
@@ -158,7 +164,8 @@ class Modes:
         self.boosts.driver.sampled()
         self.regimes.sampled(self._sampler.latest(), self._service.scopes.members)
         # after the regime is told: it switches by the same sample
-        self.books.driver.sampled()
+        for book in self.books.all:
+            book.driver.sampled()
         port = int(self._option("metrics_port"))
         self._endpoint.listen(str(self._option("metrics_address")), port)
         if port:
@@ -174,19 +181,20 @@ class Modes:
             raise InputError("auto", mode, f"one of {', '.join(MODES)}")
         return self.tell(mode, device_class=device_class)
 
+    def switch_book(self, what: str, why: str = "", device_class: str = "") -> Dict[str, Any]:
+        """Switch the book on or off, as `Books.switch`."""
+        if what == BOOK_ON:
+            # an objective that was set a moment ago has its class
+            self.attempt()
+        return self.books.switch(what, why, device_class)
+
     def tell(self, what: str, why: str = "", device_class: str = "") -> Dict[str, Any]:
         """Pass an operator's word on to the mode of a class, or without one to all that it makes sense for."""
         if what in MODES and what != OFF:
             # an objective that was set a moment ago has its mode; what ends something waits for nothing
             self.attempt()
         modes = [self.of(device_class)] if device_class else self._addressees(what)
-        refusals: List[InputError] = []
-        for mode in modes:
-            fault = _refusal(mode, what, why)
-            if fault is not None:
-                refusals.append(fault)
-        if refusals and len(refusals) == len(modes):
-            raise refusals[0]
+        tell_each(modes, what, why)
         return self.document(device_class)
 
     def of(self, device_class: str) -> Automatic:
@@ -286,11 +294,12 @@ class Modes:
         return Automatic(self._mgr, self._service, aim, self._running, self._executors, self._clock, self._new_lock)
 
     def _stored_classes(self) -> Iterable[str]:
-        """Classes whose mode was on or had something on trial when this mgr became the active one."""
+        """Classes whose mode or book was on, or had something in force, when this mgr became the active one."""
         if self._recalled:
             return []
-        prefix = f"{STATE}/"
-        names = [key[len(prefix) :] for key in self._service.store.keys(prefix)]
+        names = [
+            key[len(prefix) :] for prefix in (f"{STATE}/", f"{BOOK_STATE}/") for key in self._service.store.keys(prefix)
+        ]
         self._recalled = True
         # what else lies there is no class that could have objectives
         return [name for name in names[:MOST_CLASSES] if scoped("client.iops", Scope(CLASS, name)) in METRICS]
@@ -307,7 +316,8 @@ class Modes:
     def _runs(self) -> List[Tuple[str, Callable[[threading.Event], None]]]:
         """What has a thread of its own, by name."""
         modes = [(mode.aim.device_class, mode.driver.run) for mode in self.all]
-        return [*modes, (BOOST, self.boosts.driver.run), (BOOK, self.books.driver.run)]
+        books = [(book.name, book.driver.run) for book in self.books.all]
+        return [*modes, (BOOST, self.boosts.driver.run), *books]
 
     def _addressees(self, what: str) -> List[Automatic]:
         """Modes that a word without a class is for."""
@@ -330,17 +340,8 @@ class Modes:
             "window": window.to_dict() if window is not None else None,
             "modes": [mode.exported() for mode in self.all],
             "boost": self.boosts.exported(),
-            "book": self.books.exported(),
+            "books": self.books.exported(),
             "tick_s": self._sampler.tick_s,
             "release": self.whole.lookout.release,
             "sampling_failures": self._sampler.failures,
         }
-
-
-def _refusal(mode: Automatic, what: str, why: str) -> Optional[InputError]:
-    """Why a mode refuses this word; None where it took it."""
-    try:
-        mode.tell(what, why)
-    except InputError as fault:
-        return fault
-    return None

@@ -291,14 +291,23 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         return self._answer(self._modes.books.document, render_book.book, format)
 
     @write_command("tuner book on")
-    def _book_on(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+    def _book_on(
+        self,
+        device_class: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
         """Switch to the page of each regime as it begins; without one, to what was there before the book."""
-        return self._answer(lambda: self._modes.books.switch("on"), render_book.book, format)
+        return self._answer(lambda: self._modes.switch_book("on", "", device_class), render_book.book, format)
 
     @write_command("tuner book off")
-    def _book_off(self, why: str = "", format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+    def _book_off(
+        self,
+        why: str = "",
+        device_class: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
         """Stop switching, and take the book's settings back."""
-        return self._answer(lambda: self._modes.books.switch("off", why), render_book.book, format)
+        return self._answer(lambda: self._modes.switch_book("off", why, device_class), render_book.book, format)
 
     @write_command("tuner book pin")
     def _book_pin(self, page: int, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002

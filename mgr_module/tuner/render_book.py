@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Sequence
+from typing import Any, Collection, List, Mapping, Sequence
 
 from ceph_tuner.core.moments import utc_minute
 
@@ -12,21 +12,30 @@ from .render_table import folded, table
 
 def book(document: Mapping[str, Any]) -> str:
     """All of it."""
-    lines: List[str] = [line for words in document["switching"]["words"] for line in folded(words, "  ")]
-    if document["switching"]["turn_problem"] and document["switching"]["on"]:
-        lines += folded(f"problem: {document['switching']['turn_problem']}", "  ")
+    parts = {"": document["switching"], **document["classes"]}
+    # where classes have the word, nothing is said of a book of the whole that is off
+    lines = [line for name, part in parts.items() if name or len(parts) == 1 or part["on"] for line in _of(name, part)]
     lines += render.notes(document["notes"])
-    lines.append(pages(document["pages"], document["switching"]["page"]))
+    lines.append(pages(document["pages"], {part["page"] for part in parts.values()}))
     return "\n".join([*lines, render_regimes.book(document)])
 
 
-def pages(rows: Sequence[Mapping[str, Any]], in_force: int) -> str:
+def _of(device_class: str, switching: Mapping[str, Any]) -> List[str]:
+    """What is in force for a class, or without one for the cluster."""
+    of = f"class {device_class}: " if device_class else ""
+    lines: List[str] = [line for words in switching["words"] for line in folded(f"{of}{words}", "  ")]
+    if switching["turn_problem"] and switching["on"]:
+        lines += folded(f"{of}problem: {switching['turn_problem']}", "  ")
+    return lines
+
+
+def pages(rows: Sequence[Mapping[str, Any]], in_force: Collection[int]) -> str:
     """The pages by regime, with their settings and what speaks for them."""
     if not rows:
         return "the book has no page yet: a trial that is kept under one regime makes one"
     cells = [
         [
-            f"{row['number']}{'*' if row['number'] == in_force else ''}",
+            f"{row['number']}{'*' if row['number'] in in_force else ''}",
             row["regime"],
             f"{row['state']}{', pinned' if row['pin'] else ''}",
             row["origin"],

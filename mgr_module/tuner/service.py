@@ -346,6 +346,11 @@ class Service:
         """What relative bounds refer to: the first that was seen, or a tuning run's baseline."""
         return {**(self.baseline() or {}), **self.slos.baseline()}
 
+    def absolute_slo(self) -> Optional[Slo]:
+        """The objectives that hold now, with relative bounds as numbers; None where none are set. Raises TunerError."""
+        slo = self.slos.current()
+        return absolute(slo, self.reference()) if slo is not None and slo.needs_baseline else slo
+
     def baseline(self) -> Optional[Dict[str, float]]:
         """What the last tuning run measured under the settings that were in force."""
         baselines = [trial.means for trial in self._trials() if trial.run.kind == "baseline" and trial.failed is None]

@@ -16,7 +16,8 @@ from ceph_tuner.twin.model import MIB
 from ceph_tuner.twin.observations import SimulatedRun, simulated
 from ceph_tuner_cli import main
 
-pytestmark = pytest.mark.slow
+# what all of them look at is fitted once, in one process
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("fit")]
 
 LAB = {"release": "tentacle", "osds": 3, "iops": 1075, "bandwidth": 60 * MIB, "size": 3}
 HARDWARE = {"capacity_iops": 811.7, "bandwidth_bytes_s": 60.0 * MIB, "shards": 1, "device_class": "ssd"}
@@ -178,7 +179,7 @@ def test_ctrl_c_ends_a_fit_at_once_and_leaves_nothing(windows: Path, tmp_path: P
             shown += more
         # as a terminal does: every process of the group gets it
         os.killpg(child.pid, signal.SIGINT)
-        out, err = child.communicate(timeout=20)
+        out, err = child.communicate(timeout=60)
     finally:
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)

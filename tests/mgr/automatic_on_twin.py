@@ -119,11 +119,15 @@ class OnTwin:
             self.modes.sampled()
             with contextlib.suppress(TunerError):
                 self.modes.keep_regimes()
-            for mode in self.modes.all:
-                mode.driver.attempt()
+            self.turn()
+
+    def turn(self) -> None:
+        """One of each driver."""
+        for part in (*self.modes.all, self.modes.boosts, *self.modes.books.all):
+            part.driver.attempt()
 
     def during(self, work: Callable[[], Any]) -> Any:
-        """Do an operator's work in a thread of its own, while the driver takes its turns."""
+        """Do an operator's work in a thread of its own, while the drivers take their turns."""
         found: List[Any] = []
 
         def run() -> None:
@@ -135,8 +139,7 @@ class OnTwin:
         thread = threading.Thread(target=run)
         thread.start()
         while thread.is_alive():
-            for mode in self.modes.all:
-                mode.driver.attempt()
+            self.turn()
             thread.join(0.01)
         if isinstance(found[0], Exception):
             raise found[0]

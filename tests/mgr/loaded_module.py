@@ -11,6 +11,8 @@ from automatic_on_twin import OnTwin, RunningMgr
 
 import tuner
 from ceph_tuner.core.autopilot.audit_log import BOOST_ENDED, TAKEN_BACK, AuditRecord
+from ceph_tuner.core.book.page import TWIN, UNVALIDATED, Page
+from ceph_tuner.core.book.state import BookState
 from ceph_tuner.core.boost.state import BoostState
 from ceph_tuner.core.printable import PrintableLog
 from tuner.jobs import Jobs
@@ -100,6 +102,10 @@ KEYS = {
     "history/timeline/000": '{"serial": 0, "entries": [{"at": 1.0, "kind": "regime", "scope": "", "name": "idle", '
     '"evidence": {"client.iops": 1}}]}',
     "book/regimes": '{"markers": [{"name": "busy", "metric": "client.iops", "enter": 5, "leave": 1}]}',
+    "book/pages": json.dumps(
+        {"newest": 2, "pages": [Page(2, "busy", {"osd_max_scrubs": 1}, UNVALIDATED, TWIN, 1.0).to_dict()]}
+    ),
+    "book/state": json.dumps(BookState().to_dict()),
     "profile/x": '{"schema": 1, "name": "x"}',
     "lock/0000000000000000": '{"holder": {"name": "x", "host": "", "process": ""}, "since": 0, "expires": 0, '
     '"held": true}',

@@ -79,7 +79,7 @@ def test_a_page_that_is_struck_goes_at_once_whatever_the_dead_time(held: WithBoo
     newer(held, 3)
     held.sample(1)
     assert held.state.page == 1
-    held.waiting(lambda: held.books.strike(1))
+    held.during(lambda: held.books.strike(1))
     held.sample(1)
     assert held.state.phase == RESTING
     assert ("osd", "osd_max_scrubs") not in held.table()
@@ -108,6 +108,8 @@ def test_options_that_make_no_sense_permit_nothing_in_a_new_mgr(held: WithBook) 
     other.sample(3)
     assert (other.state.phase, other.state.on) == (RESTING, True)
     assert other.table() != before
+    # more than its first sample has to tell the regime
+    other.sample(14)
     assert any("book_hours" in words for words in other.books.words())
     other.options["book_hours"] = ""
     other.sample(2)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
 import pytest
 from automatic_on_twin import OnTwin
@@ -45,45 +44,19 @@ class WithBook(OnTwin):
         for each in pages:
             StoredBook(self.service.store).change(lambda book, each=each: book.added(each))  # type: ignore[misc]
 
-    def sample(self, count: int = 1) -> None:
-        for _ in range(count):
-            super().sample()
-            self.modes.boosts.driver.attempt()
-            self.books.driver.attempt()
-
     @property
     def books(self) -> Any:
         return self.modes.books
 
     @property
     def state(self) -> Any:
-        return self.books.driver.state
-
-    def waiting(self, work: Callable[[], Any]) -> Any:
-        """Do an operator's work in a thread of its own, while the drivers take their turns."""
-        outcome: List[Any] = []
-
-        def run() -> None:
-            try:
-                outcome.append(work())
-            except Exception as error:
-                outcome.append(error)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        while thread.is_alive():
-            for driver in (self.books.driver, self.modes.boosts.driver, self.driver):
-                driver.attempt()
-            thread.join(0.01)
-        if isinstance(outcome[0], Exception):
-            raise outcome[0]
-        return outcome[0]
+        return self.books.whole.driver.state
 
     def on(self) -> Any:
-        return self.waiting(lambda: self.books.switch("on"))
+        return self.during(lambda: self.books.switch("on"))
 
     def off(self) -> Any:
-        return self.waiting(lambda: self.books.switch("off"))
+        return self.during(lambda: self.books.switch("off"))
 
     def table(self) -> Dict[Any, str]:
         return {(row.who, row.name): row.value for row in self.service.config.dump()}
@@ -102,7 +75,7 @@ class WithBook(OnTwin):
             if self.state.phase == phase:
                 return
             self.sample()
-        raise AssertionError(f"{self.state}: {self.books.driver.problem}")
+        raise AssertionError(f"{self.state}: {self.books.whole.driver.problem}")
 
 
 def regimes_of_twin() -> List[str]:
@@ -235,7 +208,7 @@ def test_somebody_elses_value_stops_it_and_stays(regimes: List[str]) -> None:
     assert mgr.table() == {**before, ("osd", "osd_max_scrubs"): "7"}
     assert "osd_max_scrubs" in mgr.modes.health()["TUNER_BOOK_STOPPED"][0]
     assert health.raised(mgr.modes.health())["TUNER_BOOK_STOPPED"]["count"] == 1
-    mgr.waiting(lambda: mgr.books.switch("off"))
+    mgr.during(lambda: mgr.books.switch("off"))
     assert mgr.modes.health() == {}
 
 
@@ -257,18 +230,18 @@ def test_an_operators_own_work_goes_first(regimes: List[str]) -> None:
     before = mgr.table()
     mgr.on()
     mgr.sample()
-    mgr.waiting(lambda: mgr.modes.by_hand(True, "a profile", lambda: None))
+    mgr.during(lambda: mgr.modes.by_hand(True, "a profile", lambda: None))
     assert (mgr.table(), mgr.state.on) == (before, False)
     mgr.on()
     mgr.sample()
     assert mgr.state.phase == WATCHING
-    undone = mgr.waiting(lambda: mgr.modes.rollback(True, None, False))["undone"]
+    undone = mgr.during(lambda: mgr.modes.rollback(True, None, False))["undone"]
     assert [item["change"] for item in undone] == [2]
     assert mgr.table() == before
     mgr.on()
     mgr.sample()
     mgr.until_phase(HOLDING)
-    undone = mgr.waiting(lambda: mgr.modes.rollback(True, None, False))["undone"]
+    undone = mgr.during(lambda: mgr.modes.rollback(True, None, False))["undone"]
     assert [item["change"] for item in undone] == [3]
     mgr.sample(3)
     assert (mgr.table(), mgr.state.on) == (before, False)
@@ -283,12 +256,12 @@ def test_a_boost_waits_for_the_watch_and_the_book_for_the_boost(regimes: List[st
         mgr.modes.boosts.begin("recovery")
     mgr.until_phase(HOLDING)
     held = mgr.table()
-    mgr.waiting(lambda: mgr.modes.boosts.begin("recovery"))
+    mgr.during(lambda: mgr.modes.boosts.begin("recovery"))
     StoredBook(mgr.service.store).change(lambda book: book.added(page(1, regimes[0], {"osd_max_scrubs": 3}, at=9e9)))
     mgr.sample(20)
     assert (mgr.state.phase, mgr.state.page) == (HOLDING, 1)
     assert any("a boost is on" in words for words in mgr.books.words())
-    mgr.waiting(lambda: mgr.modes.boosts.cancel())
+    mgr.during(lambda: mgr.modes.boosts.cancel())
     assert mgr.table() == held
     mgr.sample(2)
     assert mgr.state.page == 3
@@ -300,7 +273,7 @@ def test_the_automatic_mode_tries_nothing_while_a_page_is_in_force(regimes: List
     mgr.on()
     mgr.sample()
     mgr.service.slo_commands.set("client.p95_ms<=0.01", True, 1.0, "")
-    mgr.waiting(lambda: mgr.modes.switch("auto"))
+    mgr.during(lambda: mgr.modes.switch("auto"))
     mgr.sample(6)
     assert "a page of the book is in force" in mgr.driver.document()["waits_for"]
     assert mgr.driver.state.phase == "observing"
@@ -317,7 +290,7 @@ def test_it_does_not_switch_beside_a_trial() -> None:
     assert any("has settings on trial" in words for words in mgr.books.words())
 
 
-def kept(mgr: WithBook, settings: Dict[str, Any]) -> Learn:
+def kept(settings: Dict[str, Any]) -> Learn:
     effect = Effect("client.p95_ms", -0.2, -0.3, -0.1, 8, BETTER)
     return Learn(settings, {"client.p95_ms": effect}, {"client.iops": 900.0, "client.p95_ms": 30.0}, 1)
 
@@ -326,14 +299,14 @@ def test_a_trial_that_was_kept_is_a_page_of_the_regime_that_held_all_the_time() 
     mgr = WithBook(small_twin())
     mgr.sample(30)
     now = mgr.twin.clock.now()
-    mgr.books.validated(kept(mgr, {"osd_max_scrubs": 4}), now, now - 60.0)
+    mgr.books.validated(mgr.modes.whole.aim, kept({"osd_max_scrubs": 4}), now, now - 60.0)
     (one,) = StoredBook(mgr.service.store).read().pages
     assert (one.regime, one.state, one.origin, one.at) == (mgr.regime(), VALIDATED, TRIAL, now)
     assert one.effects == {"client.p95_ms": -0.2}
     assert one.load["client.iops"] == 900.0
     assert "client.p95_ms" in one.verdict
     # another regime held when it began
-    mgr.books.validated(kept(mgr, {"osd_max_scrubs": 5}), now, now - 9999.0)
+    mgr.books.validated(mgr.modes.whole.aim, kept({"osd_max_scrubs": 5}), now, now - 9999.0)
     assert len(StoredBook(mgr.service.store).read().pages) == 1
 
 
@@ -380,7 +353,7 @@ def test_the_next_mgr_takes_a_switch_back_that_nobody_watched_to_its_end(regimes
     for key in list(mgr.service.store.keys("lock/")):
         mgr.service.store.remove(key)
     other = WithBook(twin)
-    other.books.driver.attempt()
+    other.books.whole.driver.attempt()
     assert other.table() == before
     assert (other.state.phase, other.state.on, other.state.deaths) == (RESTING, True, 1)
 
@@ -463,7 +436,8 @@ def test_auto_explain_says_what_the_book_does(regimes: List[str]) -> None:
 
 def test_it_is_exported(regimes: List[str]) -> None:
     mgr = with_pages(regimes)
-    assert mgr.books.exported() == {"regime": regimes[0], "on": False, "page": 0, "switches": 0}
+    (own,) = mgr.books.exported()
+    assert own == {"device_class": "", "regime": regimes[0], "on": False, "page": 0, "switches": 0}
     mgr.on()
     mgr.sample()
     text = exposition(mgr.modes._metrics())

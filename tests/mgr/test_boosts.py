@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from typing import Any, Callable, Dict, List, Optional
 
 import pytest
@@ -33,33 +32,8 @@ def recovering(objects: int = 30_000) -> TwinCluster:
 
 
 class Boosted(OnTwin):
-    def sample(self, count: int = 1) -> None:
-        for _ in range(count):
-            super().sample()
-            self.modes.boosts.driver.attempt()
-
-    def waiting(self, work: Callable[[], Any]) -> Any:
-        """Do an operator's work in a thread of its own, while the drivers take their turns."""
-        outcome: List[Any] = []
-
-        def run() -> None:
-            try:
-                outcome.append(work())
-            except Exception as error:
-                outcome.append(error)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        while thread.is_alive():
-            self.modes.boosts.driver.attempt()
-            self.driver.attempt()
-            thread.join(0.01)
-        if isinstance(outcome[0], Exception):
-            raise outcome[0]
-        return outcome[0]
-
     def begin(self, kind: str = "recovery", **more: Any) -> Any:
-        return self.waiting(lambda: self.modes.boosts.begin(kind, **more))
+        return self.during(lambda: self.modes.boosts.begin(kind, **more))
 
     def table(self) -> Dict[Any, str]:
         return {(row.who, row.name): row.value for row in self.service.config.dump()}
@@ -136,7 +110,7 @@ def test_an_operator_ends_it() -> None:
     mgr = boosted(recovering(500_000))
     before = mgr.table()
     mgr.begin()
-    document = mgr.waiting(lambda: mgr.modes.boosts.cancel("enough"))
+    document = mgr.during(lambda: mgr.modes.boosts.cancel("enough"))
     assert document["phase"] == OFF
     assert mgr.table() == before
     assert mgr.modes.health() == {}
@@ -170,7 +144,7 @@ def test_the_automatic_mode_waits_for_it_and_says_so() -> None:
     mgr = boosted(recovering(500_000))
     mgr.begin()
     mgr.service.slo_commands.set("client.p95_ms<=0.01", True, 1.0, "")
-    mgr.waiting(lambda: mgr.modes.switch("auto"))
+    mgr.during(lambda: mgr.modes.switch("auto"))
     mgr.sample(6)
     assert "a boost is on" in mgr.driver.document()["waits_for"]
     assert mgr.driver.problem == ""
@@ -199,11 +173,11 @@ def test_an_operators_own_work_goes_first() -> None:
     mgr = boosted(recovering(500_000))
     before = mgr.table()
     mgr.begin()
-    mgr.waiting(lambda: mgr.modes.by_hand(True, "a profile", lambda: None))
+    mgr.during(lambda: mgr.modes.by_hand(True, "a profile", lambda: None))
     assert mgr.phase == OFF
     assert mgr.table() == before
     mgr.begin()
-    undone = mgr.waiting(lambda: mgr.modes.rollback(True, None, False))["undone"]
+    undone = mgr.during(lambda: mgr.modes.rollback(True, None, False))["undone"]
     assert [item["change"] for item in undone] == [2]
     assert mgr.table() == before
 
@@ -262,7 +236,7 @@ RULE = "recovery after 1min at-most 2min"
 def by_rule(mgr: Boosted, samples: int) -> None:
     for _ in range(samples):
         mgr.sample()
-        mgr.waiting(mgr.modes.boosts.by_rule)
+        mgr.during(mgr.modes.boosts.by_rule)
 
 
 def test_a_rule_begins_one_once_and_only_after_a_while() -> None:
@@ -288,7 +262,7 @@ def test_a_rule_begins_one_once_and_only_after_a_while() -> None:
 def test_a_rule_waits_for_a_trial_and_one_that_makes_no_sense_is_told() -> None:
     mgr = Boosted(recovering(500_000), boost_rules=RULE).on_trial(osd_max_scrubs=2)
     by_rule(mgr, 1)
-    mgr.waiting(mgr.modes.boosts.by_rule)
+    mgr.during(mgr.modes.boosts.by_rule)
     mgr.options["boost_rules"] = "recovery after tea"
     by_rule(mgr, 1)
     assert any("boost_rules" in note for note in mgr.modes.boosts.document()["notes"])
@@ -306,7 +280,7 @@ def test_a_rule_whose_boost_cannot_be_written_is_silent_afterwards() -> None:
     for _ in range(30):
         mgr.sample()
         with contextlib.suppress(Stopped):
-            mgr.waiting(mgr.modes.boosts.by_rule)
+            mgr.during(mgr.modes.boosts.by_rule)
     assert mgr.trail().count(BOOST) == 1
     assert mgr.phase == OFF
 
@@ -315,7 +289,7 @@ def test_a_rule_whose_boost_ends_before_it_is_seen_again_is_silent_afterwards() 
     mgr = boosted(recovering(500_000), boost_rules=RULE)
     while mgr.phase != ON:
         by_rule(mgr, 1)
-    mgr.waiting(lambda: mgr.modes.boosts.cancel("no"))
+    mgr.during(lambda: mgr.modes.boosts.cancel("no"))
     by_rule(mgr, 20)
     assert mgr.trail().count(BOOST) == 1
     assert mgr.phase == OFF
@@ -324,7 +298,7 @@ def test_a_rule_whose_boost_ends_before_it_is_seen_again_is_silent_afterwards() 
 def test_the_next_mgr_knows_of_each_kind_of_work_what_came_of_its_last_boost() -> None:
     mgr = boosted(recovering(500_000))
     mgr.begin()
-    mgr.waiting(lambda: mgr.modes.boosts.cancel("no"))
+    mgr.during(lambda: mgr.modes.boosts.cancel("no"))
     # since then another kind of work had a boost
     mgr.service.store.set(KEY, json.dumps(BoostState(last={"kind": "scrub", "rule": "clean"}).to_dict()))
     other = Boosted(mgr.twin, boost_rules=RULE)
@@ -474,7 +448,7 @@ def test_one_that_waits_for_another_tuner_keeps_the_trail_readable_and_the_mode_
         assert any("tried again" in line for line in other.modes.boosts.document()["words"])
         assert other.modes.health() == {}
         other.service.slo_commands.set("client.p95_ms<=0.01", True, 1.0, "")
-        other.waiting(lambda: other.modes.switch("auto"))
+        other.during(lambda: other.modes.switch("auto"))
         other.sample(2)
         assert "a boost is on" in other.driver.document()["waits_for"]
     other.sample(14)
@@ -489,7 +463,7 @@ def test_another_tuner_at_work_is_a_refusal_for_people_and_a_wait_for_rules() ->
         assert (mgr.phase, mgr.trail()) == (OFF, [])
         mgr.sample()
         mgr.modes.boosts._rules = RuleWatch({"recovery": 0.0})
-        mgr.waiting(mgr.modes.boosts.by_rule)
+        mgr.during(mgr.modes.boosts.by_rule)
         assert (mgr.phase, mgr.trail()) == (OFF, [])
         assert any("another tuner" in note for note in mgr.modes.boosts.document()["notes"])
     by_rule(mgr, 1)

@@ -12,6 +12,8 @@ from mgr_stand_in import CommandResult
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from tuner.commander import MgrCommander
 
+HANGING = tuple(f"osd.{osd}" for osd in range(10, 40))
+
 
 class Daemons:
     """Answers from another thread, as the mgr does; silent ones never answer."""
@@ -51,30 +53,30 @@ def test_a_daemon_that_hangs_costs_the_time_limit_and_no_more() -> None:
     started = time.monotonic()
     with pytest.raises(ClusterTimeout):
         commander(Daemons({}, silent=("osd.1",)), timeout=0.2).tell("osd.1", "perf dump", {})
-    assert time.monotonic() - started < 1.0
+    assert time.monotonic() - started < 4.0
 
 
 def test_one_that_hangs_keeps_no_other_waiting() -> None:
     fine = {f"osd.{osd}": (0, str(osd), "") for osd in range(1000)}
-    daemons = Daemons({**fine, "osd.5": (-errno.ENOENT, "", "none")}, silent=("osd.0", "osd.500"))
+    hanging = [f"osd.{osd}" for osd in range(0, 200, 20)]
+    daemons = Daemons({**fine, "osd.5": (-errno.ENOENT, "", "none")}, silent=tuple(hanging))
     started = time.monotonic()
-    answers = list(commander(daemons).tell_each(fine, "config show", {}, 2.0))
-    assert time.monotonic() - started < 4.0
+    answers = list(commander(daemons).tell_each(fine, "config show", {}, 4.0))
+    # one after the other they would take 40 s
+    assert time.monotonic() - started < 20.0
     # those that hang come last, each when its own time is over
-    assert [daemon for daemon, _ in answers[-2:]] == ["osd.0", "osd.500"]
+    assert [daemon for daemon, _ in answers[-len(hanging) :]] == hanging
     told = dict(answers)
-    assert [type(told.pop(daemon)) for daemon in ("osd.0", "osd.5", "osd.500")] == [
-        ClusterTimeout,
-        CommandFailed,
-        ClusterTimeout,
-    ]
+    assert {type(told.pop(daemon)) for daemon in hanging} == {ClusterTimeout}
+    assert type(told.pop("osd.5")) is CommandFailed
     assert told == {daemon: answer[1] for daemon, answer in fine.items() if daemon in told}
-    assert len(told) == 997
+    assert len(told) == 989
 
 
 def test_many_are_asked_at_once_and_share_one_time_limit() -> None:
-    daemons = Daemons({"osd.0": (0, "zero", ""), "osd.3": (-errno.ENXIO, "", "down")}, silent=("osd.1", "osd.2"))
+    daemons = Daemons({"osd.0": (0, "zero", ""), "osd.3": (-errno.ENXIO, "", "down")}, silent=HANGING)
     started = time.monotonic()
-    answers = commander(daemons).tell_many([(f"osd.{osd}", "perf dump", {}) for osd in range(4)], 0.3)
+    answers = commander(daemons).tell_many([(osd, "perf dump", {}) for osd in ("osd.0", "osd.3", *HANGING)], 0.5)
     assert answers == {("osd.0", "perf dump"): "zero"}
-    assert time.monotonic() - started < 1.0
+    # one after the other they would take 15 s
+    assert time.monotonic() - started < 8.0

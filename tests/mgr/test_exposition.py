@@ -72,7 +72,7 @@ def whole() -> ExportedState:
         "window": Window(0.0, 60.0, measures).to_dict(),
         "modes": [mode(SLO, SEEN)],
         "boost": {"kind": "recovery", "left_s": 3600.0, "finish_s": 900.0},
-        "book": {"regime": "recovering", "on": True, "page": 3, "switches": 2},
+        "books": [{"regime": "recovering", "on": True, "page": 3, "switches": 2}],
         "tick_s": 0.0084,
         "sampling_failures": 0,
     }

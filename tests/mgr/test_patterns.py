@@ -37,6 +37,15 @@ def modules() -> Iterator[Any]:
 ANYWHERE = ("search", "sub", "finditer", "findall", "split")
 
 
+def inside(value: Any) -> Iterator[re.Pattern[Any]]:
+    """Patterns that a table of any kind has."""
+    if isinstance(value, re.Pattern):
+        yield value
+    elif isinstance(value, (tuple, list, dict)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from inside(item)
+
+
 def patterns() -> Dict[str, re.Pattern[Any]]:
     found: Dict[str, re.Pattern[Any]] = {}
     for module in modules():
@@ -46,6 +55,9 @@ def patterns() -> Dict[str, re.Pattern[Any]]:
                 # `match` alone begins at one place
                 way = "search" if re.search(rf"\b{name}\.({'|'.join(ANYWHERE)})\(", text) else "match"
                 found[f"{module.__name__}.{name} {way}"] = value
+            elif isinstance(value, (tuple, list, dict)):
+                for number, pattern in enumerate(inside(value)):
+                    found[f"{module.__name__}.{name}.{number} search"] = pattern
         literal = r"""re\.(match|search|fullmatch|sub|split)\(\s*r?(["'])((?:(?!\2).)+)\2"""
         for number, (called, _, pattern) in enumerate(re.findall(literal, text)):
             way = "search" if called in ANYWHERE else "match"

@@ -14,6 +14,7 @@ from ceph_tuner.recommend import Prediction, Question, SearchEffort
 from ceph_tuner.recommend.front import GAP, front_of
 from ceph_tuner.recommend.search import search, unpredictable
 from ceph_tuner.twin.model import MIB, RecoveryWork
+from silent_listener import SilentListener
 from twins import small_model
 
 LATENCY, FINISH = "client.p95_ms", "recovery.finish_s"
@@ -59,20 +60,12 @@ def test_neighbours_that_differ_by_a_factor_of_two_leave_a_gap_the_widest_first(
     assert GAP == 2
 
 
-class Silent:
-    def phase(self, text: str, done: int, total: int) -> None:
-        pass
-
-    def best(self, prediction: Prediction) -> None:
-        pass
-
-
 @pytest.mark.slow
 def test_the_search_looks_between_neighbours_for_a_quarter_of_its_trials() -> None:
     model = small_model(recovery=(RecoveryWork("rbd", 500_000, 4 * MIB),))
     wishes = parse_slo({"objectives": ["client.p95_ms <= 60 s", "recovery.finish_s <= 300 d"], "minimise": FINISH})
     effort = SearchEffort(trials=12, seeds=1, fresh=2, events=1e5, shortest_s=8.0)
-    found = search(Question(model, wishes), effort, Silent(), processes=1)
+    found = search(Question(model, wishes), effort, SilentListener(), processes=1)
     between = [entry for entry in found.tried if entry.why.startswith("on the front between")]
     assert 0 < len(between) <= 3
     labels = [entry.label for entry in found.tried]

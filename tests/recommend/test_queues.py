@@ -27,6 +27,7 @@ from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds, search
 from ceph_tuner.twin import published
 from ceph_tuner.twin.model import MIB, WPQ, DeleteWork, Pool, RecoveryWork
 from ceph_tuner.twin.prediction import PredictionRun
+from silent_listener import SilentListener
 from twins import small_model
 
 PAGE = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "twin-published.md"
@@ -37,15 +38,9 @@ SLO = slo_file.from_text(
 MODEL = small_model(recovery=(RecoveryWork("rbd", 500_000, MIB),))
 
 
-class Quiet:
-    def phase(self, text: str, done: int, total: int) -> None: ...
-
-    def best(self, prediction: Any) -> None: ...
-
-
 @pytest.fixture(scope="module")
 def searched() -> SearchedSettings:
-    return search(Question(MODEL, SLO), EFFORT, Quiet(), processes=1)
+    return search(Question(MODEL, SLO), EFFORT, SilentListener(), processes=1)
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from ceph_tuner.recommend.turns import together, turns
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner.twin.model import MIB, ClusterModel, RecoveryWork, ScrubWork, SnaptrimWork
 from ceph_tuner.twin.prediction import PredictionRun
+from silent_listener import SilentListener
 from twins import small_model
 
 RECOVERY, SCRUB = (RecoveryWork("rbd", 500_000, MIB),), (ScrubWork("rbd", 200_000, MIB),)
@@ -66,13 +67,6 @@ def test_the_capacity_is_that_of_one_turn() -> None:
 def test_a_recommendation_says_so_and_keeps_objectives_about_both() -> None:
     effort = SearchEffort(trials=4, seeds=1, fresh=2, finalists=1, events=1e5)
 
-    class Silent:
-        def phase(self, text: str, done: int, total: int) -> None:
-            pass
-
-        def best(self, prediction: Any) -> None:
-            pass
-
-    told = document(recommend(Question(BOTH, SLO), effort, Silent(), 1, explain=False), "night")
+    told = document(recommend(Question(BOTH, SLO), effort, SilentListener(), 1, explain=False), "night")
     assert any("one after the other" in note for note in told["notes"])
     assert {entry["met"] for each in told["predictions"] for entry in each["verdicts"]} == {True}

@@ -56,6 +56,15 @@ def test_a_change_is_told_once_it_has_lasted_and_says_by_what() -> None:
     assert states[-1].since == 1115.0
 
 
+def test_the_first_sample_alone_settles_nothing() -> None:
+    # a new mgr has not heard of the clients yet
+    states = told([*every(5.0, 2), *every(5.0, 20, 1010.0, client__iops=500.0)])
+    assert [state.name for state in states[:2]] == [IDLE, IDLE]
+    assert not any(state.settled for state in states if state.name == IDLE)
+    assert (states[-1].name, states[-1].settled) == ("busy", True)
+    assert [state.settled for state in told(every(5.0, 20))] == [False] * 12 + [True] * 8
+
+
 def test_what_passes_is_no_regime() -> None:
     blink = every(5.0, 20) + every(5.0, 2, 1100.0, recovery__objects_left=7.0) + every(5.0, 20, 1110.0)
     assert {state.name for state in told(blink)} == {IDLE}

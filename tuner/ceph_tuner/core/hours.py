@@ -185,7 +185,7 @@ def zone_of(name: str, place: str = "hours") -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InputError(place, f"the time zone {name!r}", _zone_expected()) from None
+        raise InputError(place, f"the time zone {name[:60]!r}", _zone_expected()) from None
 
 
 def zone_changes(zone: str, start: float, end: float) -> List[Tuple[int, int, int]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from shlex import quote
 from typing import Any, Collection, Dict, List, Mapping, Sequence, Tuple
 
 from scipy.stats import nct
@@ -126,7 +127,7 @@ class QueueTrial:
         return [*trial_steps, TrialStep(WAIT, f"{WARM_MINUTES} minutes: caches are cold after a restart")]
 
     def _noout(self, verb: str) -> List[TrialStep]:
-        return [] if self.has_noout else [TrialStep(RUN, f"ceph osd {verb} {NOOUT} {self.host}")]
+        return [] if self.has_noout else [TrialStep(RUN, f"ceph osd {verb} {NOOUT} {quote(self.host)}")]
 
     def _measurement(self, what: str) -> TrialStep:
         return TrialStep(MEASURE, f"host and controls for {self.minutes} minutes, {what}")

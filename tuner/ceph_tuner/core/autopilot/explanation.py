@@ -135,20 +135,21 @@ def _trying(state: AutopilotState, look: Look, policy: Policy, now: float) -> Li
     if rollout.alternating:
         turn = "the new ones have" if state.leg else "the old ones have"
         where = f"Old and new settings take turns on all {everyone} OSDs, as there is no control; {turn} theirs now."
-        windows, unit = state.turns, "turns"
+        windows, unit = state.turns, "turn"
         next_step = "once the turns show a gain and no harm, the new settings stay and are held"
     else:
         where = (
             f"The settings are on {len(stage.osds)} of {everyone} OSDs, compared with {_others(len(stage.control))}."
         )
         where += f" Stage {state.stage + 1} of {len(rollout.stages)}."
-        windows, unit = look.windows, "windows"
+        windows, unit = look.windows, "window"
         wider = rollout.stages[state.stage + 1 :][:1]
         next_step = f"if all is well, they go to {len(wider[0].osds) if wider else everyone} of {everyone} OSDs"
+    so_far = f"{windows} {unit}{'s' * (windows != 1)} so far"
     return [
         where,
         *_why(state),
-        f"{windows} {unit} so far; a verdict takes {policy.least_windows} to {policy.most_windows}.",
+        f"{so_far}; a verdict takes {policy.least_windows} to {policy.most_windows}.",
         *_effects(look),
         *_misses(look),
         *_waits(look),

@@ -32,3 +32,10 @@ def stored_fields(state: Any, document: Mapping[str, Any]) -> Dict[str, Any]:
         if kinds is not None and (not isinstance(value, kinds) or isinstance(value, bool) != (kinds == (bool,))):
             raise TypeError(f"{name} is {value!r:.100}")
     return values
+
+
+def journal_numbers(value: Any) -> Tuple[int, ...]:
+    """Numbers of changes, of which another one would be somebody else's change. Raises TypeError."""
+    if not isinstance(value, list) or any(type(each) is not int for each in value):
+        raise TypeError(f"changes is {value!r:.100}")
+    return tuple(value)

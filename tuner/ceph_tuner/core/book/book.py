@@ -34,9 +34,9 @@ class Book:
             raise ValueError(f"numbers of pages (={numbers}) must ascend up to newest (={self.newest})")
         if len(self.pages) > MOST_PAGES:
             raise ValueError(f"a book has at most {MOST_PAGES} pages (={len(self.pages)})")
-        pins = [page.regime for page in self.pages if page.pin]
+        pins = [(page.target, page.regime) for page in self.pages if page.pin]
         if len(pins) > len(set(pins)):
-            raise ValueError("a regime has at most one page that is pinned")
+            raise ValueError("a regime has at most one page that is pinned for each target")
 
     def page(self, number: int) -> Page:
         """The page of that number. Raises InputError where there is none."""
@@ -45,6 +45,10 @@ class Book:
                 return page
         numbers = ", ".join(str(page.number) for page in self.pages) or "none: the book is empty"
         raise InputError("book", f"no page {number}", f"a page of the book ({numbers})")
+
+    def of_target(self, target: str) -> Book:
+        """With the pages for that target alone."""
+        return replace(self, pages=tuple(page for page in self.pages if page.target == target))
 
     def added(self, page: Page) -> Book:
         """With one more page, under a number of its own.
@@ -68,12 +72,15 @@ class Book:
         return Book(tuple(kept), self.newest + 1)
 
     def pinned(self, number: int) -> Book:
-        """With that page pinned, and no other of its regime. Raises InputError: none, or a struck one."""
+        """With that page pinned, and no other of its regime and target. Raises InputError: none, or a struck one."""
         chosen = self.page(number)
         if chosen.state == STRUCK:
             raise InputError("book pin", f"page {number}, which is struck: {chosen.reason}", "another page")
         pages = (
-            replace(page, pin=page.number == number) if page.regime == chosen.regime else page for page in self.pages
+            replace(page, pin=page.number == number)
+            if (page.target, page.regime) == (chosen.target, chosen.regime)
+            else page
+            for page in self.pages
         )
         return replace(self, pages=tuple(pages))
 

@@ -16,32 +16,35 @@ from ceph_tuner.core.book.limits import BookLimits
 from ceph_tuner.core.book.state import RESTING, RETURNING, BookState
 from ceph_tuner.core.book.state_machine import decide
 from ceph_tuner.core.ceph.ports import Clock, Store
+from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.journal import APPLIED, STANDING, Entry
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.standing import StandingApplier
+from ceph_tuner.core.changes.writer import class_of
 from ceph_tuner.core.errors import InputError, Locked, TunerError
 
 KEY = "book/state"
 BY = STANDING
-"""How the name of whoever writes for the book ends, in the journal."""
+"""How the name of whoever writes for the book ends, in the journal: `ceph tuner in mgr.x (class hdd), book`."""
 
 
 class BookExecutor(TrialExecutor[BookState]):
-    """Of the cluster's book."""
+    """Of the cluster's book, or of what it holds for one device class."""
 
     def __init__(
         self,
         store: Store,
-        hands: Callable[[], Tuple[StandingApplier, Lock]],
+        hands: Callable[[], Tuple[Applier, Lock]],
         logbook: Logbook,
         guards: Sequence[TrialGuard],
         clock: Clock,
         limits: Callable[[], BookLimits],
         book: StoredBook,
         elsewhere: Callable[[], Collection[int]] = nobody,
+        device_class: str = "",
     ) -> None:
-        """As `TrialExecutor`; `hands` must write under a name that ends with BY."""
-        self._book = book
+        """As `TrialExecutor`; `hands` give a StandingApplier that writes under a name that ends with BY."""
+        self._book, self._device_class = book, device_class
         super().__init__(
             BookState(),
             BookState.from_dict,
@@ -53,7 +56,7 @@ class BookExecutor(TrialExecutor[BookState]):
             guards,
             clock,
             Policy,
-            KEY,
+            f"{KEY}/{device_class}" if device_class else KEY,
             elsewhere,
         )
 
@@ -63,9 +66,7 @@ class BookExecutor(TrialExecutor[BookState]):
         if self.state.phase != RESTING:
             return
         applier, _ = self._new_hands()
-        unknown = tuple(
-            entry.number for entry in applier.history() if entry.who.endswith(BY) and entry.state == APPLIED
-        )
+        unknown = tuple(entry.number for entry in applier.history() if entry.state == APPLIED and self._wrote(entry))
         if unknown:
             then = "a change of the book stands, and its state is lost"
             lost = replace(
@@ -114,7 +115,11 @@ class BookExecutor(TrialExecutor[BookState]):
 
     def _is_ours(self, entry: Entry) -> bool:
         # also where the state was lost
-        return super()._is_ours(entry) or entry.who.endswith(BY)
+        return super()._is_ours(entry) or self._wrote(entry)
+
+    def _wrote(self, entry: Entry) -> bool:
+        """Whether the book wrote it for this class, in whichever mgr."""
+        return entry.who.endswith(BY) and class_of(entry.who[: -len(BY)]) == self._device_class
 
 
 def _lost(lock: Lock) -> bool:

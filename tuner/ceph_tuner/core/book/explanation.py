@@ -11,12 +11,14 @@ from ceph_tuner.core.book.state import HOLDING, PHASES, RESTING, WATCHING, BookS
 from ceph_tuner.core.book.state_machine import why_not_now
 from ceph_tuner.core.moments import duration, utc
 
+BOOK_OFF = "the book is off"
+
 
 def explain(state: BookState, look: Optional[BookLook], limits: BookLimits, now: float) -> List[str]:
     """Say what is in force, for which regime, what comes next, and what stands against it."""
     if not state.on and not state.stands:
         why = f": {state.stopped}" if state.stopped else ""
-        return [f"the book is off{why}"]
+        return [f"{BOOK_OFF}{why}"]
     lines = [f"the book is on, {state.phase} since {utc(state.since)}: {PHASES[state.phase]}"]
     if state.page:
         words = "has what is in force anyway" if state.phase == RESTING else "is in force"

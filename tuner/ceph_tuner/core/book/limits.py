@@ -2,45 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import Field, dataclass, field, fields
-from typing import Any, List, Optional
+from dataclasses import Field, dataclass, fields
+from typing import Any, List
 
+from ceph_tuner.core.autopilot.option_field import check_bounds, option_field
 from ceph_tuner.core.book.choice import NONE, UNVALIDATED_USE
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.hours import parse_hours
-
-
-def _option(default: Any, meaning: str, low: Optional[float] = None, high: Optional[float] = None) -> Any:
-    return field(default=default, metadata={"meaning": meaning, "low": low, "high": high})
 
 
 @dataclass(frozen=True)
 class BookLimits:
     """Times in seconds."""
 
-    switches: int = _option(12, "Switches to a page of the book in an hour; going back is never counted", 1, 1000)
-    dead_time: float = _option(60.0, "Seconds between two switches to a page", 0.0, 3600.0)
-    watch: float = _option(300.0, "Seconds after a switch in which the guard watches it as a trial", 30.0, 86400.0)
-    rest: float = _option(
+    switches: int = option_field(12, "Switches to a page of the book in an hour; going back is never counted", 1, 1000)
+    dead_time: float = option_field(60.0, "Seconds between two switches to a page", 0.0, 3600.0)
+    watch: float = option_field(300.0, "Seconds after a switch in which the guard watches it as a trial", 30.0, 86400.0)
+    rest: float = option_field(
         3600.0,
         "Seconds for which a page is left out after the guard took it back or it could not be written",
         60.0,
         604800.0,
     )
-    hours: str = _option(
+    hours: str = option_field(
         "", "When pages of the book may be in force, as `mon-fri 22:00-06:00 Europe/Berlin`; empty: always"
     )
-    unvalidated: str = _option(
+    unvalidated: str = option_field(
         NONE, "Pages without a trial on this cluster that are used: no, twin (those that the twin predicted), or all"
     )
 
     def __post_init__(self) -> None:
         """Raise InputError for what makes no sense, with the option's name."""
         parse_hours(self.hours, "book_hours")
-        for item in fields(self):
-            value, low, high = getattr(self, item.name), item.metadata["low"], item.metadata["high"]
-            if low is not None and not low <= value <= high:
-                raise InputError(option_name(item), f"{value}", f"{low:g} to {high:g}")
+        check_bounds(self, option_name)
         if self.unvalidated not in UNVALIDATED_USE:
             raise InputError("book_unvalidated", repr(self.unvalidated), f"one of {', '.join(UNVALIDATED_USE)}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
-from typing import Any, Dict, Mapping, Tuple
+from typing import Any, Dict, Mapping
 
 from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.errors import InputError
@@ -125,8 +125,3 @@ def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"a number is {value!r:.40}")
     return float(value)
-
-
-def regimes_of(pages: Tuple[Page, ...]) -> Tuple[str, ...]:
-    """Every regime that has a page, in the order of the pages."""
-    return tuple(dict.fromkeys(page.regime for page in pages))

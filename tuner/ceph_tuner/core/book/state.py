@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Tuple
 
-from ceph_tuner.core.autopilot.stored_state import stored_fields
+from ceph_tuner.core.autopilot.stored_state import journal_numbers, stored_fields
 
 RESTING, SWITCHING, WATCHING, HOLDING, RETURNING = "resting", "switching", "watching", "holding", "returning"
 PHASES = {
@@ -87,12 +87,8 @@ class BookState:
         Raises KeyError, TypeError or ValueError for what is no state.
         """
         values = stored_fields(cls, document)
-        changes = values.get("changes", [])
-        if not isinstance(changes, list) or any(type(each) is not int for each in changes):
-            # another number would be somebody else's change
-            raise TypeError(f"changes is {changes!r:.100}")
         values.update(
-            changes=tuple(changes),
+            changes=journal_numbers(values.get("changes", [])),
             switches=tuple(float(at) for at in values.get("switches", ())),
             rests={int(number): float(until) for number, until in dict(values.get("rests", {})).items()},
             baseline={str(name): float(value) for name, value in dict(values.get("baseline", {})).items()},

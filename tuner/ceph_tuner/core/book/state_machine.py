@@ -93,6 +93,9 @@ def _looked(state: BookState, look: BookLook, limits: BookLimits) -> BookDecisio
         return _broken(state, look, limits)
     if state.stands and look.gone:
         return _back(state, look.at, look.gone)
+    if state.stands and look.hours and not look.wait:
+        # whatever the regime, which may not be told yet
+        return _back(state, look.at, look.hours)
     if not state.on or not look.regime:
         return BookDecision(state)
     return _in_force(state, look, limits) if state.stands else _resting(state, look, limits)

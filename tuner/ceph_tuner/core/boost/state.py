@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from ceph_tuner.core.autopilot.stored_state import stored_fields
+from ceph_tuner.core.autopilot.stored_state import journal_numbers, stored_fields
 from ceph_tuner.core.boost.events import Request
 from ceph_tuner.core.errors import InputError
 
@@ -94,17 +94,10 @@ class BoostState:
             request=request,
             settings=dict(values.get("settings", {})),
             baseline={str(name): float(value) for name, value in dict(values.get("baseline", {})).items()},
-            changes=_numbers(values.get("changes", [])),
+            changes=journal_numbers(values.get("changes", [])),
             last=_outcome(dict(values.get("last", {}))),
         )
         return cls(**values)
-
-
-def _numbers(value: Any) -> Tuple[int, ...]:
-    """Journal numbers, of which another one would be somebody else's change."""
-    if not isinstance(value, list) or any(isinstance(each, bool) or not isinstance(each, int) for each in value):
-        raise TypeError(f"changes is {value!r:.100}")
-    return tuple(value)
 
 
 def _outcome(document: Mapping[str, Any]) -> Dict[str, Any]:

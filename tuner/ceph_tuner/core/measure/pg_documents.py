@@ -135,8 +135,11 @@ def late_pgs(scrub_stamps: Mapping[str, str], now: float, interval_s: float, own
 
     `scrub_stamps` has each PG's stamp of it, as Ceph writes it.
     """
-    # Ceph writes stamps in UTC and in one form, so that they sort as text
-    deadlines = {every: time.strftime(_STAMP, time.gmtime(now - every)) for every in {interval_s, *own.values()}}
+    # Ceph writes stamps in UTC and in one form, so that they sort as text; an interval may be longer than the calendar
+    deadlines = {
+        every: time.strftime(_STAMP, time.gmtime(max(0.0, now - max(every, 0.0))))
+        for every in {interval_s, *own.values()}
+    }
     return [
         pgid for pgid, stamp in scrub_stamps.items() if stamp and stamp < deadlines[own.get(pool_of(pgid), interval_s)]
     ]

@@ -39,6 +39,8 @@ class RegimeState:
     evidence: Mapping[str, float] = field(default_factory=dict)
     """What the markers' metrics were when it began."""
     markers: Mapping[str, MarkerState] = field(default_factory=dict)
+    settled: bool = True
+    """Whether more than the first sample tells it: a new mgr hears of some OSDs seconds later, and they seem idle."""
 
     @property
     def turning(self) -> bool:
@@ -66,7 +68,7 @@ def tell(
     if before is None or at < before.since:
         # a clock that was set back: what it said of durations is worth nothing
         first = {marker.name: _first(marker, at, readings[marker.name]) for marker in bounds.markers}
-        return RegimeState(_regime_name(first, bounds), at, at, evidence, first)
+        return RegimeState(_regime_name(first, bounds), at, at, evidence, first, settled=False)
     continuous = 0 <= at - before.at <= GAP_S
     markers = {
         marker.name: _next(marker, before.markers[marker.name], at, readings[marker.name], continuous)
@@ -78,7 +80,8 @@ def tell(
             name: MarkerState(not each.on, None, each.seen) if name in due else each for name, each in markers.items()
         }
         return RegimeState(_regime_name(next_markers, bounds), at, at, evidence, next_markers)
-    return RegimeState(before.name, before.since, at, before.evidence, markers)
+    is_clear = at - before.since >= bounds.dwell_s and not any(each.against is not None for each in markers.values())
+    return RegimeState(before.name, before.since, at, before.evidence, markers, before.settled or is_clear)
 
 
 def _value(marker: Marker, values: Mapping[str, float], capacity_iops: Optional[float]) -> Optional[float]:

@@ -1,0 +1,261 @@
+"""`ceph-tuner book predict`: a page for each regime, found on the twin."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Union
+
+import typer
+
+from ceph_tuner.core.book.book import Book
+from ceph_tuner.core.book.page import Page
+from ceph_tuner.core.ceph.stored_document import versioned
+from ceph_tuner.core.ceph.target import Target
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.goals.stored_slo import stored_slo
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.metrics import CLASS, Scope, scoped
+from ceph_tuner.core.measure.timeline import timeline
+from ceph_tuner.core.regimes.bounds import DEFAULT, RegimeBounds, stored_bounds
+from ceph_tuner.files import slo_file
+from ceph_tuner.files.atomic_write import check_free, write_text
+from ceph_tuner.recommend import SearchEffort
+from ceph_tuner.report.words import amount, percent_change
+from ceph_tuner.twin.described_cluster import DescribedCluster
+from ceph_tuner_cli.cluster_option import (
+    AnyClusterOption,
+    ForceOption,
+    KnobsOption,
+    TargetOption,
+    at_work,
+    knobs_in_a_row,
+)
+from ceph_tuner_cli.description import read_description
+from ceph_tuner_cli.from_option import FromOption, cluster_or_state
+from ceph_tuner_cli.interruption import INTERRUPTED
+from ceph_tuner_cli.prefix_option import open_cluster
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
+
+if TYPE_CHECKING:
+    from ceph_tuner.recommend.regime_pages import RegimeAnswer, RegimeQuestion
+
+STILL_MISSED = "whatever was tried, a hard objective would be missed, or it was not confirmed"
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a cluster, or a file in its place, says of itself."""
+
+    description: DescribedCluster
+    slo: Slo
+    bounds: RegimeBounds
+    regimes: Tuple[str, ...]
+    iops_seen: Tuple[float, ...]
+    version: str
+    at: float
+
+
+def predict(
+    cluster_file: Optional[Path] = typer.Argument(
+        None, metavar="[CLUSTER_FILE]", help="A described cluster, in the place of --cluster or --from."
+    ),
+    cluster: Optional[str] = AnyClusterOption,
+    state: Optional[Path] = FromOption,
+    target: str = TargetOption,
+    slo: Optional[Path] = typer.Option(None, "--slo", "-s", help="An SLO file, in the place of the cluster's own."),
+    regime: List[str] = typer.Option(
+        [],
+        "--regime",
+        "-R",
+        help="Such as busy+recovering; may be repeated. Default: each one that the cluster was in.",
+    ),
+    trials: int = typer.Option(
+        SearchEffort.trials, "--trials", "-n", min=1, max=500, help="Settings to try on the twin, for each regime."
+    ),
+    seed: int = typer.Option(1, "--seed", min=0, max=2**31, help="The same seed gives the same pages."),
+    knobs: Optional[str] = KnobsOption,
+    processes: Optional[int] = typer.Option(None, "--processes", min=1, help="Runs side by side; else one per core."),
+    output: Optional[Path] = typer.Option(None, "--output", "-o", help="Write the pages, for `book import`."),
+    force: bool = ForceOption,
+    add: bool = typer.Option(False, "--add", help="Put the pages into the cluster's book, unvalidated."),
+    form: Format = FormatOption,
+) -> int:
+    """Search settings for each regime on the twin, as pages of the book. Changes no setting of any cluster.
+
+    The plugin uses such pages where `book_unvalidated` is `twin`, or where one is pinned. Exit code 1 where no regime
+    has anything better than what is in force.
+    """
+    if add and cluster is None:
+        raise InputError("--add", "no --cluster", "the cluster whose book gets the pages")
+    if output is not None:
+        check_free(output, force)
+    # a second of imports, which --help and completion do not wait for
+    from ceph_tuner.recommend.recommendation import recommend
+    from ceph_tuner.recommend.regime_pages import RegimeAnswer, pages_of
+    from ceph_tuner.tune.interrupts import Interrupts
+    from ceph_tuner_cli.recommend_page import RecommendProgress
+
+    known = _known(cluster_file, cluster, state, target, slo, regime)
+    say([f"note: {note}" for note in known.description.notes])
+    warn(known.description.unlikely)
+    questions = _questions(known, knobs_in_a_row(knobs), bool(regime))
+    effort = replace(SearchEffort(), trials=trials, seed=seed)
+    answers: List[RegimeAnswer] = []
+    interrupted = False
+    for number, asked in enumerate(questions, 1):
+        say([f"{asked.regime} ({number} of {len(questions)})"])
+        with RecommendProgress(asked.question.slo) as progress, Interrupts(progress.interrupted) as interrupts:
+            found = recommend(asked.question, effort, progress, processes, explain=False, interruptible=interrupts)
+        answers.append(RegimeAnswer(asked, found))
+        interrupted = found.interrupted
+        if interrupted:
+            break
+    pages: Tuple[Page, ...] = ()
+    if not interrupted:
+        what = "trying each regime's settings in the others"
+        with working(what) as tell:
+            pages = pages_of(answers, known.at, target, lambda done, total: tell(what, done, total), processes)
+    page_by_regime = {page.regime: page for page in pages}
+    rows = [_row(answer, page_by_regime.get(answer.asked.regime)) for answer in answers]
+    _check(pages, known.version)
+    book = versioned({"pages": [page.to_dict() for page in pages]})
+    document: Dict[str, Any] = {"cluster": known.description.name, "regimes": rows, "book": book}
+    if output is not None and pages:
+        write_text(output, json.dumps(book, indent=2) + "\n", force)
+        document["saved"] = str(output)
+    if add and pages and not interrupted:
+        _add(str(cluster), book)
+        document["added"] = len(pages)
+    emit(document, form, lambda: "\n".join(_words(document, cluster)))
+    if interrupted:
+        return INTERRUPTED
+    return 0 if pages else 1
+
+
+def _known(
+    cluster_file: Optional[Path],
+    cluster: Optional[str],
+    state: Optional[Path],
+    target: str,
+    slo: Optional[Path],
+    regimes: Sequence[str],
+) -> Known:
+    own = None if slo is None else slo_file.read(slo).slo
+    device_class = Target.parse(target, "--target").device_class
+    scope = Scope(CLASS, device_class) if device_class else None
+    if cluster_file is not None:
+        if cluster is not None or state is not None:
+            raise InputError("book predict", "CLUSTER_FILE beside --cluster or --from", "one of them")
+        if own is None:
+            raise InputError("--slo", "nothing", "an SLO file: a described cluster keeps no objectives")
+        return _of_file(read_description(cluster_file), own, regimes)
+    from ceph_tuner.describe.live_cluster import describe
+    from ceph_tuner.recommend.regime_pages import regimes_named, work_in
+
+    with (
+        working(f"looking at {cluster or state}"),
+        cluster_or_state(cluster, state, lambda name: open_cluster(name)) as connection,
+    ):
+        own = own or stored_slo(connection.store, connection.clock.now)
+        if own is None:
+            raise InputError("--slo", "nothing, and the cluster keeps no objectives", "an SLO file")
+        bounds, history = stored_bounds(connection.store), History(connection.store)
+        names = regimes_named(regimes, bounds, timeline(history), str(scope or ""))
+        description = describe(connection, target, own.work | work_in(names, bounds))
+        iops = scoped("client.iops", scope)
+        seen = [window.means.get(iops, 0.0) for window in history.hours()] if target == "osd" or scope else []
+        return Known(description, own, bounds, names, tuple(seen), connection.version, connection.clock.now())
+
+
+def _of_file(description: DescribedCluster, slo: Slo, regimes: Sequence[str]) -> Known:
+    import time
+
+    from ceph_tuner.core.knobs.releases import format_version
+    from ceph_tuner.recommend.regime_pages import regimes_named
+
+    model = description.model
+    names = regimes_named(regimes, DEFAULT)
+    return Known(
+        description, slo, DEFAULT, names, (), format_version(model.version or model.release.newest), time.time()
+    )
+
+
+def _questions(known: Known, knobs: Optional[Sequence[str]], are_named: bool) -> List[RegimeQuestion]:
+    """One for each regime. One that was named has to be answered; another one may be left out, and that is said."""
+    results = [_question(known, name, knobs) for name in known.regimes]
+    refusals = [result for result in results if isinstance(result, InputError)]
+    questions = [result for result in results if not isinstance(result, InputError)]
+    if refusals and (are_named or not questions):
+        raise refusals[0]
+    say([f"left out: {refusal}" for refusal in refusals])
+    return questions
+
+
+def _question(known: Known, name: str, knobs: Optional[Sequence[str]]) -> Union[RegimeQuestion, InputError]:
+    from ceph_tuner.recommend.regime_pages import question_in
+
+    try:
+        return question_in(name, known.description, known.slo, known.bounds, known.iops_seen, knobs)
+    except InputError as refusal:
+        return refusal
+
+
+def _check(pages: Sequence[Page], version: str) -> None:
+    """Refuse what a cluster's plugin would. A page that it refuses is a mistake of this command."""
+    from ceph_tuner.core.book.page_check import check_page
+
+    for page in pages:
+        check_page(page, version)
+    Book(tuple(pages), len(pages))
+
+
+def _add(cluster: str, book: Dict[str, Any]) -> None:
+    from ceph_tuner.cluster.plugin_commands import plugin_answer
+
+    with at_work(cluster, "adding the pages") as connection:
+        plugin_answer(connection.commander, "tuner book import", {}, json.dumps(book))
+
+
+def _row(answer: RegimeAnswer, page: Optional[Page]) -> Dict[str, Any]:
+    asked, searched = answer.asked, answer.found.searched
+    before = searched.before.candidate.means
+    reason = searched.choice.reason if not answer.found.better else STILL_MISSED
+    return {
+        "regime": asked.regime,
+        "client_iops": asked.client_iops,
+        "work": list(asked.work),
+        "left_out": list(asked.left_out),
+        "page": None if page is None else page.number,
+        "reason": reason if page is None else page.verdict,
+        "settings": {} if page is None else dict(page.settings),
+        "effects": {
+            metric: {"before": before[metric], "after": before[metric] * (1.0 + change)}
+            for metric, change in (page.effects.items() if page is not None else ())
+        },
+    }
+
+
+def _words(document: Dict[str, Any], cluster: Optional[str]) -> List[str]:
+    lines = []
+    for row in document["regimes"]:
+        asks = "" if row["client_iops"] is None else f"clients ask for {amount('client.iops', row['client_iops'])[0]}; "
+        outcome = f"page {row['page']}: {row['reason']}" if row["page"] else f"no page: {row['reason']}"
+        lines += [f"{row['regime']}: {outcome}", f"  {asks}{', '.join(row['work'])}"]
+        if row["page"]:
+            lines.append(f"  {', '.join(f'{name}={value}' for name, value in row['settings'].items())}")
+            lines += [f"  {_effect(metric, **ends)}" for metric, ends in row["effects"].items()]
+        lines += [f"  nothing is said of: {text}" for text in row["left_out"]]
+    if "saved" in document:
+        lines.append(f"saved: {document['saved']}, for `ceph-tuner book import`")
+    if "added" in document:
+        lines.append(f"added to the book of {cluster}, unvalidated: {document['added']}")
+        lines.append("they are used where `book_unvalidated` is `twin`, and where you pin one")
+    return lines
+
+
+def _effect(metric: str, before: float, after: float) -> str:
+    change = f" ({percent_change(after / before)})" if before > 0 else ""
+    return f"{metric} {amount(metric, before)[0]} -> {amount(metric, after)[0]}{change}"

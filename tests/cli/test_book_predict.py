@@ -1,0 +1,165 @@
+"""`ceph-tuner book predict`: from a described cluster to pages that the book takes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Callable, List, Mapping, Tuple
+
+import pytest
+
+from ceph_tuner.core.book.book import Book, parse_book
+from ceph_tuner.core.book.choice import OF_THE_TWIN, choose
+from ceph_tuner.core.ceph.ports import Commander
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.goals.slo_calendar import SloCalendar
+from ceph_tuner.core.goals.stored_slo import store_slo
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.sample import Measure, Window
+from ceph_tuner.core.measure.timeline import REGIME, TimelineEntry
+from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, Marker, RegimeBounds
+from ceph_tuner.recommend import SearchEffort
+from ceph_tuner.twin.model import MIB, RecoveryWork
+from ceph_tuner_cli import book_predict, cluster_option
+from twins import Answering, small_twin
+
+pytestmark = pytest.mark.slow
+
+CLUSTER = """\
+schema: 1
+name: small
+release: tentacle
+osds: 4
+osd:
+  drive: {iops: 80 kIOPS, bandwidth: 1 GB/s, latency: 30 us}
+  throttle: 256 KiB
+pools:
+  - {name: rbd, pgs: 64, size: 3}
+clients:
+  - {pool: rbd, rate: 4 kIOPS, depth: 256, block: 4 KiB}
+background:
+  recovery:
+    - {pool: rbd, objects: 400 k, object_size: 4 MiB}
+"""
+SLO = "schema: 1\nname: wanted\nobjectives:\n  - client.p95_ms <= 0.8 * baseline\n  - recovery.finish_s <= 12 h\n"
+Run = Callable[..., Tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        book_predict, "SearchEffort", lambda: SearchEffort(seeds=2, fresh=4, events=1e5, shortest_s=1.0)
+    )
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> List[str]:
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    (tmp_path / "slo.yaml").write_text(SLO)
+    return [str(tmp_path / "cluster.yaml"), "--slo", str(tmp_path / "slo.yaml"), "--trials", "6", "--processes", "1"]
+
+
+def test_a_described_cluster_gives_pages_that_the_book_takes(run: Run, files: List[str], tmp_path: Path) -> None:
+    output = tmp_path / "pages.json"
+    code, out, err = run("book", "predict", *files, "--output", str(output), "--format", "json")
+    document = json.loads(out)
+    assert code == 0
+    rows = {row["regime"]: row for row in document["regimes"]}
+    # what the file has no work for is left out, and said
+    assert list(rows) == ["idle", "busy", "recovering"]
+    assert "left out: regime trimming: found no snaptrim in the description" in err
+    assert rows["recovering"]["page"] == 1
+    assert rows["recovering"]["work"] == ["client", "recovery"]
+    assert rows["idle"]["left_out"] == ["recovery.finish_s <= 12 h"]
+    book = Book().imported(parse_book(json.loads(output.read_text()), "pages").pages, 7.0)
+    (page,) = book.pages
+    assert (page.regime, page.state, page.origin) == ("recovering", "unvalidated", "twin")
+    assert page.effects["client.p95_ms"] < -0.2
+    # only where the operator allows it
+    assert choose(book, "recovering") is None
+    assert choose(book, "recovering", OF_THE_TWIN) == page
+    assert run("book", "predict", *files, "--output", str(output))[0] == 2
+
+
+def test_the_page_on_the_screen_says_what_changes(run: Run, files: List[str]) -> None:
+    code, out, _ = run("book", "predict", *files, "-R", "recovering", "--seed", "2")
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0].startswith("recovering: page 1: ")
+    assert lines[1] == "  clients ask for 4000 /s; client, recovery"
+    assert any(line.startswith("  client.p95_ms ") and " -> " in line and "(-" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--regime", "trimming"], "no snaptrim in the description"),
+        (["--regime", "sleeping"], "expected idle, or with + between them"),
+        (["--add"], "no --cluster"),
+        (["--cluster", "a"], "CLUSTER_FILE beside --cluster or --from"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_searched(
+    run: Run, files: List[str], arguments: List[str], words: str
+) -> None:
+    code, _, err = run("book", "predict", *files, *arguments)
+    assert code == 2
+    assert words in " ".join(err.split())
+
+
+def test_a_described_cluster_has_no_objectives_of_its_own(run: Run, files: List[str]) -> None:
+    code, _, err = run("book", "predict", files[0])
+    assert (code, "an SLO file" in err) == (2, True)
+
+
+def test_without_anything_better_there_is_no_page(run: Run, files: List[str]) -> None:
+    code, out, _ = run("book", "predict", *files, "-R", "idle", "--format", "json")
+    document = json.loads(out)
+    assert (code, document["book"]["pages"], document["regimes"][0]["page"]) == (1, [], None)
+
+
+class BookBeside(Answering):
+    """The plugin's book beside a twin's commands."""
+
+    def __init__(self, commander: Commander) -> None:
+        super().__init__(commander, {})
+        self.books: List[Any] = []
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        if prefix == "tuner book import":
+            self.books.append(json.loads(payload))
+            return "{}"
+        return super().mon(prefix, arguments, payload)
+
+
+def test_a_cluster_is_asked_for_its_own_bounds_regimes_and_load_and_gets_the_pages(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = small_twin(seed=3, recovery=(RecoveryWork("rbd", 500_000, MIB),))
+    twin.twin.advance(120.0)
+    plugin = BookBeside(twin.commander)
+    cluster = replace(twin, commander=plugin)
+    monkeypatch.setattr(book_predict, "open_cluster", lambda name: cluster)
+    monkeypatch.setattr(cluster_option, "open_cluster", lambda name: cluster)
+    wanted = parse_slo({"objectives": ["client.p95_ms <= 0.8 * baseline", "recovery.bytes_s >= 1 kB/s"]})
+    store_slo(cluster.store, SloCalendar(wanted))
+    loaded = Marker("loaded", "client.iops", 250.0, 200.0)
+    degraded = Marker("degraded", "recovery.objects_left", 1.0, 0.0)
+    cluster.store.set(BOUNDS_KEY, json.dumps(RegimeBounds((loaded, degraded)).to_dict()))
+    now, history = cluster.clock.now(), History(cluster.store)
+    history.add_change(TimelineEntry(now - 60.0, REGIME, "", "loaded+degraded").to_dict())
+    for hour, rate in ((3, 400.0), (2, 100.0)):
+        at = now - hour * 3600.0
+        history.add_window(Window(at - 60.0, at, {"client.iops": Measure(rate, 0.0, 1)}))
+    before = cluster.config.dump()
+    code, out, _ = run("book", "predict", "-c", "a", "--trials", "6", "--processes", "1", "--add", "--format", "json")
+    document = json.loads(out)
+    asked = {row["regime"]: row["client_iops"] for row in document["regimes"]}
+    assert list(asked) == ["idle", "degraded", "loaded", "loaded+degraded"]
+    assert asked["loaded"] == 400.0
+    assert asked["idle"] < 250.0
+    assert code == 0
+    assert document["added"] == len(document["book"]["pages"]) > 0
+    assert plugin.books == [document["book"]]
+    assert cluster.config.dump() == before
