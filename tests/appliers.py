@@ -8,12 +8,22 @@ from typing import Dict, Mapping, Optional
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.lock import Holder, Lock
 from ceph_tuner.core.changes.osd_poll import Progress, silent
+from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Value, nine
-from monitors import TENTACLE, ManualClock, Monitors
+from ceph_tuner.core.knobs.settings import format_settings
+from monitors import TENTACLE, ManualClock, Monitors, Table
 
 CUSTOM: Dict[str, Value] = nine((0.3, 1, 0), (0.2, 2, 0.5), (0.1, 3, 0.4))
 OTHER: Dict[str, Value] = nine((0.1, 5, 0.6), (0.1, 2, 0.5), (0.1, 3, 0.4))
 FULL = {**CUSTOM, "osd_max_scrubs": 1}
+TABLES: Dict[str, Table] = {
+    "nothing": {},
+    "a built-in profile": {("osd", PROFILE): "high_client_ops", ("osd", "osd_max_scrubs"): "3"},
+    "custom": {
+        ("osd", PROFILE): "custom",
+        **{("osd", name): text for name, text in format_settings(CUSTOM, TENTACLE).items()},
+    },
+}
 LIMIT = "osd_mclock_scheduler_client_lim"
 
 

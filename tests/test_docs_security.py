@@ -15,6 +15,7 @@ from ceph_lab.cluster import Lab
 from ceph_tuner.cluster.session import Session
 from ceph_tuner.core.errors import CommandFailed, PermissionRefused
 from ceph_tuner_cli.main import main
+from config_dump import config_dump
 from documented import DOCS
 from lab_plugin import with_plugin
 
@@ -140,7 +141,7 @@ def test_a_user_may_do_what_the_page_says_and_no_more(
     loaded: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     monkeypatch.chdir(tmp_path_factory.mktemp("desk"))
-    before = loaded.run(["ceph", "config", "dump"])
+    before = config_dump(loaded)
 
     with connected(loaded, VIEWER) as viewer, connected(loaded, OPERATOR) as operator:
         assert refused(viewer, READING) == refused(operator, [*READING, *OPERATING]) == []
@@ -149,7 +150,7 @@ def test_a_user_may_do_what_the_page_says_and_no_more(
         assert refused(reader, OPERATING) == refused(looker, OPERATING) == OPERATING
         with pytest.raises(PermissionRefused):
             looker.tell("osd.0", "config show", {})
-    assert loaded.run(["ceph", "config", "dump"]) == before
+    assert config_dump(loaded) == before
 
     for words in LOOKING:
         code, said = program(loaded, READER, words, monkeypatch)
@@ -162,11 +163,11 @@ def test_a_user_may_do_what_the_page_says_and_no_more(
     for user in (READER, LOOKER):
         code, said = program(loaded, user, WRITING[0], monkeypatch)
         assert code == 2, said
-    assert loaded.run(["ceph", "config", "dump"]) == before
+    assert config_dump(loaded) == before
     for words in WRITING:
         code, said = program(loaded, TUNER, words, monkeypatch)
         assert code == 0, f"{words}: {said}"
-    assert loaded.run(["ceph", "config", "dump"]) == before
+    assert config_dump(loaded) == before
 
 
 @pytest.mark.parametrize("user", sorted(MAKING))

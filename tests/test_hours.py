@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ceph_tuner.core import hours as module
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.hours import DAY_S, DAYS, WEEK_S, merged, parse_hours, zone_changes
+from ceph_tuner.core.hours import DAY_S, DAYS, WEEK_S, merged, parse_hours, zone_changes, zone_of
 
 
 def at(text: str) -> float:
@@ -132,6 +132,12 @@ BERLIN = ZoneInfo("Europe/Berlin")
 
 def in_berlin(text: str, fold: int = 0) -> float:
     return datetime.strptime(text, "%Y-%m-%d %H:%M").replace(tzinfo=BERLIN, fold=fold).timestamp()
+
+
+def test_a_zone_of_any_length_is_refused_in_a_few_words() -> None:
+    with pytest.raises(InputError) as refusal:
+        zone_of("x" * 2**20, "calendar.zone")
+    assert len(str(refusal.value)) < 300
 
 
 def test_times_of_a_zone_follow_its_clock_through_the_year() -> None:

@@ -175,3 +175,24 @@ def test_one_place_spells_out_how_a_python_is_started() -> None:
     ]
     found = {place for place, given in lists if {"-m", "-c"} & set(given[1:]) and "sh" not in given}
     assert found <= IN_A_CHROOT
+
+
+def test_what_builds_starts_no_python_in_the_directory_of_its_caller() -> None:
+    places = [path for part in ("packages", "requirements", "upstream") for path in (ROOT / part).glob("*.py")]
+    starts = [
+        (path.name, node)
+        for path in places
+        if starts_python(path)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) == "subprocess.run"
+        # ssh-keygen
+        and not ast.unparse(node.args[0]).startswith("[*check")
+    ]
+    assert len(starts) >= 4
+    loose = [
+        f"{name}:{node.lineno}"
+        for name, node in starts
+        if not any(given.arg == "cwd" for given in node.keywords) and "'-I'" not in ast.unparse(node)
+    ]
+    assert loose == []

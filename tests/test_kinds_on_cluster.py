@@ -22,6 +22,7 @@ from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import OPTION_PREFIX
 from ceph_tuner.cluster.session import Session
 from ceph_tuner.core.errors import TunerError
+from config_dump import config_dump
 from lab_plugin import with_plugin
 from rebuilding import MIB, rebuilds_once
 
@@ -102,10 +103,6 @@ def ceph_tuner(*arguments: str) -> List[str]:
     return [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()", *arguments]
 
 
-def dump(lab: Lab) -> str:
-    return lab.run(["ceph", "config", "dump"])
-
-
 def shown(lab: Lab, osd: int) -> Dict[str, str]:
     answer: Dict[str, str] = json.loads(lab.run(["ceph", "tell", f"osd.{osd}", "config", "show"]))
     return answer
@@ -116,13 +113,13 @@ def options(kind: Kind, rate: float) -> Dict[str, Any]:
 
 
 def test_a_profile_is_applied_to_every_osd_of_its_target_and_taken_back(kind_lab: OnLab) -> None:
-    before = dump(kind_lab.lab)
+    before = config_dump(kind_lab.lab)
     command = ["apply", "high_client_ops", "--cluster", kind_lab.lab.name, "--target", kind_lab.kind.target, "--yes"]
     subprocess.run(ceph_tuner(*command), check=True, timeout=120)
     profiles = {osd: shown(kind_lab.lab, osd)["osd_mclock_profile"] for osd in kind_lab.lab.osds}
     assert profiles == {osd: "high_client_ops" if osd in kind_lab.tuned else "balanced" for osd in kind_lab.lab.osds}
     subprocess.run(ceph_tuner("rollback", "--cluster", kind_lab.lab.name), check=True, timeout=120)
-    assert dump(kind_lab.lab) == before
+    assert config_dump(kind_lab.lab) == before
 
 
 @pytest.mark.parametrize("kind_lab", ["erasure-coded 2+1", "erasure-coded 4+2"], indirect=True)
@@ -142,7 +139,7 @@ def test_what_is_rebuilt_of_an_erasure_coded_pool_is_counted_once_an_object(kind
 
 @pytest.mark.timeout(900)
 def test_tune_tries_settings_and_the_configuration_is_as_before(kind_lab: OnLab, tmp_path: Path) -> None:
-    before, slo = dump(kind_lab.lab), tmp_path / "slo.yaml"
+    before, slo = config_dump(kind_lab.lab), tmp_path / "slo.yaml"
     objectives = [
         f"client.p95_ms{kind_lab.scope} <= 0.5 * baseline",
         f"{kind_lab.rate}{kind_lab.scope} >= 0.01 * baseline",
@@ -171,7 +168,7 @@ def test_tune_tries_settings_and_the_configuration_is_as_before(kind_lab: OnLab,
         assert trial["measures"]["client.p95_ms"][0] > 0
         assert trial["measures"][kind_lab.rate][0] > 0
     assert json.loads(done.stdout)["search"]["reason"]
-    assert dump(kind_lab.lab) == before
+    assert config_dump(kind_lab.lab) == before
 
 
 @contextmanager
@@ -215,7 +212,7 @@ def automatic(kind_lab: OnLab, cluster: Cluster) -> None:
     kind_lab.lab.host_path("/lab/worker.value").write_text("2")
     for name, value in OPTIONS.items():
         mon("config set", who="mgr", name=OPTION_PREFIX + name, value=str(value))
-    before, own = dump(kind_lab.lab), ["osd_max_scrubs"]
+    before, own = config_dump(kind_lab.lab), ["osd_max_scrubs"]
 
     def written() -> Dict[int, str]:
         return {osd: shown(kind_lab.lab, osd)[own[0]] for osd in kind_lab.lab.osds}
@@ -235,6 +232,6 @@ def automatic(kind_lab: OnLab, cluster: Cluster) -> None:
     mon("tuner auto off")
     until("they are taken back", lambda: written() == usual, 120, explained)
     mon("tuner slo rm", metric="all")
-    assert [line for line in dump(kind_lab.lab).splitlines() if own[0] in line] == [
+    assert [line for line in config_dump(kind_lab.lab)[0].splitlines() if own[0] in line] == [
         line for line in before.splitlines() if own[0] in line
     ]

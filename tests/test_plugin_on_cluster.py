@@ -18,6 +18,7 @@ from ceph_tuner.cluster.plugin import LIBRARY, MODULE, Plugin
 from ceph_tuner.cluster.sampler import ClusterSampler, observe
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import CommandFailed, TunerError
+from config_dump import config_dump
 from lab_plugin import with_plugin
 
 _FIO = (
@@ -53,10 +54,6 @@ def fresh_status(lab: Lab) -> Dict[str, Any]:
             return found
         time.sleep(1)
     raise AssertionError("no sample within 40 s")
-
-
-def config(lab: Lab) -> str:
-    return lab.run(["ceph", "config", "dump", "--format", "json"])
 
 
 def test_the_module_loads_and_ceph_has_no_complaint_about_it(loaded: Lab) -> None:
@@ -243,17 +240,17 @@ def test_objectives_are_set_listed_judged_and_removed(loaded: Lab) -> None:
 
 
 def test_a_profile_is_shown_before_it_is_written_and_taken_back_without_a_trace(loaded: Lab) -> None:
-    before = config(loaded)
+    before = config_dump(loaded)
     shown = tuner(loaded, "profile", "apply", "high_client_ops")
     assert not shown["applied"]
-    assert config(loaded) == before
+    assert config_dump(loaded) == before
     assert tuner(loaded, "profile", "apply", "high_client_ops", "--yes")["applied"]
     assert fresh_status(loaded)["in_force"]["settings"]["osd_mclock_profile"] == "high_client_ops"
     assert tuner(loaded, "history")["changes"][-1]["state"] == "applied"
     assert tuner(loaded, "rollback")["would"]
-    assert config(loaded) != before
+    assert config_dump(loaded) != before
     assert tuner(loaded, "rollback", "--yes")["undone"]
-    assert config(loaded) == before
+    assert config_dump(loaded) == before
 
 
 def test_a_profile_is_exported_and_imported_and_nonsense_is_refused(loaded: Lab) -> None:
@@ -349,7 +346,7 @@ def test_a_standby_mgr_takes_over_with_objectives_windows_and_the_journal(loaded
     tuner(loaded, "profile", "apply", "high_client_ops", "--yes")
     _wait(lambda: bool(tuner(loaded, "history")["windows"]), 90)
     window = tuner(loaded, "history")["windows"][-1]
-    changed = config(loaded)
+    changed = config_dump(loaded)
     active = loaded.json(["ceph", "mgr", "dump"])["active_name"]
     pid = loaded.daemon_pid(f"mgr.{active}")
     assert pid is not None
@@ -359,10 +356,10 @@ def test_a_standby_mgr_takes_over_with_objectives_windows_and_the_journal(loaded
         _wait(lambda: _answers(loaded), 60)
         assert tuner(loaded, "slo", "ls")["objectives"][0]["objective"] == "client.p99_ms <= 300 ms"
         assert window in tuner(loaded, "history", "100")["windows"]
-        assert config(loaded) == changed
+        assert config_dump(loaded) == changed
         # the change that the first mgr made is taken back by the second
         tuner(loaded, "rollback", "--yes")
-        assert "osd_mclock_profile" not in config(loaded)
+        assert "osd_mclock_profile" not in config_dump(loaded)[0]
     finally:
         loaded.start_daemon(f"mgr.{active}")
         tuner(loaded, "slo", "rm", "all")
@@ -389,7 +386,7 @@ def test_the_plugin_is_taken_out_without_a_trace(loaded: Lab) -> None:
     with closing(open_cluster(loaded.name)) as cluster:
         plugin = Plugin(cluster, SystemClock())
         plugin.uninstall(purge=True)
-        assert "mgr/tuner" not in config(loaded)
+        assert "mgr/tuner" not in config_dump(loaded)[0]
         assert cluster.store.keys("") == []
         assert not (loaded.mgr_modules / MODULE).exists()
         assert not (loaded.mgr_modules / LIBRARY).exists()

@@ -40,7 +40,12 @@ def test_on_a_lab():
 def run(folder: Path, text: str, **variables: str) -> str:
     (folder / "test_it.py").write_text(text, encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", "--rootdir", str(folder)]
-    environment = {**os.environ, **variables, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
+    environment = {
+        **os.environ,
+        "PYTEST_ADDOPTS": "",
+        **variables,
+        "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path]),
+    }
     done = subprocess.run(
         [*command, "-c", str(TESTS.parent / "pyproject.toml"), str(folder)],
         capture_output=True, text=True, check=False, timeout=120, env=environment,

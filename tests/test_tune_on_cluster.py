@@ -16,6 +16,7 @@ import pytest
 from ceph_lab.cluster import Lab
 from ceph_tuner.files import profile_file
 from chromium import chromium, opened
+from config_dump import config_dump
 
 SLO = """\
 schema: 1
@@ -48,10 +49,6 @@ def ceph_tuner(*arguments: str) -> str:
     return subprocess.run([*program, *arguments], capture_output=True, text=True, check=True, timeout=120).stdout
 
 
-def dump(lab: Lab) -> str:
-    return lab.run(["ceph", "config", "dump"])
-
-
 def flags(lab: Lab) -> str:
     return str(json.loads(lab.run(["ceph", "osd", "dump", "--format", "json"]))["flags"])
 
@@ -82,7 +79,7 @@ def reported(lab: Lab, answer: str, directory: Path) -> None:
 def test_tune_tries_settings_and_rollback_restores_the_configuration_byte_for_byte(
     tentacle_lab: Lab, slo: Path, tmp_path: Path
 ) -> None:
-    before, flags_before = dump(tentacle_lab), flags(tentacle_lab)
+    before, flags_before = config_dump(tentacle_lab), flags(tentacle_lab)
     saved = tmp_path / "tuned.yaml"
     done = subprocess.run(
         command(tentacle_lab, slo, "--repeats", "0", "--trials", "1", "--save", str(saved)),
@@ -102,31 +99,31 @@ def test_tune_tries_settings_and_rollback_restores_the_configuration_byte_for_by
     reported(tentacle_lab, done.stdout, tmp_path)
     # which of the windows is the better one is for the cluster to say; what follows from it is ours
     if not result["written"]:
-        assert dump(tentacle_lab) == before
+        assert config_dump(tentacle_lab) == before
         bound_ms = 0.5 * result["baseline"]["client.p95_ms"]
         meeting = [t["label"] for t in result["trials"] if t["measures"]["client.p95_ms"][0] <= bound_ms]
         assert result["withdrawn"] or not meeting, meeting
         return
     assert done.returncode == 0
-    assert dump(tentacle_lab) != before
+    assert config_dump(tentacle_lab) != before
     shown = json.loads(tentacle_lab.run(["ceph", "tell", "osd.0", "config", "show"]))
     for name, value in result["winner"]["settings"].items():
         if isinstance(value, float):
             assert float(shown[name]) == pytest.approx(value)
     assert profile_file.read(saved).settings
     ceph_tuner("rollback", "--cluster", tentacle_lab.name)
-    assert dump(tentacle_lab) == before
+    assert config_dump(tentacle_lab) == before
 
 
 @pytest.mark.timeout(300)
 def test_a_signal_takes_the_trial_back_and_stops_the_load(tentacle_lab: Lab, slo: Path) -> None:
-    before, flags_before = dump(tentacle_lab), flags(tentacle_lab)
+    before, flags_before = config_dump(tentacle_lab), flags(tentacle_lab)
     process = subprocess.Popen(
         command(tentacle_lab, slo), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
         until = time.monotonic() + 180
-        while "osd_mclock_profile" not in dump(tentacle_lab):
+        while "osd_mclock_profile" not in config_dump(tentacle_lab)[0]:
             assert process.poll() is None, process.communicate()[1]
             assert time.monotonic() < until, "no trial was written"
             time.sleep(0.3)
@@ -138,6 +135,6 @@ def test_a_signal_takes_the_trial_back_and_stops_the_load(tentacle_lab: Lab, slo
             process.communicate()
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
-    assert dump(tentacle_lab) == before
+    assert config_dump(tentacle_lab) == before
     assert flags(tentacle_lab) == flags_before
     assert tentacle_lab.run(["ceph", "config-key", "dump", "mgr/tuner/lock/"]).strip() == "{}"

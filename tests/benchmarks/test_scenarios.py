@@ -16,7 +16,7 @@ from scenario_clusters import drawn_cluster, mistaken
 from scenario_problem import Scenario
 
 # what is drawn for one of them serves the others
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("scenarios")]
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("scenarios")]
 
 SEED = 3
 """Whose runs are short."""

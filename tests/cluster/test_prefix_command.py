@@ -352,16 +352,16 @@ def test_a_command_that_hangs_ends_with_all_that_it_has_started(tmp_path: Path) 
     began = time.monotonic()
     with pytest.raises(ClusterTimeout, match="did not answer within"):
         PrefixedCephCli(prefix, timeout=-4.0).mon("status", {})
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert not lives_on(int((tmp_path / "child").read_text()))
 
 
 def test_a_process_that_stays_behind_with_the_pipes_is_not_waited_for(tmp_path: Path) -> None:
     # as ssh's own one does that keeps a connection for later commands
-    prefix = script(tmp_path, "setsid sleep 20 & echo '{}'")
+    prefix = script(tmp_path, "setsid sleep 60 & echo '{}'")
     began = time.monotonic()
-    assert PrefixedCephCli(prefix, timeout=15.0).mon("status", {}) == "{}\n"
-    assert time.monotonic() - began < 5
+    assert PrefixedCephCli(prefix, timeout=50.0).mon("status", {}) == "{}\n"
+    assert time.monotonic() - began < 30
 
 
 def test_an_answer_without_an_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -384,7 +384,7 @@ PrefixedCephCli(PrefixCommand({prefix.words!r})).mon("status", {{}})
         time.sleep(0.05)
     time.sleep(0.5)  # the child runs before Popen() has returned: an interrupt in between leaves nobody who knows it
     process.send_signal(signal.SIGINT)
-    assert b"KeyboardInterrupt" in process.communicate(timeout=10)[1]
+    assert b"KeyboardInterrupt" in process.communicate(timeout=60)[1]
     assert not lives_on(int(child.read_text()))
 
 

@@ -103,6 +103,13 @@ def test_of_a_large_cluster_a_part_is_simulated(osds: int, simulated: int) -> No
         ("size: 3}", "size: 0}", "some.yaml:10 pools.0.size", "found 0, expected 1 to 10: Ceph takes"),
         ("size: 3}", "size: 13}", "some.yaml:10 pools.0.size", "found 13, expected 1 to 10"),
         ("osds: 12\nhosts: 3", "osds: 2", "some.yaml:1", "3 copies need as many OSDs (=2)"),
+        (
+            "osd:\n",
+            "osd:\n  device_class: nvme\n",
+            "some.yaml:6 osd.device_class",
+            "found 'nvme', expected one of ssd, hdd",
+        ),
+        ("osd:\n", "osd:\n  device_class: [ssd]\n", "some.yaml:6 osd.device_class", "expected one of ssd, hdd"),
         ("osds: 12", "osds: 4.0", "some.yaml:3 osds", "found 4.0, expected a whole number"),
         ("osds: 12", "osds: 1000000000000000000", "some.yaml:3 osds", "1 to 100000: Ceph has been run with"),
         ("capacity_iops: 18 kIOPS", "capacity_iops: 1e-9", "some.yaml:7 osd.capacity_iops", "1 to 1e+07"),

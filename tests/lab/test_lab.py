@@ -24,6 +24,7 @@ from ceph_lab.places import LabPlaces
 from ceph_lab.status import lab_status
 from ceph_lab.teardown import down, remains
 from ceph_tuner.core.errors import CommandFailed, InputError
+from config_dump import config_dump
 
 PROGRAM = [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()", "lab"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -139,7 +140,7 @@ def test_in_haste_the_drive_takes_no_time_and_a_time_again_afterwards(tentacle_l
 
 
 def test_a_masked_option_reaches_the_osd_of_that_host_alone(any_lab: Lab) -> None:
-    before = any_lab.run(["ceph", "config", "dump"])
+    before = config_dump(any_lab)
     any_lab.run(["ceph", "config", "set", "osd/host:h1", "osd_max_scrubs", "7"])
     try:
         shown = [lambda osd=osd: any_lab.run(["ceph", "config", "show", f"osd.{osd}", "osd_max_scrubs"]).strip()
@@ -148,7 +149,7 @@ def test_a_masked_option_reaches_the_osd_of_that_host_alone(any_lab: Lab) -> Non
         assert "7" not in (shown[0](), shown[2]())
     finally:
         any_lab.run(["ceph", "config", "rm", "osd/host:h1", "osd_max_scrubs"])
-    assert any_lab.run(["ceph", "config", "dump"]) == before
+    assert config_dump(any_lab) == before
 
 
 def test_an_osd_stops_and_starts_again_on_its_drive(any_lab: Lab) -> None:

@@ -14,6 +14,9 @@ import debian_packages
 import python_distributions
 import release
 
+# what all of them look at is built once, in one process
+pytestmark = pytest.mark.xdist_group("release")
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 NEXT = "9.8.7"
 

@@ -157,7 +157,8 @@ class Sampler:
         if self.calls % 4 == 0:
             raise ClusterTimeout("no answer")
         before, self.last = self.last, self.clock.now()
-        return Sample(self.last, self.last - before, {"client.iops": 200.0 + self.calls}) if before else None
+        seconds = max(1.0, self.last - before)
+        return Sample(self.last, seconds, {"client.iops": 200.0 + self.calls}) if before else None
 
 
 def test_live_work_measures_the_samples_of_the_window_and_says_which_failed() -> None:
@@ -178,6 +179,19 @@ def test_live_work_measures_the_samples_of_the_window_and_says_which_failed() ->
     assert 3 <= measures["client.iops"].count <= 6
     assert "samples failed" in work.remarks()[0]
     work.stop()
+
+
+def test_live_work_goes_on_when_somebody_sets_the_clock_back() -> None:
+    clock = ManualClock()
+    sampler = Sampler(clock)
+    work = LiveWork(sampler, clock)  # type: ignore[arg-type]
+    work.prepare()
+    clock.jumped = -3600.0
+    for _ in range(20):
+        clock.sleep(1)
+        work.observe()
+    # else the guard would be shown the last sample before that for an hour
+    assert sampler.calls == 1 + 4
 
 
 def test_live_work_without_samples_measures_nothing() -> None:
