@@ -91,8 +91,9 @@ def _python(*command: str) -> None:
     kept: Dict[str, str] = {
         name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))
     }
-    # the same byte code each time: the order in sets goes by the hashes of strings
-    subprocess.run(command, check=True, env={**kept, "PYTHONHASHSEED": "0"}, umask=0o022)
+    # the same byte code each time: the order in sets goes by the hashes of strings; and from here, as `-m` looks for
+    # modules in the current directory first
+    subprocess.run(command, check=True, cwd=ROOT, env={**kept, "PYTHONHASHSEED": "0"}, umask=0o022)
 
 
 def main() -> None:

@@ -32,7 +32,8 @@ def describe() -> Dict[str, Any]:
     command = ["-m", "cyclonedx_py", "environment", "--output-reproducible", "--no-validate"]
     command += ["--spec-version", SPECIFICATION.to_version(), "--output-format", "JSON", sys.executable]
     # what it describes is validated once it is cut down
-    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
+    # isolated: `-m` would look for modules in the current directory first
+    done = subprocess.run([sys.executable, "-I", *command], capture_output=True, text=True, check=False)
     if done.returncode:
         raise InputError(sys.prefix, done.stderr.strip()[-500:], "an environment that cyclonedx-py can describe")
     document: Dict[str, Any] = json.loads(done.stdout)

@@ -24,7 +24,7 @@ from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, TENTACLE, Release, Settings, Version, level_of, release_of
 from ceph_tuner.core.knobs.settings import check_settings
 from ceph_tuner.files import schema, yaml_document
-from ceph_tuner.files.cluster_schema import CLUSTER
+from ceph_tuner.files.cluster_schema import CLASSES, CLUSTER
 from ceph_tuner.files.sound_values import Keys, SoundValues
 from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
 from ceph_tuner.twin.model import (
@@ -217,7 +217,10 @@ class _ClusterReader:
         # of an OSD with faults in its keys, the amounts that are sound are held against their bounds all the same
         if not isinstance(data, dict) or not isinstance(data.get("drive"), dict):
             return None
-        device_class = data.get("device_class", "ssd")
+        device_class = data.get("device_class")
+        if device_class not in CLASSES:
+            # none, or one that the schema has told as a fault
+            device_class = "ssd"
         fields: Dict[str, Any] = {
             "capacity_iops": self._values.amount(
                 data, keys, "capacity_iops", "rate", self._default("capacity_iops", device_class)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Dict, Sequence
 
+CLASSES = ["ssd", "hdd"]
+"""Device classes for which Ceph has defaults."""
+
 _TEXT = {"type": "string"}
 _WHOLE = {"type": "integer"}
 _AMOUNT = {"type": ["number", "string"]}
@@ -36,7 +39,7 @@ _DRIVE = _mapping(
 
 _OSD = _mapping(
     {
-        "device_class": {"enum": ["ssd", "hdd"]},
+        "device_class": {"enum": CLASSES},
         "drive": _DRIVE,
         "capacity_iops": _AMOUNT,
         "bandwidth": _AMOUNT,

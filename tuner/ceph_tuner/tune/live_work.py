@@ -25,15 +25,15 @@ class LiveWork:
         """Forget the last run's samples, and look once, so that the first sample has something to compare with."""
         self._samples, self._failures = [], 0
         self._sampler.sample()
-        self._next = self._clock.now() + SAMPLE_S
+        self._next = self._clock.monotonic() + SAMPLE_S
 
     def start(self) -> None:
         """The work runs already."""
 
     def observe(self) -> Mapping[str, float]:
         """Sample every five seconds; give the last sample's values."""
-        if self._clock.now() >= self._next:
-            self._next = self._clock.now() + SAMPLE_S
+        if self._clock.monotonic() >= self._next:
+            self._next = self._clock.monotonic() + SAMPLE_S
             try:
                 sample = self._sampler.sample()
             except TunerError:
@@ -47,7 +47,7 @@ class LiveWork:
     def measure(self, start: float, end: float) -> Mapping[str, Measure]:
         """Give the window of the samples that lie within that time, to half a sample."""
         if self._clock.now() - (self._samples[-1].at if self._samples else 0.0) > SAMPLE_S / 2:
-            self._next = 0.0
+            self._next = self._clock.monotonic()
             self.observe()
         window = window_within(self._samples, start, end, SAMPLE_S / 2)
         return window.measures if window is not None else {}
