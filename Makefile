@@ -32,7 +32,7 @@ BIN := $(VENV)/bin
 export PYTHONPATH := $(CURDIR)/mgr_module
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help distributions packages release verify-release upstream setup recommend lab tune validate-twin repeatability test quiet long bare laws fuzz coverage test-unit lowest check hooks sbom audit lock format reference picture docs clean
+.PHONY: help distributions packages release verify-release upstream setup recommend lab tune validate-twin repeatability test quiet long bare laws fuzz coverage test-unit lowest check hooks sbom audit lock format reference pictures docs clean
 help:
 	@sed -n 's/^# make /make /p' Makefile
 
@@ -229,9 +229,9 @@ reference: setup
 	$(BIN)/python docs/write_commands.py
 	$(BIN)/python docs/write_options.py
 
-# the README's, drawn from the answer of `make recommend`
-picture: setup
-	$(BIN)/python docs/write_picture.py
+# of README and documentation, drawn from what the program prints and writes
+pictures: setup
+	$(BIN)/python docs/write_pictures.py
 
 docs: setup
 	$(BIN)/sphinx-build -q -W --keep-going -c docs . build/docs
