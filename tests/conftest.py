@@ -60,6 +60,17 @@ _WRITES = {
 }
 """Files whose tests take about as long as all others on that lab."""
 
+_LONG_ON_REEF = {
+    "test_autopilot_failover.py",
+    "test_drain_on_cluster.py",
+    "test_fleet_foresight_on_cluster.py",
+    "test_loads_on_a_lab.py",
+    "test_mgr_package.py",
+    "test_recovery_on_cluster.py",
+    "test_supervision.py",
+}
+"""Files whose tests take minutes, of what both releases do alike: on the older one they are among the long tests."""
+
 _OWN_BESIDE_WRITES = {"test_docs_tutorial.py"}
 """Files with a lab of their own that run beside Reef's second one, which has the shortest way."""
 
@@ -75,6 +86,8 @@ def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
         if _LAB_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.cluster)
             item.add_marker(pytest.mark.xdist_group(_lab_of(item)))
+            if item.path.name in _LONG_ON_REEF and _release_of(item) == "reef":
+                item.add_marker(pytest.mark.long)
     clusters = [item for item in items if item.get_closest_marker("cluster")]
     reason = _no_lab_because() if clusters else ""
     if reason:
@@ -82,12 +95,17 @@ def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=_SKIPPED + reason))
 
 
-def _lab_of(item: pytest.Item) -> str:
+def _release_of(item: pytest.Item) -> str:
+    """The release that it runs on, where it runs on each."""
     callspec = getattr(item, "callspec", None)
-    parameter = callspec.params.get("any_lab") if callspec is not None else None
-    if parameter is not None:
+    return str(callspec.params.get("any_lab", "")) if callspec is not None else ""
+
+
+def _lab_of(item: pytest.Item) -> str:
+    release = _release_of(item)
+    if release:
         # tests of a lab come one after the other: a second lab of each release shortens the whole
-        return f"{parameter}-writes" if item.path.name in _WRITES else str(parameter)
+        return f"{release}-writes" if item.path.name in _WRITES else release
     names = set(getattr(item, "fixturenames", ()))
     if {"tentacle_lab", "reef_lab"} <= names:
         return "both"

@@ -234,6 +234,7 @@ def test_it_holds_the_objectives_adapts_to_another_load_and_takes_a_planted_prop
     flown.mon("tuner auto off")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_load_that_becomes_lighter_in_mid_trial_is_not_taken_for_an_effect(flown: Flown) -> None:
     before = flown.settings()
@@ -251,6 +252,7 @@ def test_a_load_that_becomes_lighter_in_mid_trial_is_not_taken_for_an_effect(flo
     (back, *_) = flown.until(lambda: done(flown, TAKEN_BACK, 0), 600)
     assert not flown.records(KEPT)
     assert flown.settings() == before
-    told = [record for record in flown.records() if record.number == back.refers]
-    # on all OSDs latency fell by half, and that is not credited to the settings: there is less to do
-    assert any("inconclusive" in record.why and "clients " in record.why for record in told), told
+    (decided,) = [record for record in flown.records() if record.number == back.refers]
+    # where latency fell on all OSDs, that is not credited to the settings: there is less to do
+    assert "inconclusive" in decided.why
+    assert "clients " in decided.why or "lower" not in decided.why, decided.why

@@ -63,7 +63,7 @@ def before(any_lab: Lab, cluster: Cluster) -> Iterator[Dump]:
 
 
 def rates(lab: Lab, seconds: int = 3) -> float:
-    """Client writes per second through the queue. Few objects, written again, are soon removed afterwards."""
+    """Client writes per second through the queue, of 64 or of that many seconds: so few are soon removed."""
     load = ["rados", "bench", "-p", "rbd", str(seconds), "write", "-b", "4096", "-t", "16", "--max-objects", "64"]
     found = lab.run(load, timeout=90)
     matched = re.search(r"Average IOPS:\s+(\d+)", found)
