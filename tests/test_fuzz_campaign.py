@@ -78,6 +78,14 @@ def test_time_without_a_processor_is_none_of_an_input_s(monkeypatch: pytest.Monk
     assert tally.slowest_s < campaign.HANG_S
 
 
+def test_what_a_child_waited_for_before_an_input_excuses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "HANG_S", 0.3)
+    monkeypatch.setattr(campaign, "_children", lambda: ["1"])
+    monkeypatch.setattr(campaign, "_run_delay_s", lambda pid: 60.0 if pid == "1" else 0.0)
+    (finding,) = turned(lambda _: time.sleep(9) or 1).findings
+    assert finding.kind == campaign.HANG
+
+
 def line(seed: int, inputs: int, *kinds: str, memory_mib: int = 300) -> Dict[str, Any]:
     surface = {
         "inputs": inputs,

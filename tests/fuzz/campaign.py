@@ -110,12 +110,14 @@ class Watch:
 
     def __init__(self) -> None:
         self._began, self._waited = time.monotonic(), self._waiting()
+        self._before = {pid: _run_delay_s(pid) for pid in _children()}
+        """What children that were there already have waited in their lives."""
         self._longest = 0.0
         """Of what a child waited, which is gone with it."""
 
     def seconds(self) -> float:
         """Since this was made."""
-        children = [_run_delay_s(pid) for pid in _children()]
+        children = [_run_delay_s(pid) - self._before.get(pid, 0.0) for pid in _children()]
         self._longest = max([self._longest, *children])
         return max(0.0, time.monotonic() - self._began - (self._waiting() - self._waited) - self._longest)
 
