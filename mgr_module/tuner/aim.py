@@ -6,7 +6,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.autopilot.learning import absolute
 from ceph_tuner.core.ceph.target import Place
-from ceph_tuner.core.changes.writer import for_class
+from ceph_tuner.core.changes.writer import for_class, key_for_class
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.core.measure.sample import Sample, Window, within
@@ -37,7 +37,7 @@ class Aim:
         self.device_class = device_class
         self._scope = Scope(CLASS, device_class) if device_class else None
         self.who = for_class(who, device_class)
-        self.state_key = f"{STATE}/{device_class}" if device_class else STATE
+        self.state_key = key_for_class(STATE, device_class)
         self.trail_prefix = f"{TRAIL}{device_class}/" if device_class else TRAIL
 
     @property
@@ -63,9 +63,9 @@ class Aim:
         return slo if self._scope is None else slo.of_class(self.device_class, self._pools())
 
     def absolute_slo(self, reference: Callable[[], Mapping[str, float]]) -> Optional[Slo]:
-        """The same, with relative bounds as numbers: `reference` reads what they refer to, where there are any."""
+        """The same, with relative bounds as numbers: `reference` reads what they refer to, of this part."""
         slo = self.slo()
-        return absolute(slo, self.part_of(reference())) if slo is not None and slo.needs_baseline else slo
+        return absolute(slo, reference()) if slo is not None and slo.needs_baseline else slo
 
     def policy(self) -> Tuple[str, Optional[float]]:
         """The policy of the calendar that holds, and when another one takes over; empty without a calendar."""

@@ -12,6 +12,7 @@ from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.lock import Lock
+from ceph_tuner.core.changes.writer import said_of_class
 from ceph_tuner.core.errors import InputError, Stopped
 from ceph_tuner.core.knobs.releases import release_of
 
@@ -148,6 +149,24 @@ def tell_each(addressees: Sequence[Addressee], what: str, why: str = "") -> None
     refusals = [fault for fault in (_refusal(each, what, why) for each in addressees) if fault is not None]
     if refusals and len(refusals) == len(addressees):
         raise refusals[0]
+
+
+class Checked(Protocol):
+    """Something with an aim, and health checks."""
+
+    aim: Aim
+
+    def health(self) -> Dict[str, List[str]]:
+        """By name, what is to be said of each."""
+
+
+def joined_health(parts: Sequence[Checked]) -> Dict[str, List[str]]:
+    """Health checks of all; those of a class say which."""
+    checks: Dict[str, List[str]] = {}
+    for part in parts:
+        for name, lines in part.health().items():
+            checks.setdefault(name, []).extend(said_of_class(line, part.aim.device_class) for line in lines)
+    return checks
 
 
 def _refusal(addressee: Addressee, what: str, why: str) -> Optional[InputError]:

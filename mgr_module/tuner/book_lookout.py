@@ -124,7 +124,7 @@ class BookLookout:
         return outside_hours(now, Policy(hours=limits.hours)) or ""
 
     def _goals(self) -> Optional[Slo]:
-        return self._aim.absolute_slo(self._service.reference)
+        return self._aim.absolute_slo(lambda: self._aim.part_of(self._service.reference()))
 
     def _own(self, book: Book) -> Book:
         """The pages that are for its OSDs."""

@@ -16,6 +16,7 @@ from ceph_tuner.core.book.state import RETURNING, BookState
 from ceph_tuner.core.book.state_machine import refusal
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.changes.standing import StandingApplier
+from ceph_tuner.core.changes.writer import key_for_class
 from ceph_tuner.core.errors import Stopped
 from ceph_tuner.core.regimes.telling import RegimeState
 
@@ -74,7 +75,7 @@ class BookSwitching:
         self.aim, self._regimes, self._now = aim, regimes, clock.now
         self._options, policy = BookOptions(service.option), PolicyOptions(service.option)
         device_class, who = aim.device_class, f"{aim.who}{BY}"
-        self.name = f"{BOOK}/{device_class}" if device_class else BOOK
+        self.name = key_for_class(BOOK, device_class)
         self.trail = Audit(service.store, f"{TRAIL}{device_class}/" if device_class else TRAIL)
         self._guardian = Guardian(partial(access, mgr), who)
         self._lookout = BookLookout(

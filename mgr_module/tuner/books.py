@@ -17,11 +17,12 @@ from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.changes.writer import said_of_class
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.measure.metrics import METRICS, parted
 
 from .aim import Aim
-from .automatic import OPERATOR, tell_each
+from .automatic import OPERATOR, joined_health, tell_each
 from .book_switching import BookSwitching
 from .changes import NewLock, own_lock
 from .regime_watch import RegimeWatch
@@ -148,8 +149,7 @@ class Books:
         """What is in force and what would switch it, of all that have something to say."""
         lines: List[str] = []
         for each in self.all:
-            of = f"class {each.aim.device_class}: " if each.aim.device_class else ""
-            lines += [f"{of}{line}" for line in each.words() if line != BOOK_OFF]
+            lines += [said_of_class(line, each.aim.device_class) for line in each.words() if line != BOOK_OFF]
         return lines or [BOOK_OFF]
 
     def exported(self) -> List[Mapping[str, Any]]:
@@ -158,12 +158,7 @@ class Books:
 
     def health(self) -> Dict[str, List[str]]:
         """Health checks of all; those of a class say which."""
-        checks: Dict[str, List[str]] = {}
-        for each in self.all:
-            of = f"class {each.aim.device_class}: " if each.aim.device_class else ""
-            for name, lines in each.health().items():
-                checks.setdefault(name, []).extend(f"{of}{line}" for line in lines)
-        return checks
+        return joined_health(self.all)
 
     def _addressees(self, what: str, device_class: str) -> List[BookSwitching]:
         """Those that a word is for."""

@@ -11,7 +11,6 @@ from ceph_tuner.core.autopilot.condition import Condition, ConditionChange, chan
 from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.executor import TrialExecutor
 from ceph_tuner.core.autopilot.intervention import Interventions, interventions
-from ceph_tuner.core.autopilot.learning import absolute
 from ceph_tuner.core.autopilot.permits import Calm, outside_hours, reason_to_wait
 from ceph_tuner.core.autopilot.phase_windows import Closed, PhaseWindows, groups_of
 from ceph_tuner.core.autopilot.policy import Policy
@@ -41,7 +40,6 @@ BOOST = "=boost"
 """Among the executors by device class, the cluster's boost: no class can be called so."""
 BOOK = "=book"
 """The book's own among the executors; that of a class is called `=book/CLASS`."""
-"""The same of the book."""
 
 
 class Lookout:
@@ -202,12 +200,13 @@ class Lookout:
     def _goals(self) -> Tuple[Optional[Slo], Mapping[str, float]]:
         # monitors that do not answer blind nobody: samples come from the mgr's memory
         with contextlib.suppress(ClusterTimeout, CommandFailed):
-            slo, (self._calendar_policy, self._calendar_ends) = self._aim.slo(), self._aim.policy()
-            if slo is not None and slo.needs_baseline:
-                self._reference = self._aim.part_of(self._service.reference())
-                slo = absolute(slo, self._reference)
-            self._slo = slo
+            self._slo = self._aim.absolute_slo(self._read_reference)
+            self._calendar_policy, self._calendar_ends = self._aim.policy()
         return self._slo, self._reference
+
+    def _read_reference(self) -> Mapping[str, float]:
+        self._reference = self._aim.part_of(self._service.reference())
+        return self._reference
 
     def _newest_sight(self) -> Optional[Sight]:
         """By the newest sample; None where that is missing."""

@@ -23,7 +23,7 @@ from ceph_tuner.core.goals.guard import Sight
 from ceph_tuner.core.measure.metrics import CLASS, METRICS, Scope, scoped
 
 from .aim import STATE, TRAIL, Aim
-from .automatic import OPERATOR, Automatic, tell_each
+from .automatic import OPERATOR, Automatic, joined_health, tell_each
 from .books import Books
 from .boosts import Boosts
 from .capacity_check import CapacityCheck
@@ -247,11 +247,7 @@ class Modes:
 
     def health(self) -> Dict[str, List[str]]:
         """Health checks of all modes; those of a class say which."""
-        checks: Dict[str, List[str]] = {}
-        for mode in self.all:
-            of = f"class {mode.aim.device_class}: " if mode.aim.device_class else ""
-            for name, lines in mode.health().items():
-                checks.setdefault(name, []).extend(f"{of}{line}" for line in lines)
+        checks = joined_health(self.all)
         for part in (self.boosts.health(), self.books.health()):
             for name, lines in part.items():
                 checks.setdefault(name, []).extend(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Collection, List, Mapping, Sequence
 
+from ceph_tuner.core.changes.writer import said_of_class
 from ceph_tuner.core.moments import utc_minute
 
 from . import render, render_regimes
@@ -22,11 +23,10 @@ def book(document: Mapping[str, Any]) -> str:
 
 def _of(device_class: str, switching: Mapping[str, Any]) -> List[str]:
     """What is in force for a class, or without one for the cluster."""
-    of = f"class {device_class}: " if device_class else ""
-    lines: List[str] = [line for words in switching["words"] for line in folded(f"{of}{words}", "  ")]
+    sentences = list(switching["words"])
     if switching["turn_problem"] and switching["on"]:
-        lines += folded(f"{of}problem: {switching['turn_problem']}", "  ")
-    return lines
+        sentences.append(f"problem: {switching['turn_problem']}")
+    return [line for words in sentences for line in folded(said_of_class(words, device_class), "  ")]
 
 
 def pages(rows: Sequence[Mapping[str, Any]], in_force: Collection[int]) -> str:

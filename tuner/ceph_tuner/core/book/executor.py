@@ -20,7 +20,7 @@ from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.journal import APPLIED, STANDING, Entry
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.standing import StandingApplier
-from ceph_tuner.core.changes.writer import class_of
+from ceph_tuner.core.changes.writer import class_of, key_for_class
 from ceph_tuner.core.errors import InputError, Locked, TunerError
 
 KEY = "book/state"
@@ -56,7 +56,7 @@ class BookExecutor(TrialExecutor[BookState]):
             guards,
             clock,
             Policy,
-            f"{KEY}/{device_class}" if device_class else KEY,
+            key_for_class(KEY, device_class),
             elsewhere,
         )
 
