@@ -35,6 +35,7 @@ def test_clients_ask_for_the_most_in_the_afternoon() -> None:
     assert set(Situation(1e9, True, True, True).regime.split("+")) == set(MARKERS)
 
 
+@pytest.mark.slow
 def test_work_that_is_not_done_goes_on_in_the_next_phase() -> None:
     world = DayWorld(1)
     seen = []
@@ -56,7 +57,7 @@ def test_an_osd_is_lost_in_the_night() -> None:
     assert not recovering[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("policy", ["the book, pages of the grid", "the book, pages by the twin"])
 def test_the_book_switches_by_the_regime(policy: str) -> None:
     lived = live(policy, 1, 1.0)

@@ -12,7 +12,14 @@ pytestmark = pytest.mark.slow
 HOURS = 1.0
 
 
-@pytest.mark.parametrize(("seed", "kind"), [(1, "hosts"), (2, "osds"), (3, "alternating")])
+@pytest.mark.parametrize(
+    ("seed", "kind"),
+    [
+        (1, "hosts"),
+        pytest.param(2, "osds", marks=pytest.mark.long),
+        pytest.param(3, "alternating", marks=pytest.mark.long),
+    ],
+)
 def test_no_law_is_broken_in_hours_of_faults_and_operators(tmp_path: Path, seed: int, kind: str) -> None:
     options, copies = KINDS[kind]
     flight = Flight(seed, tmp_path, options, copies)
