@@ -6,7 +6,7 @@ import subprocess
 import time
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
-from typing import Callable, Iterator, List, NamedTuple
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Sequence
 
 from ceph_lab.cluster import Lab
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
@@ -33,8 +33,32 @@ with rados.Rados(conffile="/lab/ceph.conf", name="client.admin") as cluster:
 """
 """Writes the same objects each time: those of `rados bench` have the process in their names."""
 CLONES = 40_000
+_PARTS = """
+import random, time
+import rados
+LENGTH, PART, OBJECTS, AT_ONCE = 1 << 20, 512, 256, 64
+with rados.Rados(conffile="/lab/ceph.conf", name="client.admin") as cluster:
+    with cluster.open_ioctx("{pool}") as pool:
+        if not {seconds}:
+            for number in range(OBJECTS):
+                pool.write_full(f"parts-{{number}}", bytes(LENGTH))
+        waiting, end = [], time.monotonic() + {seconds}
+        while time.monotonic() < end:
+            name, place = f"parts-{{random.randrange(OBJECTS)}}", random.randrange(LENGTH // 4096) * 4096 + PART
+            waiting.append(pool.aio_write(name, bytes(PART), place))
+            if len(waiting) >= AT_ONCE:
+                waiting.pop(0).wait_for_complete()
+"""
+"""Writes parts of blocks that no cache holds: BlueStore reads the rest of each, and its thread waits."""
 
 Making = Callable[[Lab, ExitStack], None]
+
+
+ON_COMMON_LAB: Mapping[str, Any] = {"osds": "3xnvme"}
+"""Options of the lab on which most causes are made."""
+
+NARROW: Mapping[str, Any] = {**ON_COMMON_LAB, "shards": 1, "threads": 1}
+"""The same with OSDs that do one operation at a time."""
 
 
 class MadeCause(NamedTuple):
@@ -43,7 +67,8 @@ class MadeCause(NamedTuple):
     name: str
     work: str
     make: Making
-    osds: str = "3xnvme"
+    lab: Mapping[str, Any] = ON_COMMON_LAB
+    """Options of the lab that it is made on."""
 
 
 def ceph(lab: Lab, *words: str) -> str:
@@ -79,8 +104,15 @@ def write(lab: Lab, seconds: int, nbytes: int, name: str = "base", threads: int 
 def clients(lab: Lab, nbytes: int, threads: int, pool: str = POOL, kind: str = "write") -> Iterator[None]:
     words = f"rados -p {pool} bench 600 {kind} -t {threads} --no-cleanup"
     words += f" -b {nbytes} --run-name load-{threads}" if kind == "write" else " --run-name base"
+    with under_way(lab, words.split()):
+        yield
+
+
+@contextmanager
+def under_way(lab: Lab, command: Sequence[str]) -> Iterator[None]:
+    """A command inside the lab runs until the end."""
     quiet = subprocess.DEVNULL
-    with subprocess.Popen(lab.argv(words.split()), env=lab.environment, stdout=quiet, stderr=quiet) as load:
+    with subprocess.Popen(lab.argv(command), env=lab.environment, stdout=quiet, stderr=quiet) as load:
         try:
             yield
         finally:
@@ -244,19 +276,31 @@ def snaptrim(lab: Lab, held: ExitStack) -> None:
 
 
 def strict(lab: Lab, held: ExitStack) -> None:
-    """Replica writes of one pool fill an OSD's strict queue, while it is the primary of another pool's reads."""
+    """Replicas of one pool fill an OSD's strict queue, while it is the primary of another pool's reads.
+
+    Each writes a part of a block, so that the OSD's one thread waits for the drive, which has room for more. The two
+    primaries have half of that to do each.
+    """
     busy = "why-busy"
-    ceph(lab, "osd", "pool", "create", busy, str(PGS), str(PGS), "--autoscale-mode=off")
+    ceph(lab, "osd", "pool", "create", busy, str(PGS), str(PGS), "--size=2", "--autoscale-mode=off")
     held.callback(ceph, lab, "osd", "pool", "delete", busy, busy, "--yes-i-really-really-mean-it")
     number = {row["pool_name"]: row["pool"] for row in lab.json(["ceph", "osd", "dump"])["pools"]}
     for pg in range(PGS):
         first, second = (0, 1) if pg % 2 else (1, 0)
-        ceph(lab, "osd", "pg-upmap", f"{number[busy]}.{pg:x}", str(first), str(AWAY), str(second))
+        ceph(lab, "osd", "pg-upmap", f"{number[busy]}.{pg:x}", str(first), str(AWAY))
         ceph(lab, "osd", "pg-upmap", f"{number[POOL]}.{pg:x}", str(AWAY), str(first), str(second))
     with lab.in_haste():
         write(lab, 8, 4 * KIB, "base", 64)
-    held.enter_context(clients(lab, 16 * KIB, 256, busy))
-    held.enter_context(clients(lab, 4 * KIB, 192, kind="rand"))
+        lab.run(["python3", "-c", _PARTS.format(pool=busy, seconds=0)], timeout=120)
+    held.enter_context(under_way(lab, ["python3", "-c", _PARTS.format(pool=busy, seconds=600)]))
+    held.enter_context(clients(lab, 4 * KIB, 64, kind="rand"))
+
+
+def busy_threads(lab: Lab, held: ExitStack) -> None:
+    """An OSD's one thread waits for each read, though the drive has channels for many."""
+    with lab.in_haste():
+        write(lab, 8, 4 * KIB, "base", 64)
+    held.enter_context(clients(lab, 4 * KIB, 64, kind="rand"))
 
 
 def idle(lab: Lab, held: ExitStack) -> None:
@@ -279,8 +323,9 @@ MADE = {
     "throttle": MadeCause("throttle", "client", throttle),
     "drive-saturated": MadeCause("drive-saturated", "client", saturated),
     "snaptrim-slots": MadeCause("snaptrim-slots", "snaptrim", snaptrim),
-    "strict-queue": MadeCause("strict-queue", "client", strict),
-    "slow-drive": MadeCause("slow-drive", "client", slow_drive, "2xnvme:flash,1xhdd:flash"),
+    "strict-queue": MadeCause("strict-queue", "client", strict, NARROW),
+    "op-threads": MadeCause("op-threads", "client", busy_threads, NARROW),
+    "slow-drive": MadeCause("slow-drive", "client", slow_drive, {"osds": "2xnvme:flash,1xhdd:flash"}),
 }
 HEALTHY = {"idle": MadeCause("", "", idle), "light": MadeCause("", "", light)}
 """Clusters of which nothing is to be said."""

@@ -10,6 +10,7 @@ for each look: what was made, what was named, with how much of the work each hel
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import sys
@@ -98,6 +99,11 @@ def attempted(lab: Lab, name: str, keep: Optional[Path]) -> Optional[Dict[str, A
         return None
 
 
+def lab_of(name: str) -> str:
+    """The options of the lab that a case needs, in words."""
+    return json.dumps(CASES[name].lab)
+
+
 def main() -> int:
     parser = runs_file.lab_parser(__doc__ or "", "why-on-lab.jsonl")
     parser.set_defaults(cluster="why")
@@ -106,10 +112,10 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=[*CASES])
     parser.add_argument("--states", type=Path, help="directory for what was seen")
     given = parser.parse_args()
-    for osds in () if given.render else sorted({CASES[name].osds for name in given.only}):
-        names = [name for name in given.only if CASES[name].osds == osds] * given.runs
+    for _, alike in itertools.groupby(() if given.render else sorted(given.only, key=lab_of), lab_of):
+        names = [*alike] * given.runs
         random.Random(len(names)).shuffle(names)
-        lab = up(given.cluster, {"release": given.release, "osds": osds}, lambda line: None)
+        lab = up(given.cluster, {"release": given.release, **CASES[names[0]].lab}, lambda line: None)
         try:
             for name in names:
                 keep = given.states / f"{given.release}-{name}.tar.zst" if given.states else None

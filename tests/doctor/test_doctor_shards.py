@@ -105,10 +105,14 @@ def test_without_a_limit_nothing_is_ahead() -> None:
     assert item.limit_ahead_s == 0.0
 
 
-def test_the_strict_queue_of_all_shards_is_counted() -> None:
-    answer = dump(record(1, 1), record(1, 1))
-    answer["OSD:ShardedOpWQ:1"]["queue_sizes"]["high_priority_queue"] = 7
-    assert strict_queued({**answer, "error": "no such shard"}) == 7
+def test_the_strict_queue_of_all_shards_is_counted_by_items_and_not_by_priorities() -> None:
+    answer = dump(record(1, 1), record(1, 1), record(1, 1))
+    for shard, (priorities, items) in enumerate([(1, 65), (2, 1), (0, 0)]):
+        answer[f"OSD:ShardedOpWQ:{shard}"]["queue_sizes"]["high_priority_queue"] = priorities
+        answer[f"OSD:ShardedOpWQ:{shard}"]["HighPriorityQueue"] = (
+            {"priority": 4294967295, "queue_size": items} if priorities else {}
+        )
+    assert strict_queued({**answer, "error": "no such shard"}) == 67
 
 
 class Dumps:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, List, Tuple
+from typing import Any, Callable, List, Tuple
 
 import pytest
 from hypothesis import given
@@ -49,6 +49,22 @@ def starved() -> WhyFacts:
     return with_osd(healthy(), own)
 
 
+def in_reads(threads: int = 16, share: float = 0.95, **given: Any) -> OsdNow:
+    """An OSD whose threads wait for reads in that share of their time, while clients wait for a thread."""
+    options = {
+        "osd_op_num_shards": "0",
+        "osd_op_num_shards_ssd": str(threads // 2),
+        "osd_op_num_shards_hdd": str(threads // 2),
+        "osd_op_num_threads_per_shard": "2",
+    }
+    rises = {
+        **served(200, 1.0, queue_ms=40.0),
+        "bluestore.read_wait_aio_lat.sum": share * threads * 10,
+        "bluestore.read_wait_aio_lat.count": 40_000.0,
+    }
+    return osd(0, options, **{"rises": rises, "queues": queued("client", 8, 0.0), **given})
+
+
 def every(own: Callable[[int], object]) -> WhyFacts:
     return replace(healthy(), osds=tuple(own(number) for number in range(3)))  # type: ignore[misc]
 
@@ -81,6 +97,15 @@ PLANTED: List[Tuple[str, str, WhyFacts]] = [
     ("capacity", "recovery", limited("0.9", "40")),
     ("stale-shards", "recovery", limited("0")),
     ("strict-queue", "client", starved()),
+    ("op-threads", "client", with_osd(healthy(), in_reads())),
+    ("strict-queue", "client", with_osd(healthy(), in_reads(strict=(9, 12, 7, 8, 9, 11)))),
+    # what holds the strict queue comes before it
+    (
+        "throttle",
+        "client",
+        every(lambda at: osd(at, THROTTLE, rises=served(300, 0.05, 9.0, 20.0), queues=queued("client", 8, 0.0),
+                             strict=(9, 12, 7, 8, 9, 11))),
+    ),
     ("throttle", "client", every(lambda at: osd(at, THROTTLE, rises=served(300, 0.05, 9.0)))),
     ("slow-drive", "client", with_osd(healthy(), osd(2, rises=served(100, 30.0)))),
     ("drive-saturated", "client", every(lambda at: osd(at, rises=served(12_000, 4.0)))),
@@ -123,6 +148,13 @@ def test_what_is_planted_is_named_first(name: str, work: str, facts: WhyFacts) -
         ),
         every(lambda at: osd(at, rises=served(10, 4.0))),
         every(lambda at: osd(at, strict=(0, 3, 0, 0, 1, 0))),
+        with_osd(healthy(), in_reads(share=0.7)),
+        # a hard disk has one head
+        with_osd(healthy(), in_reads(kind="hdd")),
+        # of how many threads there are nothing is known
+        with_osd(healthy(), in_reads(threads=0)),
+        # nobody waits for one
+        with_osd(healthy(), in_reads(rises={**served(200, 1.0), "bluestore.read_wait_aio_lat.sum": 159.0}, queues=())),
     ],
 )
 def test_what_could_hold_work_is_not_named_while_none_waits(facts: WhyFacts) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Callable, Iterator, Tuple
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator, Mapping, Tuple
 
 import pytest
-from made_causes import HEALTHY, MADE, MadeCause, made
+from made_causes import HEALTHY, MADE, ON_COMMON_LAB, MadeCause, made
 
 from ceph_lab.bringup import up
 from ceph_lab.cluster import Lab
@@ -18,21 +19,24 @@ Run = Callable[..., Tuple[int, str, str]]
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 
+CASES = {**HEALTHY, **MADE}
+COMMON = [name for name, cause in CASES.items() if cause.lab == ON_COMMON_LAB]
+
+
 @pytest.fixture(scope="module", params=["tentacle", "reef"])
 def own_lab(request: pytest.FixtureRequest, needs_lab: None) -> Iterator[Lab]:
-    yield from _lab(request.param, "3xnvme")
+    yield from _lab(request.param, ON_COMMON_LAB)
 
 
 @pytest.fixture(params=["tentacle", "reef"])
-def uneven_lab(request: pytest.FixtureRequest, needs_lab: None) -> Iterator[Lab]:
-    """One of its OSDs is on a slower drive than its class."""
-    yield from _lab(request.param, MADE["slow-drive"].osds)
+def release(request: pytest.FixtureRequest, needs_lab: None) -> str:
+    return str(request.param)
 
 
-def _lab(release: str, osds: str) -> Iterator[Lab]:
-    name = f"test-{os.getpid()}-why-{release}-{len(osds)}"
+def _lab(release: str, options: Mapping[str, Any]) -> Iterator[Lab]:
+    name = f"test-{os.getpid()}-why-{release}-{len(str(options))}"
     try:
-        yield up(name, {"release": release, "osds": osds}, lambda line: None)
+        yield up(name, {"release": release, **options}, lambda line: None)
     finally:
         down(name, lambda line: None)
 
@@ -45,10 +49,12 @@ def check(lab: Lab, cause: MadeCause, run: Run) -> None:
     assert causes[:1] == ([(cause.name, cause.work)] if cause.name else []), causes
 
 
-@pytest.mark.parametrize("name", [name for name in (*HEALTHY, *MADE) if name != "slow-drive"])
+@pytest.mark.parametrize("name", COMMON)
 def test_a_cause_that_was_made_is_named_first(own_lab: Lab, name: str, run: Run) -> None:
-    check(own_lab, {**HEALTHY, **MADE}[name], run)
+    check(own_lab, CASES[name], run)
 
 
-def test_a_drive_that_is_slower_than_its_class_is_named_first(uneven_lab: Lab, run: Run) -> None:
-    check(uneven_lab, MADE["slow-drive"], run)
+@pytest.mark.parametrize("name", [name for name in CASES if name not in COMMON])
+def test_a_cause_that_needs_another_lab_is_named_first(release: str, name: str, run: Run) -> None:
+    with contextmanager(_lab)(release, CASES[name].lab) as lab:
+        check(lab, CASES[name], run)

@@ -18,10 +18,11 @@ CAUSES: Mapping[str, Callable[[WhyFacts], List[Cause]]] = {
     "stale shards": queue_causes.stale_shards,
     "capacity": limit_causes.wrong_capacity,
     "limit": limit_causes.limit,
-    "strict queue": queue_causes.strict_queue,
     "throttle": drive_causes.throttle,
     "slow drive": drive_causes.slow_drive,
     "saturated drives": drive_causes.saturated_drives,
+    "strict queue": queue_causes.strict_queue,
+    "threads": queue_causes.op_threads,
     "share": queue_causes.share,
     "no room": slots.too_full,
     "reservation slots": slots.reservations,
@@ -30,7 +31,8 @@ CAUSES: Mapping[str, Callable[[WhyFacts], List[Cause]]] = {
 }
 """Every cause, by what it looks at; of causes that hold the same, the earlier comes first."""
 
-_SLOTS = frozenset(("reservation-slots", "scrub-slots", "snaptrim-slots"))
+_LINES = frozenset(("reservation-slots", "scrub-slots", "snaptrim-slots", "strict-queue"))
+"""Who is held by one of these waits for others, and for what holds these."""
 
 
 def examine(facts: WhyFacts) -> List[Cause]:
@@ -42,12 +44,12 @@ def examine(facts: WhyFacts) -> List[Cause]:
 
 
 def behind(causes: Sequence[Cause]) -> List[Cause]:
-    """Who waits for a slot waits for who has it: where these are held, more slots would not help."""
+    """Who waits for a slot, or in a line, waits for who has it: where these are held, more slots would not help."""
     most: Dict[str, float] = {}
     for cause in causes:
-        if cause.name not in _SLOTS:
+        if cause.name not in _LINES:
             most[cause.work] = max(most.get(cause.work, 0.0), cause.held)
     return [
-        replace(cause, held=cause.held * (1 - most.get(cause.work, 0.0))) if cause.name in _SLOTS else cause
+        replace(cause, held=cause.held * (1 - most.get(cause.work, 0.0))) if cause.name in _LINES else cause
         for cause in causes
     ]

@@ -1,21 +1,28 @@
-"""Work that is held in mClock's queue by values that a shard never learnt, or by what goes before it."""
+"""Work that is held in an OSD's queue: by values that a shard never learnt, by what goes before it, by its threads."""
 
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Dict, Iterable, List, Tuple
+from typing import Dict, Iterable, List, Sequence, Tuple
 
 from ceph_tuner.doctor.finding import named
 from ceph_tuner.doctor.shards import CURE, differing
 from ceph_tuner.why.cause import Cause, Evidence
 from ceph_tuner.why.client_wait import all_in_flight, client_wait
-from ceph_tuner.why.facts import CLIENT, SERVICE_CLASS, WORKS, PgNow, WhyFacts
+from ceph_tuner.why.facts import CLIENT, SERVICE_CLASS, WORKS, OsdNow, PgNow, WhyFacts
 from ceph_tuner.why.limit_causes import limited
 from ceph_tuner.why.work import matters, scheduled, together
 
 LEAST_STRICT = 2.0
 """Items in the strict queue, in the mean, before others wait for it: replica writes pass through it all the time."""
 MOST_OF_THE_TIME = 0.5
+THREADS_BUSY = 0.75
+"""Share of the threads' time in reads from which they are what is short."""
+
+MORE_THREADS = (
+    "With more shards, or threads for each (osd_op_num_shards, osd_op_num_threads_per_shard), the drive has more to do "
+    "at once; OSDs take them when they start. Writes of parts of 4 KiB blocks are what makes writes read."
+)
 
 
 def stale_shards(facts: WhyFacts) -> List[Cause]:
@@ -54,41 +61,111 @@ def stale_shards(facts: WhyFacts) -> List[Cause]:
 
 def strict_queue(facts: WhyFacts) -> List[Cause]:
     """Clients' operations wait behind a strict queue that does not empty."""
-    total, wait_count, osds = all_in_flight(facts.osds), 0.0, []
-    for osd in facts.osds:
-        wait = client_wait(osd)
-        is_lasting = (
-            osd.strict and fmean(osd.strict) >= LEAST_STRICT and fmean(map(bool, osd.strict)) > MOST_OF_THE_TIME
-        )
-        if is_lasting and wait.queued >= MOST_OF_THE_TIME and not any(limited(osd, SERVICE_CLASS[CLIENT])):
-            wait_count += wait.in_flight * wait.queued
-            osds.append(osd)
-    if not osds or total <= 0 or wait_count < 1:
+    osds = [osd for osd in facts.osds if _has_strict_line(osd) and _clients_queue(osd)]
+    held_share, waiting, own = _of_clients(facts, osds)
+    if waiting < 1:
         return []
     worst = max(osds, key=lambda osd: fmean(osd.strict))
-    own = [pg for pg in facts.pgs if pg.acting[:1] and pg.acting[0] in {osd.id for osd in osds}]
     lengths = ", ".join(map(str, worst.strict))
-    shares = f"{client_wait(worst).queued:.0%} of clients' time on osd.{worst.id} passes in the queue"
+    threads = [_threads_evidence(worst)] if _threads_busy(worst) else []
     return [
         Cause(
             "strict-queue",
             CLIENT,
-            facts.pool_names(own),
+            own,
             f"Clients wait behind the strict queue of {named(osd.id for osd in osds)}: replica writes and the like",
-            min(1.0, wait_count / total),
-            wait_count,
+            held_share,
+            waiting,
             "operations",
             (
                 Evidence(f"osd.{worst.id}: {lengths} items in the strict queue at {len(worst.strict)} looks",
                          f"ceph tell osd.{worst.id} dump_op_pq_state"),
-                Evidence(shares, f"ceph tell osd.{worst.id} perf dump osd"),
+                _queue_evidence(worst),
+                *threads,
             ),
             "No setting of mClock orders the strict queue. Spread primaries and PGs; on 20.2.3 and later, reads of "
-            "erasure-coded recovery no longer go there.",
+            "erasure-coded recovery no longer go there." + (f" {MORE_THREADS}" if threads else ""),
             (f"ceph osd primary-affinity osd.{worst.id} 0.5",),
             tuple(osd.id for osd in osds),
         )
     ]  # fmt: skip
+
+
+def op_threads(facts: WhyFacts) -> List[Cause]:
+    """Clients' operations wait for a thread, and all threads wait for reads, of which the drive never has more at once."""
+    osds = [osd for osd in facts.osds if _threads_busy(osd) and _clients_queue(osd) and not _has_strict_line(osd)]
+    held_share, waiting, own = _of_clients(facts, osds)
+    if waiting < 1:
+        return []
+    worst = max(osds, key=_thread_use)
+    return [
+        Cause(
+            "op-threads",
+            CLIENT,
+            own,
+            f"All threads of {named(osd.id for osd in osds)} wait for reads, and clients wait for a thread",
+            held_share,
+            waiting,
+            "operations",
+            (_threads_evidence(worst), _queue_evidence(worst)),
+            MORE_THREADS,
+            (f"ceph config show osd.{worst.id} osd_op_num_shards_{worst.kind}",),
+            tuple(osd.id for osd in osds),
+        )
+    ]
+
+
+def _has_strict_line(osd: OsdNow) -> bool:
+    lengths = osd.strict
+    return bool(lengths) and fmean(lengths) >= LEAST_STRICT and fmean(map(bool, lengths)) > MOST_OF_THE_TIME
+
+
+def _clients_queue(osd: OsdNow) -> bool:
+    """Whether clients' operations spend their time in the queue, and no limit holds them there."""
+    return client_wait(osd).queued >= MOST_OF_THE_TIME and not any(limited(osd, SERVICE_CLASS[CLIENT]))
+
+
+def _of_clients(facts: WhyFacts, osds: Sequence[OsdNow]) -> Tuple[float, float, Tuple[str, ...]]:
+    """Of what clients have under way, the share that waits in these queues, how much that is, and in which pools."""
+    total, waits = all_in_flight(facts.osds), [client_wait(osd) for osd in osds]
+    waiting = sum(wait.in_flight * wait.queued for wait in waits)
+    primaries = {osd.id for osd in osds}
+    own = facts.pool_names([pg for pg in facts.pgs if pg.acting[:1] and pg.acting[0] in primaries])
+    return (min(1.0, waiting / total) if total > 0 else 0.0), waiting, own
+
+
+def _threads(osd: OsdNow) -> int:
+    """Threads of all its shards; 0 where that is not known."""
+    names = ("osd_op_num_shards", "osd_op_num_threads_per_shard")
+    shards, threads = (osd.number(name) or osd.number(f"{name}_{osd.kind}") for name in names)
+    return int(shards * threads)
+
+
+def _thread_use(osd: OsdNow) -> float:
+    """Share of its threads' time in which they wait for reads, also of the rest of blocks that are written in part."""
+    threads = _threads(osd)
+    return osd.rate("bluestore.read_wait_aio_lat.sum") / threads if threads else 0.0
+
+
+def _threads_busy(osd: OsdNow) -> bool:
+    # a hard disk has one head: its threads are enough for it
+    return osd.kind == "ssd" and _thread_use(osd) >= THREADS_BUSY
+
+
+def _threads_evidence(osd: OsdNow) -> Evidence:
+    reads, most = osd.rate("bluestore.read_wait_aio_lat.count"), _threads(osd)
+    return Evidence(
+        f"osd.{osd.id}: its threads wait for reads in {_thread_use(osd):.0%} of their time, {reads:.3g} reads a second; the "
+        f"drive never has more than {most} at once",
+        f"ceph tell osd.{osd.id} perf dump bluestore",
+    )
+
+
+def _queue_evidence(osd: OsdNow) -> Evidence:
+    return Evidence(
+        f"{client_wait(osd).queued:.0%} of clients' time on osd.{osd.id} passes in the queue",
+        f"ceph tell osd.{osd.id} perf dump osd",
+    )
 
 
 def share(facts: WhyFacts) -> List[Cause]:

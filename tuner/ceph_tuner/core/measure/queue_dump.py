@@ -77,9 +77,15 @@ def queued(dump: Dump, at: float) -> Tuple[QueuedClass, ...]:
 
 
 def strict_queued(answer: Mapping[str, Any]) -> int:
-    """Items of all shards in the strict queue, which goes before all classes."""
+    """Items of all shards in the strict queue, which goes before all classes; at least so many.
+
+    `high_priority_queue` is the number of priorities that have any. How many items each has stands below it, under keys
+    that repeat, so that JSON keeps those of the highest priority.
+    """
     shards = [shard for shard in answer.values() if isinstance(shard, Mapping)]
-    return sum(int(shard.get("queue_sizes", {}).get("high_priority_queue", 0)) for shard in shards)
+    priorities = [int(shard.get("queue_sizes", {}).get("high_priority_queue", 0)) for shard in shards]
+    items = [int(shard.get("HighPriorityQueue", {}).get("queue_size", 0)) for shard in shards]
+    return sum(map(max, priorities, items))
 
 
 def served(before: Dump, after: Dump, at: float) -> Tuple[ServedClass, ...]:
