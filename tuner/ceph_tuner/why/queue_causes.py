@@ -92,7 +92,7 @@ def strict_queue(facts: WhyFacts) -> List[Cause]:
 
 
 def op_threads(facts: WhyFacts) -> List[Cause]:
-    """Clients' operations wait for a thread, and all threads wait for reads, of which the drive never has more at once."""
+    """Clients' operations wait for a thread, and all threads wait for reads: the drive has no more of these at once."""
     osds = [osd for osd in facts.osds if _threads_busy(osd) and _clients_queue(osd) and not _has_strict_line(osd)]
     held_share, waiting, own = _of_clients(facts, osds)
     if waiting < 1:
@@ -155,7 +155,7 @@ def _threads_busy(osd: OsdNow) -> bool:
 def _threads_evidence(osd: OsdNow) -> Evidence:
     reads, most = osd.rate("bluestore.read_wait_aio_lat.count"), _threads(osd)
     return Evidence(
-        f"osd.{osd.id}: its threads wait for reads in {_thread_use(osd):.0%} of their time, {reads:.3g} reads a second; the "
+        f"osd.{osd.id}: its threads wait for reads in {_thread_use(osd):.0%} of their time, {reads:.3g} a second; the "
         f"drive never has more than {most} at once",
         f"ceph tell osd.{osd.id} perf dump bluestore",
     )
