@@ -11,6 +11,7 @@ import typer
 from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.core.book.book import parse_book
 from ceph_tuner.core.bounded import read_file, read_json
+from ceph_tuner.core.changes.writer import said_of_class
 from ceph_tuner.files.atomic_write import write_text
 from ceph_tuner_cli.book_predict import predict
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, at_work
@@ -118,7 +119,7 @@ def _words(document: Mapping[str, Any]) -> List[str]:
     whole: Mapping[str, Any] = document.get("switching", {})
     if whole.get("on") or not classes:
         lines += [str(words) for words in whole.get("words", [])]
-    lines += [f"class {name}: {words}" for name, part in classes.items() for words in part.get("words", [])]
+    lines += [said_of_class(words, name) for name, part in classes.items() for words in part.get("words", [])]
     lines += [f"note: {note}" for note in document.get("notes", [])]
     for page in document.get("pages", []):
         pinned, why = ", pinned" if page["pin"] else "", page["reason"] or page["verdict"]

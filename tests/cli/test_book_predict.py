@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Callable, List, Mapping, Tuple
 
 import pytest
+from small_cluster import CLUSTER
 
 from ceph_tuner.core.book.book import Book, parse_book
 from ceph_tuner.core.book.choice import OF_THE_TWIN, choose
@@ -26,22 +27,6 @@ from twins import Answering, small_twin
 
 pytestmark = pytest.mark.slow
 
-CLUSTER = """\
-schema: 1
-name: small
-release: tentacle
-osds: 4
-osd:
-  drive: {iops: 80 kIOPS, bandwidth: 1 GB/s, latency: 30 us}
-  throttle: 256 KiB
-pools:
-  - {name: rbd, pgs: 64, size: 3}
-clients:
-  - {pool: rbd, rate: 4 kIOPS, depth: 256, block: 4 KiB}
-background:
-  recovery:
-    - {pool: rbd, objects: 400 k, object_size: 4 MiB}
-"""
 SLO = "schema: 1\nname: wanted\nobjectives:\n  - client.p95_ms <= 0.8 * baseline\n  - recovery.finish_s <= 12 h\n"
 Run = Callable[..., Tuple[int, str, str]]
 

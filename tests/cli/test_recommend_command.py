@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import numpy as np
 import pytest
+from small_cluster import CLUSTER
 
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE
@@ -26,22 +27,6 @@ from ceph_tuner.twin.fit import Fit, FittedParameter
 
 pytestmark = pytest.mark.slow
 
-CLUSTER = """\
-schema: 1
-name: small
-release: tentacle
-osds: 4
-osd:
-  drive: {iops: 80 kIOPS, bandwidth: 1 GB/s, latency: 30 us}
-  throttle: 256 KiB
-pools:
-  - {name: rbd, pgs: 64, size: 3}
-clients:
-  - {pool: rbd, rate: 4 kIOPS, depth: 256, block: 4 KiB}
-background:
-  recovery:
-    - {pool: rbd, objects: 400 k, object_size: 4 MiB}
-"""
 SLO = "schema: 1\nname: wanted\nobjectives:\n  - client.p95_ms <= {}\n  - recovery.finish_s <= {}\n"
 
 Run = Callable[..., Tuple[int, str, str]]
