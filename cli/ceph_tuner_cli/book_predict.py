@@ -46,7 +46,7 @@ STILL_MISSED = "whatever was tried, a hard objective would be missed, or it was 
 
 
 @dataclass(frozen=True)
-class Known:
+class ClusterAccount:
     """What a cluster, or a file in its place, says of itself."""
 
     description: DescribedCluster
@@ -142,7 +142,7 @@ def _known(
     target: str,
     slo: Optional[Path],
     regimes: Sequence[str],
-) -> Known:
+) -> ClusterAccount:
     own = None if slo is None else slo_file.read(slo).slo
     device_class = Target.parse(target, "--target").device_class
     scope = Scope(CLASS, device_class) if device_class else None
@@ -167,10 +167,10 @@ def _known(
         description = describe(connection, target, own.work | work_in(names, bounds))
         iops = scoped("client.iops", scope)
         seen = [window.means.get(iops, 0.0) for window in history.hours()] if target == "osd" or scope else []
-        return Known(description, own, bounds, names, tuple(seen), connection.version, connection.clock.now())
+        return ClusterAccount(description, own, bounds, names, tuple(seen), connection.version, connection.clock.now())
 
 
-def _of_file(description: DescribedCluster, slo: Slo, regimes: Sequence[str]) -> Known:
+def _of_file(description: DescribedCluster, slo: Slo, regimes: Sequence[str]) -> ClusterAccount:
     import time
 
     from ceph_tuner.core.knobs.releases import format_version
@@ -178,12 +178,12 @@ def _of_file(description: DescribedCluster, slo: Slo, regimes: Sequence[str]) ->
 
     model = description.model
     names = regimes_named(regimes, DEFAULT)
-    return Known(
+    return ClusterAccount(
         description, slo, DEFAULT, names, (), format_version(model.version or model.release.newest), time.time()
     )
 
 
-def _questions(known: Known, knobs: Optional[Sequence[str]], are_named: bool) -> List[RegimeQuestion]:
+def _questions(known: ClusterAccount, knobs: Optional[Sequence[str]], are_named: bool) -> List[RegimeQuestion]:
     """One for each regime. One that was named has to be answered; another one may be left out, and that is said."""
     results = [_question(known, name, knobs) for name in known.regimes]
     refusals = [result for result in results if isinstance(result, InputError)]
@@ -194,7 +194,7 @@ def _questions(known: Known, knobs: Optional[Sequence[str]], are_named: bool) ->
     return questions
 
 
-def _question(known: Known, name: str, knobs: Optional[Sequence[str]]) -> Union[RegimeQuestion, InputError]:
+def _question(known: ClusterAccount, name: str, knobs: Optional[Sequence[str]]) -> Union[RegimeQuestion, InputError]:
     from ceph_tuner.recommend.regime_pages import question_in
 
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.core.autopilot.learning import absolute
+from ceph_tuner.core.autopilot.learning import absolute_where_relative
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.writer import for_class, key_for_class
 from ceph_tuner.core.goals.slo import Slo
@@ -64,8 +64,7 @@ class Aim:
 
     def absolute_slo(self, reference: Callable[[], Mapping[str, float]]) -> Optional[Slo]:
         """The same, with relative bounds as numbers: `reference` reads what they refer to, of this part."""
-        slo = self.slo()
-        return absolute(slo, reference()) if slo is not None and slo.needs_baseline else slo
+        return absolute_where_relative(self.slo(), reference)
 
     def policy(self) -> Tuple[str, Optional[float]]:
         """The policy of the calendar that holds, and when another one takes over; empty without a calendar."""

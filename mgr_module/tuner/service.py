@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
 from ceph_tuner import __version__
-from ceph_tuner.core.autopilot.learning import absolute
+from ceph_tuner.core.autopilot.learning import absolute, absolute_where_relative
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, osd_versions, parsed
 from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.errors import InputError, RetryLater
@@ -348,8 +348,7 @@ class Service:
 
     def absolute_slo(self) -> Optional[Slo]:
         """The objectives that hold now, with relative bounds as numbers; None where none are set. Raises TunerError."""
-        slo = self.slos.current()
-        return absolute(slo, self.reference()) if slo is not None and slo.needs_baseline else slo
+        return absolute_where_relative(self.slos.current(), self.reference)
 
     def baseline(self) -> Optional[Dict[str, float]]:
         """What the last tuning run measured under the settings that were in force."""

@@ -7,7 +7,7 @@ metric under the settings, with the load as it was then. So results of different
 from __future__ import annotations
 
 import math
-from typing import Dict, List, Mapping
+from typing import Callable, Dict, List, Mapping, Optional
 
 from ceph_tuner.core.autopilot.contract import Effect
 from ceph_tuner.core.autopilot.events import Learn
@@ -58,3 +58,8 @@ def absolute(slo: Slo, reference: Mapping[str, float]) -> Slo:
         bound_value = item.bound if bound is None else Bound(bound)
         objectives.append(Objective(item.metric, item.comparison, bound_value, item.hard, item.priority))
     return Slo(slo.name, tuple(objectives), slo.goal)
+
+
+def absolute_where_relative(slo: Optional[Slo], reference: Callable[[], Mapping[str, float]]) -> Optional[Slo]:
+    """The same, where there are such bounds: `reference` reads what they refer to, from the store."""
+    return absolute(slo, reference()) if slo is not None and slo.needs_baseline else slo
