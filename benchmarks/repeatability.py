@@ -23,6 +23,8 @@ from ceph_lab.recipes import options_for_window
 from ceph_lab.scenarios import SETTLE_S
 
 SCENARIOS = ("client", "client-recovery", "client-backfill", "client-scrub", "client-snaptrim", "mixed")
+RATE_S = {"ssd": 250.0, "hdd": 15.0}
+"""Media -> clients' writes a second that leave the drive room for other work; as many times fewer as it is slower."""
 WANTED = {"mean_ms": 5.0, "p95_ms": 10.0, "_s": 2.0}
 """Ending of a metric -> the spread in per cent that is wanted. Of clients' p99 and of their own rate none is."""
 
@@ -41,13 +43,15 @@ def shown(metric: str) -> bool:
 
 def measure(arguments: argparse.Namespace) -> None:
     lab = Lab.open(arguments.cluster)
-    drive = ",".join(map(str, lab.state.options.groups))
+    drives = lab.state.options
+    drive = ",".join(map(str, drives.groups)) + (f", {drives.slower:g} times slower" if drives.slower != 1 else "")
+    rate_s = min(RATE_S[drives.media_of(osd)] for osd in lab.osds) / drives.slower
     for name in arguments.scenarios.split(","):
         lines = runs_file.lines_of(arguments.output)
         there = [each for each in lines if (each["drive"], each["scenario"]) == (drive, name)]
         if len(there) >= arguments.windows:
             continue
-        options = options_for_window(name, {}, arguments.seconds + SETTLE_S)
+        options = options_for_window(name, {"rate": rate_s}, arguments.seconds + SETTLE_S)
         with scenarios.scenario(name, lab, **options) as scenario:
             for number in range(len(there), arguments.windows):
                 if runs_file.over(arguments):
@@ -62,11 +66,12 @@ def measure(arguments: argparse.Namespace) -> None:
                     "scenario": name,
                     "window": number,
                     "seconds": arguments.seconds,
+                    "rate": rate_s,
                     "ceph": lab.state.ceph_version,
                     "release": lab.release,
                     "machine": runs_file.machine(),
-                    "storage": lab.state.options.storage,
-                    "shards": lab.state.options.shards or "Ceph's own",
+                    "storage": drives.storage,
+                    "shards": drives.shards or "Ceph's own",
                     "date": time.strftime("%Y-%m-%d"),
                     "prepare_s": round(prepared, 1),
                     "load": os.getloadavg()[0],

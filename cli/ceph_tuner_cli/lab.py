@@ -60,6 +60,11 @@ def up(
         + _default(_DEFAULTS.groups[0].drive),
         autocompletion=complete.drives,
     ),
+    slower: Optional[float] = typer.Option(
+        None,
+        help="Make emulated drives so many times slower: then they decide more, and the machine's processors less."
+        + _default(f"{_DEFAULTS.slower:g}"),
+    ),
     storage: Optional[str] = typer.Option(
         None, help="Where the drives' bytes lie: ram, disk, or auto: ram where it fits." + _default(_DEFAULTS.storage)
     ),
@@ -100,6 +105,7 @@ def up(
         "osds": osds,
         "drive": drive,
         "drives": own or None,
+        "slower": slower,
         "storage": storage,
         "iops": iops,
         "bandwidth": parse_size("--bandwidth", bandwidth) if bandwidth is not None else None,

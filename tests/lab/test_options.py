@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Dict, List
 
 import pytest
@@ -64,6 +65,9 @@ def test_writing_a_size_and_reading_it_gives_the_same(size: int) -> None:
         ({"osds": "9xnvme,9xhdd"}, "--osds"),
         ({"osds": "2xnvme,1xthrottle"}, "--osds"),
         ({"drive": "nvme", "iops": 700}, "--iops"),
+        ({"slower": 0.5}, "--slower"),
+        ({"slower": 32.0}, "slow_motion"),  # flash is slowed 32 times already, and 1000 is the most
+        ({"drive": "throttle", "slower": 2.0}, "--slower"),
     ],
 )
 def test_options_out_of_range_are_refused_by_name(values: Dict[str, object], place: str) -> None:
@@ -78,10 +82,16 @@ _GROUPS = st.lists(
 )
 
 
-@given(_GROUPS, st.integers(0, 64), st.sampled_from(["tentacle", "reef"]), st.sampled_from(STORAGES))
-def test_options_survive_the_state_file(groups: List[OsdGroup], shards: int, release: str, storage: str) -> None:
+@given(
+    _GROUPS, st.integers(0, 64), st.sampled_from(["tentacle", "reef"]), st.sampled_from(STORAGES), st.floats(1, 30)
+)
+def test_options_survive_the_state_file(
+    groups: List[OsdGroup], shards: int, release: str, storage: str, slower: float
+) -> None:
     mine = {"mine": PRESETS["hybrid"]}
-    options = LabOptions(release=release, groups=tuple(groups), drives=mine, shards=shards, storage=storage, size=1)
+    options = LabOptions(
+        release=release, groups=tuple(groups), drives=mine, shards=shards, storage=storage, size=1, slower=slower
+    )
     written = json.loads(json.dumps(options.to_dict()))
     assert LabOptions.from_dict(written) == options
 
@@ -110,6 +120,18 @@ def test_osds_are_numbered_group_by_group_and_have_a_class_each() -> None:
     assert options.osds == 6
     assert [options.group_of(osd).drive for osd in range(6)] == ["nvme", "nvme", "sata-ssd", "hdd", "hdd", "hybrid"]
     assert options.classes == {"ssd": [0, 1], "slow": [2], "hdd": [3, 4, 5]}
+
+
+def test_a_slower_lab_has_the_same_drives_in_slower_motion_and_states_no_bench_of_them() -> None:
+    options = LabOptions.from_dict({"osds": "1xnvme,1xhybrid", "slower": 6})
+    assert options.differences({"slower": 4}) == {"slower": (6, 4.0)}
+    for osd, name in enumerate(("nvme", "hybrid")):
+        slower, usual = options.drive_of(osd), PRESETS[name]
+        assert slower is not None
+        for part, drive in usual.parts.items():
+            assert slower.parts[part] == replace(drive, slow_motion=6 * drive.slow_motion)
+        assert not slower.bench_iops
+    assert 6 * options.bandwidth_of(0) == pytest.approx(LabOptions().bandwidth_of(0), abs=6)
 
 
 def test_a_lab_that_was_limited_by_iops_alone_is_a_throttled_one() -> None:

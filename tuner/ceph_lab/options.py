@@ -84,6 +84,8 @@ class LabOptions:
     groups: Tuple[OsdGroup, ...] = (OsdGroup(3, "nvme"),)
     drives: Mapping[str, DriveSet] = field(default_factory=dict)
     """Drives of one's own, by the name that `groups` call them by."""
+    slower: float = 1.0
+    """So many times slower than they say are all emulated drives."""
     iops: int = 1075
     """With `throttle`: what each device does per second, reads and writes each."""
     bandwidth: int = 60 * MIB
@@ -112,6 +114,11 @@ class LabOptions:
                 preset(group.drive)
         if self.throttled and any(group.drive != THROTTLE for group in self.groups):
             raise InputError("--osds", ",".join(map(str, self.groups)), f"{THROTTLE} alone, or emulated drives alone")
+        _within("--slower", self.slower, 1, 1000)
+        if self.throttled and self.slower != 1:
+            raise InputError("--slower", f"with --drive {THROTTLE}", "--iops and --bandwidth there")
+        for osd in range(self.osds):
+            self.drive_of(osd)
         _within("--iops", self.iops, 50, 100_000)
         _within("--bandwidth", self.bandwidth, MIB, 10 * GIB)
         if self.mons not in (1, 3):
@@ -172,7 +179,7 @@ class LabOptions:
     def drive_of(self, osd: int) -> Optional[DriveSet]:
         """What an OSD stands on; None where it is the kernel's throttle."""
         name = self.group_of(osd).drive
-        return None if name == THROTTLE else self.drives.get(name) or PRESETS[name]
+        return None if name == THROTTLE else (self.drives.get(name) or PRESETS[name]).slowed(self.slower)
 
     def media_of(self, osd: int) -> str:
         """`ssd` or `hdd`: whose options the OSD goes by."""
@@ -263,6 +270,6 @@ def checked_drive_name(name: str) -> str:
     return name
 
 
-def _within(place: str, value: int, least: int, most: int) -> None:
+def _within(place: str, value: float, least: int, most: int) -> None:
     if not least <= value <= most:
         raise InputError(place, str(value), f"{least} to {most}")

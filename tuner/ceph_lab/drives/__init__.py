@@ -8,7 +8,7 @@ slowed, so the larger the factor, the more does the drive decide.
 
 from __future__ import annotations
 
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, Dict, Mapping, Optional, Union
 
 from ceph_tuner.core.errors import InputError
@@ -152,6 +152,13 @@ class DriveSet:
     def parts(self) -> Dict[str, Drive]:
         """Its drives by what they hold: `data`, and `database` where that has a drive of its own."""
         return {"data": self.data} if self.database is None else {"data": self.data, "database": self.database}
+
+    def slowed(self, times: float) -> DriveSet:
+        """The same in slower motion, of which no bench is known. Raises InputError where that is too slow."""
+        if times == 1:
+            return self
+        slower = {part: replace(drive, slow_motion=drive.slow_motion * times) for part, drive in self.parts.items()}
+        return DriveSet(slower["data"], slower.get("database"))
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain values; `from_dict` reads them."""
