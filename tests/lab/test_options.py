@@ -82,9 +82,7 @@ _GROUPS = st.lists(
 )
 
 
-@given(
-    _GROUPS, st.integers(0, 64), st.sampled_from(["tentacle", "reef"]), st.sampled_from(STORAGES), st.floats(1, 30)
-)
+@given(_GROUPS, st.integers(0, 64), st.sampled_from(["tentacle", "reef"]), st.sampled_from(STORAGES), st.floats(1, 30))
 def test_options_survive_the_state_file(
     groups: List[OsdGroup], shards: int, release: str, storage: str, slower: float
 ) -> None:
