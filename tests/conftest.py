@@ -60,17 +60,6 @@ _WRITES = {
 }
 """Files whose tests take about as long as all others on that lab."""
 
-_LONG_ON_REEF = {
-    "test_autopilot_failover.py",
-    "test_drain_on_cluster.py",
-    "test_fleet_foresight_on_cluster.py",
-    "test_loads_on_a_lab.py",
-    "test_mgr_package.py",
-    "test_recovery_on_cluster.py",
-    "test_supervision.py",
-}
-"""Files whose tests take minutes, of what both releases do alike: on the older one they are among the long tests."""
-
 _OWN_BESIDE_WRITES = {"test_docs_tutorial.py"}
 """Files with a lab of their own that run beside Reef's second one, which has the shortest way."""
 
@@ -86,7 +75,7 @@ def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
         if _LAB_FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.cluster)
             item.add_marker(pytest.mark.xdist_group(_lab_of(item)))
-            if item.path.name in _LONG_ON_REEF and _release_of(item) == "reef":
+            if item.get_closest_marker("long_on_reef") and _release_of(item) == "reef":
                 item.add_marker(pytest.mark.long)
     clusters = [item for item in items if item.get_closest_marker("cluster")]
     reason = _no_lab_because() if clusters else ""

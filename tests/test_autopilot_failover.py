@@ -28,7 +28,7 @@ from ceph_tuner.core.changes.journal import APPLIED
 from ceph_tuner.core.changes.lock import PREFIX as LOCK
 from chromium import chromium, opened
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long_on_reef]
 
 WITHIN_S = 30.0
 """From a standby's activation, or from what cut a trial off."""

@@ -19,6 +19,8 @@ from config_dump import config_dump
 from documented import DOCS
 from lab_plugin import with_plugin
 
+pytestmark = pytest.mark.long_on_reef
+
 MAKING = {
     command.words[3]: command.words
     for block in documented.blocks(DOCS / "security.md")

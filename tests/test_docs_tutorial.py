@@ -107,6 +107,7 @@ def reader(needs_lab: None, tmp_path: Path) -> Iterator[Reader]:
 
 
 @pytest.mark.cluster
+@pytest.mark.long
 @pytest.mark.timeout(1200)
 def test_a_newcomer_gets_from_nothing_to_the_end_of_the_tutorial(reader: Reader) -> None:
     for block in BLOCKS:

@@ -102,6 +102,7 @@ def _regime(lab: Lab, wanted: str) -> Dict[str, Any]:
     raise AssertionError(f"not {wanted}: {found}")
 
 
+@pytest.mark.long_on_reef
 def test_a_regime_begins_and_ends_with_the_work_and_is_in_the_history(loaded: Lab) -> None:
     fresh_status(loaded)
     marker = {"name": "writing", "metric": "client.write_iops", "enter": 5, "leave": 1, "hold_s": 5}
@@ -122,6 +123,7 @@ def test_a_regime_begins_and_ends_with_the_work_and_is_in_the_history(loaded: La
         loaded.run(["ceph", "tuner", "book", "bounds", "--default"])
 
 
+@pytest.mark.long_on_reef
 def test_client_rates_and_latencies_agree_with_what_fio_measures(loaded: Lab) -> None:
     loaded.run(["rbd", "create", "--size", "256M", "rbd/plugin"])
     try:
@@ -147,6 +149,7 @@ def test_client_rates_and_latencies_agree_with_what_fio_measures(loaded: Lab) ->
     assert from_outside["client.write_p95_ms"] < 2.2 * true_p95 + 1
 
 
+@pytest.mark.long_on_reef
 @pytest.mark.parametrize("lacking", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_what_recovery_is_seen_to_do_is_what_there_was_to_recover(loaded: Lab, lacking: int) -> None:
     """Objects that lack one copy, or two of their three: OSDs count objects, what is left counts copies."""
@@ -280,6 +283,7 @@ def test_reading_needs_read_capability_only_and_writing_needs_more(loaded: Lab) 
         loaded.run(["ceph", "auth", "rm", "client.reader"])
 
 
+@pytest.mark.long_on_reef
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [

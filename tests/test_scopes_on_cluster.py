@@ -155,6 +155,7 @@ def test_the_command_line_sees_the_same_by_class(hybrid: Hybrid) -> None:
     assert sample.values[f"client.iops{SSD}"] < 0.05 * sample.values["client.iops"]
 
 
+@pytest.mark.long
 def test_recovery_is_that_of_the_class_whose_osd_came_back(hybrid: Hybrid, objectives: None) -> None:
     hybrid.want(f"recovery.bytes_s{HDD} >= 1 kB/s", f"recovery.bytes_s{SSD} >= 1 kB/s")
     hybrid.until("both classes are sampled", lambda: f"recovery.bytes_s{SSD}" in hybrid.sample(), 60)
@@ -183,6 +184,7 @@ def test_recovery_is_that_of_the_class_whose_osd_came_back(hybrid: Hybrid, objec
     hybrid.until("all is recovered", lambda: hybrid.sample()["recovery.objects_left"] == 0, 120)
 
 
+@pytest.mark.long
 def test_an_osd_that_dies_ends_a_trial_of_its_own_class_alone(hybrid: Hybrid, objectives: None) -> None:
     hybrid.mon("osd pool set", pool="rbd-ssd", var="deep_scrub_interval", val="1")
     hybrid.want(f"scrub.pgs_late{SSD} <= 0", f"client.p95_ms{HDD} <= 500 ms")

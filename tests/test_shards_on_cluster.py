@@ -16,6 +16,8 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.core.measure.queue_dump import served_meanwhile
 
+pytestmark = pytest.mark.long_on_reef
+
 CUSTOM = nine((0.3, 3, 0.8), (0.2, 1, 0.5), (0.05, 1, 0.4))
 UNRESERVED = nine((0, 1, 0.9), (0.2, 1, 0.5), (0.05, 1, 0.4))
 LIMIT = "osd_mclock_scheduler_client_lim"

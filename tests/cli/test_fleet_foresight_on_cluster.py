@@ -24,6 +24,8 @@ from ceph_tuner.fleet.portable import sealed
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.model import KIB, Pool
 
+pytestmark = pytest.mark.long_on_reef
+
 Run = Callable[..., Tuple[int, str, str]]
 
 CLIENTS = ["rados", "bench", "-p", "rbd", "12", "write", "-b", "65536", "-t", "4", "--no-cleanup"]

@@ -21,6 +21,8 @@ from ceph_tuner.core.measure.sample import READ, WRITE
 from fake_dashboard import PASSWORD, USER
 from lab_dashboard import ROLE, Served, ceph, dashboards
 
+pytestmark = pytest.mark.long_on_reef
+
 NAME = "osd_scrub_chunk_max"
 
 

@@ -15,6 +15,8 @@ from ceph_tuner.cluster.session import Session
 from ceph_tuner.core.errors import RetryLater
 from rebuilding import MIB, rebuilds_once
 
+pytestmark = pytest.mark.long_on_reef
+
 POOL, OBJECTS = "shards", 40
 
 

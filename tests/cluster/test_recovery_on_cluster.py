@@ -17,6 +17,8 @@ from ceph_tuner.cluster.session import Session
 from ceph_tuner.core.errors import RetryLater
 from ceph_tuner.core.measure.reading import Reading
 
+pytestmark = pytest.mark.long_on_reef
+
 OBJECTS, HELD = 120, ("noout", "norecover", "nobackfill", "norebalance")
 
 

@@ -66,7 +66,13 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seco
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    "lock", ["lib/apt/lists/lock", "cache/apt/archives/lock", "lib/dpkg/lock-frontend", "lib/dpkg/lock"]
+    "lock",
+    [
+        pytest.param("lib/apt/lists/lock", marks=pytest.mark.long),
+        pytest.param("cache/apt/archives/lock", marks=pytest.mark.long),
+        "lib/dpkg/lock-frontend",
+        pytest.param("lib/dpkg/lock", marks=pytest.mark.long),
+    ],
 )
 def test_it_waits_for_whoever_else_uses_apt(machine: pristine.Machine, log: Path, lock: str) -> None:
     with (machine.root / "var" / lock).open("w") as file:
@@ -91,7 +97,14 @@ def test_of_two_at_once_one_installs_and_both_have_it(machine: pristine.Machine,
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("moment", ["half-installed", "unpacked", "half-configured"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "half-installed",
+        pytest.param("unpacked", marks=pytest.mark.long),
+        pytest.param("half-configured", marks=pytest.mark.long),
+    ],
+)
 def test_what_is_killed_at_any_moment_is_completed_by_the_next(
     machine: pristine.Machine, log: Path, moment: str
 ) -> None:

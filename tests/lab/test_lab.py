@@ -275,7 +275,9 @@ def test_status_tells_programs_and_people(tentacle_lab: Lab) -> None:
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
 
 
-@pytest.mark.parametrize("moment", range(6))
+@pytest.mark.parametrize(
+    "moment", [moment if moment in (1, 4) else pytest.param(moment, marks=pytest.mark.long) for moment in range(6)]
+)
 def test_a_killed_up_is_cleared_away_by_down(spare_name: str, moment: int, tentacle_lab: Lab) -> None:
     # an up takes about 15 s on two cores; the seed makes a failure repeat
     seconds = random.Random(moment).uniform(0, 2.5) + 2.5 * moment
@@ -357,6 +359,7 @@ def test_finished_chroots_are_no_unfinished_ones(any_lab: Lab) -> None:
     assert Path(any_lab.state.chroot).is_dir()
 
 
+@pytest.mark.long
 def test_the_kernel_s_throttle_is_still_a_drive(spare_name: str) -> None:
     words = ["--drive", "throttle", "--osds", "1", "--iops", "300", "--bandwidth", "20MiB"]
     brought = program("up", "--name", spare_name, *words)
@@ -371,6 +374,7 @@ def test_the_kernel_s_throttle_is_still_a_drive(spare_name: str) -> None:
     assert shown(lab, 0)["osd_op_num_shards"] == "1"
 
 
+@pytest.mark.long
 def test_two_device_classes_have_their_options_their_pools_and_their_speed(spare_name: str) -> None:
     brought = program("up", "--name", spare_name, "--osds", "1xnvme,1xhybrid:archive", "--size", "1", "--shards", "4")
     assert brought.returncode == 0, brought.stderr
@@ -398,6 +402,7 @@ def test_two_device_classes_have_their_options_their_pools_and_their_speed(spare
     assert disk < 0.75 * flash
 
 
+@pytest.mark.long
 def test_one_of_three_monitors_can_be_made_slow(spare_name: str) -> None:
     brought = program("up", "--name", spare_name, "--osds", "1", "--mons", "3", "--storage", "disk")
     assert brought.returncode == 0, brought.stderr

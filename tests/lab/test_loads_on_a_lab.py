@@ -30,6 +30,8 @@ from ceph_lab.scenarios import Scenario
 from ceph_tuner.core.errors import LabFailed
 from ceph_tuner.core.measure.sample import Measure
 
+pytestmark = pytest.mark.long_on_reef
+
 SMALL_IMAGE = 64 << 20
 
 

@@ -16,6 +16,8 @@ from ceph_lab.cluster import Lab
 from ceph_lab.processes import command_line
 from ceph_lab.supervision import BURST, supervised, supervises
 
+pytestmark = pytest.mark.long_on_reef
+
 STARTER = """
 import os, sys, time
 folder, code = sys.argv[1], int(sys.argv[2])

@@ -20,6 +20,8 @@ from ceph_tuner.cluster.plugin import LIBRARY, MODULE, Plugin, build_of, sources
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import InputError, TunerError
 
+pytestmark = pytest.mark.long_on_reef
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 MODULES = "/usr/share/ceph/mgr"
 NEWER = "9.8.7"

@@ -18,6 +18,8 @@ from ceph_tuner.scrub_plan.cluster_view import read_view
 from ceph_tuner.scrub_plan.drain import DONE, Drain, DrainProgress, DrainTask
 from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
 
+pytestmark = pytest.mark.long_on_reef
+
 POOL, PGS, OBJECTS, MIB = "scrubbed", 16, 240, 1 << 20
 INTERVAL_S, WITHIN_S = 60, 900
 
