@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from ceph_tuner.optimise.acquisition import log_expected_improvement, log_feasibility
 
@@ -68,3 +69,11 @@ def test_feasibility_is_finite_and_falls_with_the_excess() -> None:
     found = log_feasibility(np.logspace(-3, 6, 200), np.ones(200))
     assert np.isfinite(found).all()
     assert (np.diff(found) < 0).all()
+
+
+@unhurried
+@given(st.floats(-1e6, 30), st.floats(1.0, 30.0))
+def test_with_longer_tails_it_is_students_and_finite_however_far(z: float, freedom: float) -> None:
+    found = log_feasibility(np.array([-z]), np.ones(1), freedom)
+    assert found == pytest.approx([student.logcdf(z, freedom)], rel=1e-6, abs=1e-9)
+    assert np.isfinite(found).all()

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, Mapping
 
@@ -113,6 +114,8 @@ def test_a_history_survives_json() -> None:
     search.tell(BOWL.start, {"cost": Measured(0.3, 0.01), "heat": 0.75, "mood": 3.0})
     search.tell({"a": 0.2, "b": 0.2}, {"heat": 0.4}, failed="an OSD went down")
     search.tell({"a": 0.25, "b": 0.5}, {"cost": 0.4, "heat": 0.6}, old=True)
+    for proposal in search.ask():
+        search.tell(proposal.settings, BOWL.truth(proposal.settings))
     search.ask()
     again = BOWL.search()
     again.restore(json.loads(json.dumps(search.to_dict())))
@@ -121,6 +124,8 @@ def test_a_history_survives_json() -> None:
     assert again.trials[0].values["cost"] == Measured(0.3, 0.01)
     assert again.trials[1].failed == "an OSD went down"
     assert again.trials[2].old
+    assert set(again.trials[3].expected) == {"cost", "heat"}
+    assert not again.trials[0].expected
 
 
 @pytest.mark.parametrize(
@@ -264,3 +269,33 @@ def test_with_a_prior_no_risk_is_taken_where_success_is_less_likely_than_harm() 
             again = proposal.settings in [trial.settings for trial in search.trials]
             assert again or proposal.safe >= 0.95 or not search.trials
             search.tell(proposal.settings, problem.measure(proposal.settings, np.random.default_rng(1)))
+
+
+def test_a_start_at_its_bound_is_measured_again_before_the_search_gives_up() -> None:
+    at_its_bound = replace(BOWL, constraints=(Constraint("heat", "<=", 0.751),))
+    search = at_its_bound.search()
+    asked = []
+    for _ in range(10):
+        for proposal in search.ask():
+            asked.append(proposal)
+            values = at_its_bound.truth(proposal.settings)
+            search.tell(proposal.settings, {name: Measured(value, 0.1) for name, value in values.items()})
+    assert len(asked) == 10
+    assert all(proposal.settings == BOWL.start or proposal.safe >= 0.95 for proposal in asked)
+    assert sum(proposal.settings == BOWL.start for proposal in asked) > 3
+
+
+def test_forecasts_that_did_not_come_true_make_the_search_more_careful() -> None:
+    def steep(settings: Mapping[str, Any]) -> Dict[str, float]:
+        return {"cost": -settings["a"], "heat": 0.6 + 3 * max(0.0, settings["a"] - 0.32)}
+
+    problem = SmallProblem(BOWL.space, (Constraint("heat", "<=", 1.0),), BOWL.start, steep, noise=0.001)
+    search = problem.search()
+    played(search, problem, 12)
+    naive = problem.search()
+    for trial in search.trials:
+        naive.tell(trial.settings, trial.values)
+    points = np.random.default_rng(1).random((200, 2))
+    careful, trusting = (each.explain().model.at(points).metric("heat")[1] for each in (search, naive))
+    assert (careful >= trusting).all()
+    assert careful.mean() > 1.05 * trusting.mean()

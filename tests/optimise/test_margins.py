@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from ceph_tuner.optimise.margins import inflation, risk
+from ceph_tuner.optimise.margins import doubt, inflation, risk
 
 unhurried = hypothesis_settings(deadline=None)
 residuals = st.lists(st.floats(-50, 50), max_size=30).map(np.array)
@@ -39,6 +39,19 @@ def test_a_model_that_keeps_its_word_is_left_alone() -> None:
     least = inflation(np.zeros(0))
     assert 1.0 < least < 1.5
     assert inflation(np.random.default_rng(1).standard_normal(400)) == least
+
+
+@unhurried
+@given(residuals, st.floats(1.0, 5.0))
+def test_forecasts_that_were_further_off_call_for_no_less_doubt(errors: np.ndarray, factor: float) -> None:
+    assert 1.0 <= doubt(errors) <= doubt(factor * errors) <= 4.0
+
+
+def test_forecasts_that_came_true_call_for_none_and_those_that_were_twice_too_sure_for_nearly_two() -> None:
+    errors = np.random.default_rng(1).standard_normal(400)
+    assert doubt(np.zeros(0)) == 1.0
+    assert doubt(errors) == pytest.approx(1.0, abs=0.05)
+    assert 1.7 < doubt(2 * errors) < 2.1
 
 
 @unhurried

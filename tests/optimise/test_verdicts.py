@@ -148,7 +148,7 @@ def test_where_nothing_is_safe_what_is_known_to_be_hopeless_is_called_so() -> No
 
 
 def test_where_no_way_leads_from_a_bad_start_nothing_is_safe() -> None:
-    found = verdicts(FAR, 6, options=Options(tolerance=0.0))
+    found = verdicts(FAR, 12, options=Options(tolerance=0.0))
     assert found[-1].state == "nothing safe"
     assert not found[-1].go_on
 

@@ -9,8 +9,10 @@ Everything is a logarithm: far from the bounds the numbers themselves are all 0 
 
 from __future__ import annotations
 
+from typing import Optional
+
 import numpy as np
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx, log_ndtr, stdtr
 
 from ceph_tuner.optimise.contract import Array
 
@@ -33,7 +35,8 @@ def log_expected_improvement(mean: Array, deviation: Array, incumbent: float) ->
     return improvement
 
 
-def log_feasibility(excess: Array, deviation: Array) -> Array:
-    """Logarithm of the probability that the constraint holds."""
-    probability: Array = log_ndtr(-excess / deviation)
+def log_feasibility(excess: Array, deviation: Array, freedom: Optional[float] = None) -> Array:
+    """Logarithm of the probability that the constraint holds; `freedom` of Student's t where errors have its tails."""
+    z = -excess / deviation
+    probability: Array = log_ndtr(z) if freedom is None else np.log(stdtr(freedom, z))
     return probability

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from ceph_tuner.optimise.contract import Measured, Settings, Values
+from ceph_tuner.optimise.contract import Expected, Measured, Settings, Values
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,8 @@ class ToldTrial:
     values: Mapping[str, Measured]
     failed: Optional[str] = None
     old: bool = False
+    expected: Expected = field(default_factory=dict)
+    """What was said of it beforehand; empty where nothing was."""
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form; an unknown error is null."""
@@ -31,6 +33,7 @@ class ToldTrial:
             },
             "failed": self.failed,
             "old": self.old,
+            "expected": intervals(self.expected),
         }
 
     @classmethod
@@ -46,7 +49,18 @@ class ToldTrial:
             values,
             None if failed is None else str(failed),
             bool(document.get("old", False)),
+            intervals_from(document.get("expected", {})),
         )
+
+
+def intervals(expected: Expected) -> Dict[str, Any]:
+    """Give the plain form of what is expected."""
+    return {name: list(interval) for name, interval in expected.items()}
+
+
+def intervals_from(document: Mapping[str, Any]) -> Expected:
+    """Inverse of `intervals`. Raises TypeError or ValueError for what is none."""
+    return {str(name): (float(middle), float(low), float(high)) for name, (middle, low, high) in document.items()}
 
 
 def measured(values: Values) -> Dict[str, Measured]:

@@ -20,7 +20,7 @@ _PRIOR_WEIGHT = 8.0
 
 _LARGEST = 4.0
 
-_LEAST_INFLATION = 1.25
+_LEAST_INFLATION = 1.1
 """A fit of the largest posterior density leaves out what is uncertain about the hyperparameters themselves."""
 
 _RATE = 0.2
@@ -32,6 +32,16 @@ def inflation(surprises: Array) -> float:
     """Give the factor on a model's deviations, at least _LEAST_INFLATION, from its standardised residuals."""
     bounded = np.clip(surprises, -_LARGEST, _LARGEST)
     return max(_LEAST_INFLATION, math.sqrt((_PRIOR_WEIGHT + float(bounded @ bounded)) / (_PRIOR_WEIGHT + len(bounded))))
+
+
+def doubt(forecast_errors: Array) -> float:
+    """Give the factor on deviations that forecasts call for, at least 1, from their errors in the stated deviations.
+
+    Leave-one-out residuals are of hyperparameters that have seen the left-out trial. What was said before a trial had
+    not, and was said of a point that was chosen for looking good.
+    """
+    bounded = np.clip(forecast_errors, -_LARGEST, _LARGEST)
+    return max(1.0, math.sqrt((_PRIOR_WEIGHT + float(bounded @ bounded)) / (_PRIOR_WEIGHT + len(bounded))))
 
 
 def risk(violated: Iterable[bool], target: float) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 from ceph_tuner.optimise.acquisition import log_feasibility
 from ceph_tuner.optimise.contract import Array, Constraint, Options, Prior, Space
 from ceph_tuner.optimise.history import ToldTrial, logarithms
-from ceph_tuner.optimise.margins import inflation
+from ceph_tuner.optimise.margins import doubt, inflation
 from ceph_tuner.optimise.surrogate import Data, Surrogate, scale_of
 
 FEASIBLE = 0.5
@@ -37,6 +37,10 @@ _PRIOR_POINTS = 256
 
 _WITHIN = 1.96
 """Deviations on either side within which 95% are."""
+
+_FREEDOM = 6.0
+"""Degrees of freedom of Student's t of what is not known about safety: a model's errors have longer tails than its own
+deviations, where trials are few and their places were chosen for looking good."""
 
 _MARGINS = 2.0
 """How much a constraint varies over the cube where nothing is known, in margins of the start."""
@@ -95,7 +99,8 @@ class Model:
             scale = spread or scale_of(self.points[rows], means, self._scale_beforehand(name, own))
             inputs = self._inputs(self.points[rows], [column[rows] for column in columns])
             self.surrogates[name] = Surrogate(Data(inputs, space.size, means, errors), scale)
-            self._inflation[name] = inflation(self.surrogates[name].surprises)
+            surrogate = self.surrogates[name]
+            self._inflation[name] = inflation(surrogate.surprises) * doubt(self._forecast_errors(name, surrogate.error))
         self._at_trials: Optional[ModelView] = None
         at_start = self.at(start[None, :])
         self.bounds = [self._bounds(constraint, at_start) for constraint in constraints]
@@ -105,6 +110,11 @@ class Model:
         if np.any(self.at_trials.log_feasible()[~self.failed] >= math.log(surely)):
             # there are settings that keep everything: from now on nothing less may be tried
             self.bounds = [replace(bounds, hold=bounds.goal) for bounds in self.bounds]
+
+    @property
+    def start(self) -> Array:
+        """What is in use, as a point of the cube, shape (size,)."""
+        return self._start
 
     @property
     def has_priors(self) -> bool:
@@ -199,6 +209,17 @@ class Model:
         rows, means, errors = zip(*rows_of_metric)
         return list(rows), np.array(means), np.array(errors)
 
+    def _forecast_errors(self, name: str, error: float) -> Array:
+        """Give what trials gave less what was expected of them, in the deviations that were stated."""
+        errors = []
+        for trial in self._trials:
+            value, interval = trial.values.get(name), trial.expected.get(name)
+            if value is None or interval is None or trial.failed is not None:
+                continue
+            seen, middle, low, high = self._unit(name, np.array([value.mean, *interval]))
+            errors.append((seen - middle) / math.hypot((high - low) / (2 * _WITHIN), error))
+        return np.array(errors)
+
     def _scale_beforehand(self, name: str, bounds: List[float]) -> Optional[float]:
         first = next((trial.values[name].mean for trial in self._trials if name in trial.values), None)
         if first is None or not bounds:
@@ -214,7 +235,7 @@ class ModelView:
         self._model = model
         self._beforehand = model.prior(points)
         self._known: Dict[str, Tuple[Array, Array]] = {}
-        self._met: Dict[Tuple[Bounds, float], Array] = {}
+        self._met: Dict[Tuple[Bounds, float, Optional[float]], Array] = {}
 
     def metric(self, name: str) -> Tuple[Array, Array]:
         """Give mean and deviation, each of shape (n,)."""
@@ -257,11 +278,11 @@ class ModelView:
 
     def log_safe(self) -> Array:
         """Logarithm of the probability that no constraint is broken which the start keeps, shape (n,)."""
-        return self._log_all([(bounds, bounds.hold) for bounds in self._model.bounds if bounds.kept])
+        return self._log_all([(bounds, bounds.hold) for bounds in self._model.bounds if bounds.kept], _FREEDOM)
 
     def log_no_worse(self) -> Array:
         """Logarithm of the probability that what the start breaks already gets no worse, shape (n,)."""
-        return self._log_all([(bounds, bounds.hold) for bounds in self._model.bounds if not bounds.kept])
+        return self._log_all([(bounds, bounds.hold) for bounds in self._model.bounds if not bounds.kept], _FREEDOM)
 
     def allowed(self, risk: float, options: Options) -> Array:
         """Whether points may be tried, where `risk` may be taken that they break what the start keeps, shape (n,).
@@ -280,14 +301,15 @@ class ModelView:
             hopeful &= np.exp(self.log_feasible()) >= _ODDS * (1.0 - no_worse)
         return np.asarray(safe & (hopeful | (no_worse >= 1.0 - risk)))
 
-    def _log_all(self, limits: Sequence[Tuple[Bounds, float]]) -> Array:
+    def _log_all(self, limits: Sequence[Tuple[Bounds, float]], freedom: Optional[float] = None) -> Array:
         total = self._model.log_no_failure(self.points)
         for bounds, limit in limits:
-            total = total + self._log_meets(bounds, limit)
+            total = total + self._log_meets(bounds, limit, freedom)
         return total
 
-    def _log_meets(self, bounds: Bounds, limit: float) -> Array:
-        if (bounds, limit) not in self._met:
+    def _log_meets(self, bounds: Bounds, limit: float, freedom: Optional[float] = None) -> Array:
+        key = (bounds, limit, freedom)
+        if key not in self._met:
             mean, deviation = self.metric(bounds.name)
-            self._met[bounds, limit] = log_feasibility(bounds.sign * (mean - limit), deviation)
-        return self._met[bounds, limit]
+            self._met[key] = log_feasibility(bounds.sign * (mean - limit), deviation, freedom)
+        return self._met[key]

@@ -33,7 +33,7 @@ from ceph_tuner.optimise.contract import (
     Values,
 )
 from ceph_tuner.optimise.explanation import Explanation
-from ceph_tuner.optimise.history import ToldTrial, measured
+from ceph_tuner.optimise.history import ToldTrial, intervals, intervals_from, measured
 from ceph_tuner.optimise.model import FEASIBLE, Model
 from ceph_tuner.optimise.proposal import SearchStep, next_step
 
@@ -90,7 +90,8 @@ class SafeOptimiser:
 
         Any settings are welcome, also repeats, and those that nobody asked for; `old` ones are of an earlier search.
         """
-        self._trials.append(ToldTrial(dict(settings), measured(values), failed, old))
+        expected = next((each.expected for each in self._pending if each.settings == dict(settings)), {})
+        self._trials.append(ToldTrial(dict(settings), measured(values), failed, old, {} if old else expected))
         self._pending = [proposal for proposal in self._pending if proposal.settings != dict(settings)]
         self._model, self._step = None, None
 
@@ -184,7 +185,10 @@ class SafeOptimiser:
 
     def to_dict(self) -> Dict[str, Any]:
         """Give all that another instance needs to go on, ready for JSON."""
-        pending = [{"settings": p.settings, "why": p.why, "safe": p.safe} for p in self._pending]
+        pending = [
+            {"settings": p.settings, "why": p.why, "safe": p.safe, "expected": intervals(p.expected)}
+            for p in self._pending
+        ]
         return {"version": 1, "trials": [trial.to_dict() for trial in self._trials], "pending": pending}
 
     def restore(self, document: Mapping[str, Any]) -> None:
@@ -193,7 +197,10 @@ class SafeOptimiser:
             if document["version"] != 1:
                 raise ValueError(f"version (={document['version']!r}) must be 1")
             trials = [ToldTrial.from_dict(entry) for entry in document["trials"]]
-            pending = [Proposal(dict(p["settings"]), str(p["why"]), float(p["safe"])) for p in document["pending"]]
+            pending = [
+                Proposal(dict(p["settings"]), str(p["why"]), float(p["safe"]), intervals_from(p.get("expected", {})))
+                for p in document["pending"]
+            ]
         except (KeyError, TypeError) as error:
             raise ValueError(f"no history of a search: {error!r}") from error
         self._trials, self._pending = trials, pending

@@ -12,7 +12,7 @@ from ceph_tuner.optimise.acquisition import log_expected_improvement
 from ceph_tuner.optimise.candidates import Region, candidates, refined, rounded
 from ceph_tuner.optimise.contract import Array, Expected, Options, Space
 from ceph_tuner.optimise.margins import risk
-from ceph_tuner.optimise.model import FEASIBLE, Model, ModelView
+from ceph_tuner.optimise.model import BROKEN, FEASIBLE, Model, ModelView
 from ceph_tuner.optimise.trust_region import half_side
 
 _LARGEST = 0.5
@@ -21,8 +21,11 @@ _LARGEST = 0.5
 _LESSONS = 0.5
 """Trials, as a share of the sides of the cube, of which each may be a lesson; later every other one after a success."""
 
-_REPEATS = 3
-"""Times that the best known is measured before it is given up that anything else is safe."""
+_NOTABLE = 2.0
+"""Errors of a measurement, from which an expected gain is worth more than a lesson."""
+
+_REPEATS, _LEAST_TRIALS = 3, 10
+"""Times that the best known is measured, and trials, before it is given up that anything else is safe."""
 
 _ROUNDS, _SHRINKS, _ROUNDED, _SAME = 6, 5, 50, 1e-6
 
@@ -111,7 +114,7 @@ def next_step(
     why = "most gain that is expected" if met.any() else "most likely to meet every constraint"
     # at the edge of what is safe nothing is learnt any more, and what was learnt there may have been noise
     stuck = _failures(worths) % 2 == 1 or len(worths) <= _LESSONS * space.size
-    if met.any() and not model.has_priors and stuck and gain < model.surrogates[objective].error:
+    if met.any() and not model.has_priors and stuck and gain < _NOTABLE * model.surrogates[objective].error:
         region = _around_safest(model, centre, max(half, first), options.step_limit, categories)
         lesson = _best_safe(space, model, region, _Lesson(), (accepted_risk, options), [], generator)
         if lesson is not None:
@@ -119,9 +122,13 @@ def next_step(
     for label, suggested in within.items():
         if point is not None and np.array_equal(point, suggested):
             why = f"{label}: {why}"
-    repeats = int(np.sum(np.all(model.points == centre, axis=1)))
-    if point is None and repeats < _REPEATS and not model.failed.all():
-        point, why = centre, "the best again: nothing else is safe, as far as is known"
+    if point is None:
+        # what promises most is nowhere safe: what is learnt around the safest may show that more is
+        region = _around_safest(model, centre, max(half, first), options.step_limit, categories)
+        point = _best_safe(space, model, region, _Lesson(), (accepted_risk, options), [], generator)
+        why = "most to be learnt: what promises more is not known to be safe"
+    if point is None:
+        point, why = _again(model, centre), "again, to know it better: nothing else is known to be safe"
     safe, feasible = 0.0, 0.0
     expected: Expected = {}
     if point is not None:
@@ -166,6 +173,19 @@ def _around_safest(
     safest = model.points[int(np.argmax(safety))]
     box, limit = Region.around(safest, half, categories), Region.around(centre, step_limit, categories)
     return Region(np.maximum(box.low, limit.low), np.minimum(box.high, limit.high), safest, categories)
+
+
+def _again(model: Model, centre: Array) -> Optional[Array]:
+    """Give what was tried and is measured once more: the best, or what is in use where that is likelier unsafe.
+
+    None where that was done often enough. What is in use harms nobody more for being measured.
+    """
+    view = model.at_trials
+    best = int(np.argmax(np.all(model.points == centre, axis=1)))
+    likely_safe = min(view.log_safe()[best], view.log_no_worse()[best]) >= math.log(BROKEN)
+    point = centre if likely_safe and not model.failed[best] else model.start
+    repeats = int(np.sum(np.all(model.points == point, axis=1)))
+    return point if repeats < _REPEATS or len(model.points) < _LEAST_TRIALS else None
 
 
 def _gain(model: Model, worth: _Worth, point: Optional[Array]) -> float:
