@@ -4,8 +4,9 @@
     python benchmarks/search.py --output search.jsonl --suite constrained --optimiser ours --rerun ours
     python benchmarks/search.py --output benchmarks/results/search.jsonl.gz --render --page benchmarks/results/search.md
 
-Suites: `constrained` is COCO's, a seed being an instance of 9 functions; `tuning` is scenarios on the twin; `mistaken`
-is the same with a prior that is wrong by a factor of two in capacity, for the optimiser that has priors.
+Suites: `constrained` is COCO's, a seed being an instance of 9 functions; `sampled` and `disturbed` are drawn functions;
+`tuning` is scenarios on the twin; `mistaken` is the same with a prior that is wrong by a factor of two in capacity, for
+the optimiser that has priors. `engineering` and `learner` are kept aside: run them once for a version, at the end.
 
 Every run is appended to `--output` as one line, and what is there already is not run again, so that a comparison goes
 on after it was stopped. `--rerun` drops an optimiser's lines first. Optimisers whose package is not installed get a
@@ -23,7 +24,7 @@ import os
 import time
 import zlib
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 # before numpy: each run is to have one core, whatever else runs
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
@@ -47,6 +48,30 @@ def constrained(seeds: Iterable[int]) -> Iterable[Problem]:
     return problems(seeds)
 
 
+def sampled(seeds: Iterable[int]) -> Iterable[Problem]:
+    import sampled_suite
+
+    return sampled_suite.sampled(seeds)
+
+
+def disturbed(seeds: Iterable[int]) -> Iterable[Problem]:
+    import sampled_suite
+
+    return sampled_suite.disturbed(seeds)
+
+
+def engineering(seeds: Iterable[int]) -> Iterable[Problem]:
+    from engineering_suite import problems
+
+    return problems(seeds)
+
+
+def learner(seeds: Iterable[int]) -> Iterable[Problem]:
+    from learner_suite import problems
+
+    return problems(seeds)
+
+
 def tuning(seeds: Iterable[int]) -> Iterable[Problem]:
     from scenarios import scenarios
 
@@ -61,9 +86,19 @@ def mistaken(seeds: Iterable[int]) -> Iterable[Problem]:
 
 SUITES: Dict[str, Callable[[Iterable[int]], Iterable[Problem]]] = {
     "constrained": constrained,
+    "sampled": sampled,
+    "disturbed": disturbed,
     "tuning": tuning,
     "mistaken": mistaken,
+    "engineering": engineering,
+    "learner": learner,
 }
+KEPT_ASIDE = ("engineering", "learner")
+"""Suites that are run where they are named alone: whoever looks at them while developing develops on them."""
+SEEDS = {
+    "constrained": "1-4", "sampled": "1-30", "disturbed": "1-30", "tuning": "1-30", "mistaken": "1-30",
+    "engineering": "1-3", "learner": "1-19",
+}  # fmt: skip
 
 
 def suits(suite: str, problem: Problem, optimiser: str) -> bool:
@@ -107,6 +142,8 @@ def judge(suite: str, problem: Problem, optimiser: str) -> Result:
     objectives: List[float] = []
     violated: List[bool] = []
     unsafe: List[bool] = []
+    beyond: List[float] = []
+    promised: List[Optional[float]] = []
     seconds: List[float] = []
     for trial in range(problem.budget):
         begin = time.process_time()
@@ -116,13 +153,15 @@ def judge(suite: str, problem: Problem, optimiser: str) -> Result:
             break
         assert trial or settings == problem.start
         # the same noise for every optimiser: drawn from the run and the trial's number alone
-        values = problem.measure(settings, np.random.default_rng([zlib.crc32(name), trial]))
+        values = problem.seen(settings, trial, zlib.crc32(name))
         measured = time.process_time()
         peer.tell(settings, values)
         seconds.append(asked - begin + time.process_time() - measured)
         objectives.append(problem.truth(settings)[problem.objective] / scale)
         violated.append(problem.violated(settings))
         unsafe.append(problem.unsafe(settings))
+        beyond.append(round(problem.beyond(settings), 4))
+        promised.append(peer.promised if trial else None)
     recommended: Settings = peer.recommend()
     measured_best = peer.best_measured()
     return {
@@ -135,6 +174,8 @@ def judge(suite: str, problem: Problem, optimiser: str) -> Result:
         "objectives": objectives,
         "violated": [int(value) for value in violated],
         "unsafe": [int(value) for value in unsafe],
+        "beyond": beyond,
+        "promised": promised,
         "recommended": problem.truth(recommended)[problem.objective] / scale,
         "recommended_violates": problem.violated(recommended),
         "best_measured": problem.truth(measured_best)[problem.objective] / scale,
@@ -207,8 +248,10 @@ def work(todo: Sequence[Task], processes: int) -> Iterator[Result]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--suite", choices=SUITES, action="append", help="may be repeated; all by default")
-    parser.add_argument("--seeds", "--instances", type=seeds, help="such as 1-4; by default 1-4, and 1-30 for tuning")
+    parser.add_argument(
+        "--suite", choices=SUITES, action="append", help="may be repeated; by default all that are not kept aside"
+    )
+    parser.add_argument("--seeds", "--instances", type=seeds, help="such as 1-4; by default the suite's own")
     parser.add_argument("--optimiser", choices=ALL, action="append", help="may be repeated; all by default")
     parser.add_argument("--output", type=Path, required=True, help="JSON lines, appended to")
     parser.add_argument("--rerun", choices=ALL, action="append", default=[], help="run again what is there already")
@@ -218,7 +261,7 @@ def main() -> None:
     parser.add_argument("--render", action="store_true", help="only print the tables of what is there")
     parser.add_argument("--page", type=Path, help="put the tables between the marks of this page as well")
     given = parser.parse_args()
-    suites = given.suite or list(SUITES)
+    suites = given.suite or [suite for suite in SUITES if suite not in KEPT_ASIDE]
     absent = missing(ALL)
     done = read(given.output)
     if not given.render:
@@ -226,7 +269,7 @@ def main() -> None:
         keep(given.output, fresh)
         names = [name for name in given.optimiser or ALL if name not in absent]
         for suite in suites:
-            chosen = given.seeds or seeds("1-4" if suite == "constrained" else "1-30")
+            chosen = given.seeds or seeds(SEEDS[suite])
             for result in work(tasks([suite], chosen, names, fresh), given.processes):
                 with given.output.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(result) + "\n")

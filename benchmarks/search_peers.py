@@ -64,6 +64,9 @@ class Peer:
     first_model_trial: Optional[int] = None
     """Number of the first trial that a model proposes, the start being 1; None: no model."""
 
+    promised: Optional[float] = None
+    """Probability of the last trial that was asked for to be safe; None: nothing was promised."""
+
     def __init__(self, problem: Problem, seed: int) -> None:
         self.problem = problem
         self.seed = seed
@@ -276,6 +279,7 @@ class Ours(Peer):
             # as `ceph-tuner tune` does: what cannot be met is not tried on
             return None
         proposals = self._optimiser.ask(1)
+        self.promised = round(proposals[0].safe, 4) if proposals else None
         return proposals[0].settings if proposals else None
 
     def tell(self, settings: Settings, values: Mapping[str, Measured]) -> None:

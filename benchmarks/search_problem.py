@@ -15,6 +15,10 @@ from ceph_tuner.optimise.contract import Constraint, Measured, Prior, Settings, 
 from ceph_tuner.optimise.space import MixedSpace
 
 
+def _no_drift(trial: int) -> float:
+    return 0.0
+
+
 @dataclass(frozen=True)
 class Problem:
     """One search: the objective is minimised, every constraint is to hold; metrics go by their names."""
@@ -42,11 +46,26 @@ class Problem:
     """Whether any settings meet every constraint; None: not known."""
     log_metrics: FrozenSet[str] = frozenset()
     """Metrics that are positive and vary by factors."""
+    drift: Callable[[int], float] = _no_drift
+    """Trial -> by how much all metrics are measured too high meanwhile, in their scales."""
 
     def violated(self, settings: Settings) -> bool:
         """Whether a constraint is truly missed, by more than rounding."""
         truth = self.truth(settings)
         return any(c.excess(truth[c.name]) > 1e-9 * self.scale[c.name] for c in self.constraints)
+
+    def beyond(self, settings: Settings) -> float:
+        """By how much the constraint that is missed most is truly missed, in its scale; 0 where all are kept."""
+        truth = self.truth(settings)
+        return max((c.excess(truth[c.name]) / self.scale[c.name] for c in self.constraints), default=0.0)
+
+    def seen(self, settings: Settings, trial: int, seed: int) -> Mapping[str, Measured]:
+        """What a trial measures: the same for every optimiser that tries these settings as its trial of that number."""
+        values = self.measure(settings, np.random.default_rng([seed, trial]))
+        drift = self.drift(trial)
+        if not drift:
+            return values
+        return {name: Measured(value.mean + drift * self.scale[name], value.error) for name, value in values.items()}
 
     def unsafe(self, settings: Settings) -> bool:
         """Whether trying these settings does harm: a missed constraint, unless a suite knows better."""

@@ -16,6 +16,12 @@ By = Dict[str, Dict[str, Result]]
 BUDGETS = {"constrained": 40, "tuning": 20, "mistaken": 20}
 """Trials of a run whose line does not tell them."""
 
+PROMISES = (0.0, 0.5, 0.75, 0.9, 0.95, 0.97, 0.99, 1.0)
+"""Ends of the classes of what a trial was promised, as most promises are near 1."""
+
+MUCH_BEYOND = 0.5
+"""In the metric's deviations: of what is beyond its bound by less, nine in ten are to be."""
+
 LEAST_GAIN = 0.001
 """In the objective's scale, of the best optimiser: below it, shares of it say nothing."""
 
@@ -197,11 +203,44 @@ def tuning(by: By) -> Table:
     return Table(heads, rows, note, saved)
 
 
+def calibration(runs: Sequence[Result]) -> List[str]:
+    """What trials were promised to be safe with, and how many were, as lines of Markdown; none of runs without."""
+    trials = [
+        (promise, bool(unsafe_), beyond)
+        for run in runs
+        for promise, unsafe_, beyond in zip(run.get("promised", ()), run["unsafe"], run.get("beyond", ()))
+        if promise is not None
+    ]
+    if not trials:
+        return []
+    lines = ["| promised to be safe | trials | were unsafe | 95% of that share | wanted at most |", "|" + " --- |" * 5]
+    classes = [(f"{low:.0%} to {high:.0%}", low, high) for low, high in zip(PROMISES, PROMISES[1:])]
+    for title, low, high in [*classes, ("**95% or more**", 0.95, 1.0)]:
+        own = [unsafe_ for promise, unsafe_, _ in trials if low <= promise < high or promise == high == 1.0]
+        if own:
+            share = stats.binomtest(sum(own), len(own)).proportion_ci(method="exact")
+            between = f"{share.low:.1%} to {share.high:.1%}"
+            lines.append(f"| {title} | {len(own)} | {np.mean(own):.1%} | {between} | {1 - low:.0%} |")
+    broken = [beyond for _, unsafe_, beyond in trials if unsafe_]
+    if broken:
+        little = np.mean([beyond < MUCH_BEYOND for beyond in broken])
+        lines += [
+            "",
+            f"Of {len(broken)} unsafe trials {little:.0%} went beyond by less than {MUCH_BEYOND:g} deviations.",
+        ]
+    return lines
+
+
 _PEERS = ("random", "optuna-tpe", "optuna-gp", "skopt-ei", "skopt-hedge", "botorch", "ours")
-ROWS = {"constrained": _PEERS, "tuning": tuple(TITLES), "mistaken": ("ours",)}
+ROWS = {
+    **dict.fromkeys(("constrained", "sampled", "disturbed", "engineering", "learner"), _PEERS),
+    "tuning": tuple(TITLES),
+    "mistaken": ("ours",),
+}
 """Optimisers that have a row in a suite's table, be it only to say that they were not run."""
 
-SHOWN: Dict[str, Callable[[By], Table]] = {"constrained": constrained, "tuning": tuning, "mistaken": tuning}
+SHOWN: Dict[str, Callable[[By], Table]] = {"tuning": tuning, "mistaken": tuning}
+"""Suites whose settings in force may miss something; all others begin with what keeps every constraint."""
 
 
 def tables(results: Sequence[Result], absent: Collection[str]) -> str:
@@ -210,7 +249,7 @@ def tables(results: Sequence[Result], absent: Collection[str]) -> str:
     for suite in dict.fromkeys(result["suite"] for result in results):
         own = [result for result in results if result["suite"] == suite]
         by = {name: {run["problem"]: run for run in own if run["optimiser"] == name} for name in TITLES}
-        heads, rows, note, pairs = SHOWN[suite]({name: runs for name, runs in by.items() if runs})
+        heads, rows, note, pairs = SHOWN.get(suite, constrained)({name: runs for name, runs in by.items() if runs})
         empty = [""] * (len(heads) - 2)
         lacking = [
             [TITLES[name], "not installed" if name in absent else "not run", *empty]
@@ -219,5 +258,6 @@ def tables(results: Sequence[Result], absent: Collection[str]) -> str:
         ]
         lines = [heads, ["---"] * len(heads), *rows, *lacking]
         text = [f"## {suite}", "", *(f"| {' | '.join(line)} |" for line in lines), "", note]
-        parts.append("\n".join([*text, "", *pairs] if pairs else text))
+        kept = calibration(list(by["ours"].values()))
+        parts.append("\n".join([*text, *(("", *pairs) if pairs else ()), *(("", *kept) if kept else ())]))
     return "\n\n".join(parts)

@@ -347,3 +347,16 @@ def test_an_optimiser_without_its_package_has_a_row_that_says_so(monkeypatch):
 
 def test_seeds_are_numbers_and_ranges():
     assert search.seeds("1-3,7") == [1, 2, 3, 7]
+
+
+def test_what_was_promised_is_held_against_what_was_true():
+    runs = [{"promised": [None, 0.96, 0.99, 0.8, 0.995], "unsafe": [0, 1, 0, 1, 0], "beyond": [0, 0.2, 0, 0.9, 0]}] * 10
+    lines = search_table.calibration(runs)
+    assert "| 75% to 90% | 10 | 100.0% | 69.2% to 100.0% | 25% |" in lines
+    assert "| 95% to 97% | 10 | 100.0% | 69.2% to 100.0% | 5% |" in lines
+    assert "| **95% or more** | 30 | 33.3% | 17.3% to 52.8% | 5% |" in lines
+    assert lines[-1] == "Of 20 unsafe trials 50% went beyond by less than 0.5 deviations."
+
+
+def test_runs_of_before_promises_were_kept_have_no_table_of_them():
+    assert search_table.calibration([{"unsafe": [0, 1]}]) == []
