@@ -17,6 +17,8 @@ SATURATED_TIMES = 2.0
 """A drive's time for a write, in times of 1 / capacity, from which requests wait inside it."""
 SATURATED_USE = 0.75
 """Share of what the drive can do by mClock's figures, writes and bytes together, from which it has no more to give."""
+SEVERAL = 2.0
+"""Writes under way on a drive, in the mean, from which a commit is of more than one."""
 SLOW_TIMES = 3.0
 """Beside the median of its class."""
 BUSY_TIMES = 2.0
@@ -205,10 +207,17 @@ def is_saturated(osd: OsdNow) -> bool:
 
 
 def drive_use(osd: OsdNow) -> float:
-    """Writes and commits by the capacity, and written bytes by the bandwidth: both take the drive's time."""
+    """Writes and commits by the capacity, and written bytes by the bandwidth: both take the drive's time.
+
+    One write after the other, as a throttle may let them pass, has a commit of its own, which then is no work that
+    the drive must have: Ceph's bench, which the capacity is of, has many under way, of which several are committed
+    at once.
+    """
     bandwidth = osd.number(f"osd_mclock_max_sequential_bandwidth_{osd.kind}")
     part = _written_s(osd) / bandwidth if bandwidth > 0 else 0.0
-    return part + (_drive_rate(osd) / osd.capacity if osd.capacity > 0 else 0.0)
+    writes, time = osd.rate("bluestore.state_aio_wait_lat.count"), drive_s(osd) or 0.0
+    commits = osd.rate("bluestore.kv_commit_lat.count") if writes * time >= SEVERAL else 0.0
+    return part + ((writes + commits) / osd.capacity if osd.capacity > 0 else 0.0)
 
 
 def _written_s(osd: OsdNow) -> float:
