@@ -83,7 +83,7 @@ def _problem(seed: int) -> Problem:
     data, known = _data(seed), {}
 
     def truth(settings: Settings) -> Dict[str, float]:
-        key = json.dumps(settings, sort_keys=True)
+        key = json.dumps(settings, sort_keys=True, default=np.generic.item)
         if key not in known:
             known[key] = learnt(settings, seed, data)
         return known[key]

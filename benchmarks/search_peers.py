@@ -315,6 +315,7 @@ TITLES = {
     "skopt-hedge": "skopt gp_hedge, penalty",
     "botorch": "BoTorch qLogNEI, constraints",
     "ours": "ceph-tuner",
+    "ours-before": "ceph-tuner, the version before",
     "ours-no-prior": "ceph-tuner without the twin",
     "ours-no-suggestions": "ceph-tuner without suggestions",
     "ours-no-noise": "ceph-tuner without the known noise",

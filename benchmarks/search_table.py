@@ -7,7 +7,7 @@ from typing import Any, Callable, Collection, Dict, List, Mapping, NamedTuple, O
 import numpy as np
 import search_pairs
 from scipy import stats
-from search_peers import FIRST_MODEL_TRIAL, TITLES
+from search_peers import ALL, FIRST_MODEL_TRIAL, TITLES
 
 Result = Mapping[str, Any]
 By = Dict[str, Dict[str, Result]]
@@ -234,7 +234,7 @@ def calibration(runs: Sequence[Result]) -> List[str]:
 _PEERS = ("random", "optuna-tpe", "optuna-gp", "skopt-ei", "skopt-hedge", "botorch", "ours")
 ROWS = {
     **dict.fromkeys(("constrained", "sampled", "disturbed", "engineering", "learner"), _PEERS),
-    "tuning": tuple(TITLES),
+    "tuning": tuple(ALL),
     "mistaken": ("ours",),
 }
 """Optimisers that have a row in a suite's table, be it only to say that they were not run."""
@@ -258,6 +258,8 @@ def tables(results: Sequence[Result], absent: Collection[str]) -> str:
         ]
         lines = [heads, ["---"] * len(heads), *rows, *lacking]
         text = [f"## {suite}", "", *(f"| {' | '.join(line)} |" for line in lines), "", note]
-        kept = calibration(list(by["ours"].values()))
-        parts.append("\n".join([*text, *(("", *pairs) if pairs else ()), *(("", *kept) if kept else ())]))
+        for name in ("ours", "ours-before"):
+            kept = calibration(list(by[name].values()))
+            pairs = [*pairs, "", f"**{TITLES[name]}**", "", *kept] if kept else pairs
+        parts.append("\n".join([*text, "", *pairs] if pairs else text))
     return "\n\n".join(parts)
