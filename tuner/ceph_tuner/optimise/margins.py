@@ -30,8 +30,7 @@ _LEAST_RISK = 0.1
 
 def inflation(surprises: Array) -> float:
     """Give the factor on a model's deviations, at least _LEAST_INFLATION, from its standardised residuals."""
-    bounded = np.clip(surprises, -_LARGEST, _LARGEST)
-    return max(_LEAST_INFLATION, math.sqrt((_PRIOR_WEIGHT + float(bounded @ bounded)) / (_PRIOR_WEIGHT + len(bounded))))
+    return max(_LEAST_INFLATION, _widening(surprises))
 
 
 def doubt(forecast_errors: Array) -> float:
@@ -40,8 +39,13 @@ def doubt(forecast_errors: Array) -> float:
     Leave-one-out residuals are of hyperparameters that have seen the left-out trial. What was said before a trial had
     not, and was said of a point that was chosen for looking good.
     """
-    bounded = np.clip(forecast_errors, -_LARGEST, _LARGEST)
-    return max(1.0, math.sqrt((_PRIOR_WEIGHT + float(bounded @ bounded)) / (_PRIOR_WEIGHT + len(bounded))))
+    return max(1.0, _widening(forecast_errors))
+
+
+def _widening(errors: Array) -> float:
+    """Root mean square of errors in their deviations, beside _PRIOR_WEIGHT of 1."""
+    bounded = np.clip(errors, -_LARGEST, _LARGEST)
+    return math.sqrt((_PRIOR_WEIGHT + float(bounded @ bounded)) / (_PRIOR_WEIGHT + len(bounded)))
 
 
 def risk(violated: Iterable[bool], target: float) -> float:

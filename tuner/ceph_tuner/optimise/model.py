@@ -98,8 +98,7 @@ class Model:
             own = [constraint.bound for constraint in constraints if constraint.name == name]
             scale = spread or scale_of(self.points[rows], means, self._scale_beforehand(name, own))
             inputs = self._inputs(self.points[rows], [column[rows] for column in columns])
-            self.surrogates[name] = Surrogate(Data(inputs, space.size, means, errors), scale)
-            surrogate = self.surrogates[name]
+            surrogate = self.surrogates[name] = Surrogate(Data(inputs, space.size, means, errors), scale)
             self._inflation[name] = inflation(surrogate.surprises) * doubt(self._forecast_errors(name, surrogate.error))
         self._at_trials: Optional[ModelView] = None
         at_start = self.at(start[None, :])

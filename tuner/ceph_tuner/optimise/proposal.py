@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import List, Mapping, Optional, Sequence, Tuple, Union
+from typing import List, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -26,6 +26,9 @@ _NOTABLE = 2.0
 
 _REPEATS, _LEAST_TRIALS = 3, 10
 """Times that the best known is measured, and trials, before it is given up that anything else is safe."""
+
+_BESIDE = 0.01
+"""Least distance from what is under way, in the cube."""
 
 _ROUNDS, _SHRINKS, _ROUNDED, _SAME = 6, 5, 50, 1e-6
 
@@ -69,6 +72,24 @@ class _Worth:
         return np.where(feasible, -view.metric(self.objective)[0], -np.inf)
 
 
+@dataclass(frozen=True)
+class _Safety:
+    """What may be tried. What is under way proves nothing: its values are expected, and may come otherwise."""
+
+    model: Model
+    known: Model
+    risk: float
+    options: Options
+
+    def of(self, view: ModelView) -> ModelView:
+        """The points of a view, as what was measured alone sees them."""
+        return view if self.known is self.model else self.known.at(view.points)
+
+    def allows(self, view: ModelView) -> Array:
+        """Whether the points of a view may be tried, shape (n,)."""
+        return self.of(view).allowed(self.risk, self.options)
+
+
 class _Lesson:
     """What a trial teaches: it is worth most where the models know least."""
 
@@ -81,6 +102,7 @@ def next_step(
     space: Space,
     objective: str,
     model: Model,
+    known: Model,
     violated: Sequence[bool],
     options: Options,
     suggestions: Mapping[str, Array],
@@ -88,6 +110,7 @@ def next_step(
 ) -> SearchStep:
     """Find the best safe settings to try.
 
+    `model` takes what is under way for measured as expected; `known` has what was measured alone, and judges safety.
     `violated` says of each trial whether it broke a constraint; `suggestions` are points to look at wherever the region
     is; `entropy` seeds what is random in the looking.
     """
@@ -101,13 +124,13 @@ def next_step(
         # a prior knows what is far away, and how far it may be trusted is in the deviations
         first = largest = options.step_limit
     half = half_side(_successes(worths), first, largest)
-    accepted_risk = risk(violated, 1 - options.safe_probability)
+    safety = _Safety(model, known, risk(violated, 1 - options.safe_probability), options)
     within = {label: u for label, u in suggestions.items() if np.max(np.abs(u - centre)) <= options.step_limit}
     categories = getattr(space, "categories", ())
     point = None
     for shrink in range(_SHRINKS):
         region = Region.around(centre, half * 0.5**shrink, categories)
-        point = _best_safe(space, model, region, worth, (accepted_risk, options), list(within.values()), generator)
+        point = _best_safe(space, safety, region, worth, list(within.values()), generator)
         if point is not None:
             break
     gain = _gain(model, worth, point) if met.any() else 0.0
@@ -116,7 +139,7 @@ def next_step(
     stuck = _failures(worths) % 2 == 1 or len(worths) <= _LESSONS * space.size
     if met.any() and not model.has_priors and stuck and gain < _NOTABLE * model.surrogates[objective].error:
         region = _around_safest(model, centre, max(half, first), options.step_limit, categories)
-        lesson = _best_safe(space, model, region, _Lesson(), (accepted_risk, options), [], generator)
+        lesson = _best_safe(space, safety, region, _Lesson(), [], generator)
         if lesson is not None:
             point, why = lesson, "most to be learnt"
     for label, suggested in within.items():
@@ -125,7 +148,7 @@ def next_step(
     if point is None:
         # what promises most is nowhere safe: what is learnt around the safest may show that more is
         region = _around_safest(model, centre, max(half, first), options.step_limit, categories)
-        point = _best_safe(space, model, region, _Lesson(), (accepted_risk, options), [], generator)
+        point = _best_safe(space, safety, region, _Lesson(), [], generator)
         why = "most to be learnt: what promises more is not known to be safe"
     if point is None:
         point, why = _again(model, centre), "again, to know it better: nothing else is known to be safe"
@@ -133,7 +156,8 @@ def next_step(
     expected: Expected = {}
     if point is not None:
         at_point = model.at(point[None, :])
-        safe = float(np.exp(np.minimum(at_point.log_safe(), at_point.log_no_worse())[0]))
+        judged = safety.of(at_point)
+        safe = float(np.exp(np.minimum(judged.log_safe(), judged.log_no_worse())[0]))
         feasible = float(np.exp(at_point.log_feasible()[0]))
         expected = at_point.intervals()
         why = f"{why} (feasible with {100 * feasible:.0f}%)"
@@ -144,21 +168,24 @@ def next_step(
 
 def _best_safe(
     space: Space,
-    model: Model,
+    safety: _Safety,
     region: Region,
     worth: Union[_Worth, _Lesson],
-    accepted_risk: Tuple[float, Options],
     suggestions: Sequence[Array],
     generator: np.random.Generator,
 ) -> Optional[Array]:
+    model = safety.model
     points = np.vstack([candidates(region, model.points, generator), *suggestions])
     for number in range(_ROUNDS):
-        points = refined(region, points, _score(model.at(points), worth, accepted_risk), number, generator)
-    order = np.argsort(-_score(model.at(points), worth, accepted_risk), kind="stable")[:_ROUNDED]
+        points = refined(region, points, _score(model.at(points), worth, safety), number, generator)
+    order = np.argsort(-_score(model.at(points), worth, safety), kind="stable")[:_ROUNDED]
     rounded_points = rounded(space, points[order])
     view = model.at(rounded_points)
     apart = np.min(np.max(np.abs(rounded_points[:, None, :] - model.points[None, :, :]), axis=2), axis=1)
-    score = np.where(view.allowed(*accepted_risk) & (apart > _SAME), worth.of(view), -np.inf)
+    # what is nearly the same as what is under way would say nothing new
+    under_way = model.points[len(safety.known.points) :]
+    beside = np.max(np.abs(rounded_points[:, None, :] - under_way[None, :, :]), axis=2)
+    score = np.where(safety.allows(view) & (apart > _SAME) & (beside > _BESIDE).all(axis=1), worth.of(view), -np.inf)
     best = int(np.argmax(score))
     return rounded_points[best] if np.isfinite(score[best]) else None
 
@@ -198,10 +225,10 @@ def _failures(worths: Array) -> int:
     return len(worths) - 1 - int(np.argmax(worths))
 
 
-def _score(view: ModelView, worth: Union[_Worth, _Lesson], accepted_risk: Tuple[float, Options]) -> Array:
+def _score(view: ModelView, worth: Union[_Worth, _Lesson], safety: _Safety) -> Array:
     """Order points: what is not safe by how nearly it is, below all that is."""
-    nearly = view.log_safe() + view.log_no_worse()
-    return np.where(view.allowed(*accepted_risk), worth.of(view), -1e9 + np.maximum(nearly, -1e6))
+    nearly = safety.of(view).log_safe() + safety.of(view).log_no_worse()
+    return np.where(safety.allows(view), worth.of(view), -1e9 + np.maximum(nearly, -1e6))
 
 
 def _successes(worths: Array) -> List[bool]:
