@@ -74,7 +74,7 @@ class SafeOptimiser:
         self._trials: List[ToldTrial] = []
         self._pending: List[Proposal] = []
         self._model: Optional[Model] = None
-        self._known: Optional[Model] = None
+        self._measured_model: Optional[Model] = None
         """Of what was measured alone, where `_model` also has what is under way."""
         self._model_pending = 0
         self._step: Optional[SearchStep] = None
@@ -268,7 +268,7 @@ class SafeOptimiser:
                         self._space, names, self._constraints, self._start, self._options, self._priors, trials
                     )
 
-            self._model = self._known = fitted()
+            self._model = self._measured_model = fitted()
             for proposal in self._pending:
                 view = self._model.at(np.array([self._space.encode(proposal.settings)]))
                 expected = {name: Measured(float(self._model.plain(name, view.metric(name)[0])[0])) for name in names}
@@ -292,7 +292,7 @@ class SafeOptimiser:
             with threadpool_limits(1):
                 entropy = [self._seed, len(self._trials), len(self._pending)]
                 self._step = next_step(
-                    self._space, self._objective, model, self._known or model, self._violated(), self._options,
+                    self._space, self._objective, model, self._measured_model or model, self._violated(), self._options,
                     self._suggestions, entropy,
                 )  # fmt: skip
         return self._step

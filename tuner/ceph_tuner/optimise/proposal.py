@@ -77,17 +77,17 @@ class _Safety:
     """What may be tried. What is under way proves nothing: its values are expected, and may come otherwise."""
 
     model: Model
-    known: Model
+    measured_model: Model
     risk: float
     options: Options
 
     def of(self, view: ModelView) -> ModelView:
         """The points of a view, as what was measured alone sees them."""
-        return view if self.known is self.model else self.known.at(view.points)
+        return view if self.measured_model is self.model else self.measured_model.at(view.points)
 
-    def allows(self, view: ModelView) -> Array:
-        """Whether the points of a view may be tried, shape (n,)."""
-        return self.of(view).allowed(self.risk, self.options)
+    def allows(self, judged: ModelView) -> Array:
+        """Whether the points of a view that `of` gave may be tried, shape (n,)."""
+        return judged.allowed(self.risk, self.options)
 
 
 class _Lesson:
@@ -102,7 +102,7 @@ def next_step(
     space: Space,
     objective: str,
     model: Model,
-    known: Model,
+    measured_model: Model,
     violated: Sequence[bool],
     options: Options,
     suggestions: Mapping[str, Array],
@@ -110,7 +110,8 @@ def next_step(
 ) -> SearchStep:
     """Find the best safe settings to try.
 
-    `model` takes what is under way for measured as expected; `known` has what was measured alone, and judges safety.
+    `model` takes what is under way for measured as expected; `measured_model` has what was
+    measured alone, and judges safety.
     `violated` says of each trial whether it broke a constraint; `suggestions` are points to look at wherever the region
     is; `entropy` seeds what is random in the looking.
     """
@@ -124,9 +125,14 @@ def next_step(
         # a prior knows what is far away, and how far it may be trusted is in the deviations
         first = largest = options.step_limit
     half = half_side(_successes(worths), first, largest)
-    safety = _Safety(model, known, risk(violated, 1 - options.safe_probability), options)
+    safety = _Safety(model, measured_model, risk(violated, 1 - options.safe_probability), options)
     within = {label: u for label, u in suggestions.items() if np.max(np.abs(u - centre)) <= options.step_limit}
     categories = getattr(space, "categories", ())
+
+    def lesson() -> Optional[Array]:
+        region = _around_safest(model, centre, max(half, first), options.step_limit, categories)
+        return _best_safe(space, safety, region, _Lesson(), [], generator)
+
     point = None
     for shrink in range(_SHRINKS):
         region = Region.around(centre, half * 0.5**shrink, categories)
@@ -138,17 +144,15 @@ def next_step(
     # at the edge of what is safe nothing is learnt any more, and what was learnt there may have been noise
     stuck = _failures(worths) % 2 == 1 or len(worths) <= _LESSONS * space.size
     if met.any() and not model.has_priors and stuck and gain < _NOTABLE * model.surrogates[objective].error:
-        region = _around_safest(model, centre, max(half, first), options.step_limit, categories)
-        lesson = _best_safe(space, safety, region, _Lesson(), [], generator)
-        if lesson is not None:
-            point, why = lesson, "most to be learnt"
+        taught = lesson()
+        if taught is not None:
+            point, why = taught, "most to be learnt"
     for label, suggested in within.items():
         if point is not None and np.array_equal(point, suggested):
             why = f"{label}: {why}"
     if point is None:
         # what promises most is nowhere safe: what is learnt around the safest may show that more is
-        region = _around_safest(model, centre, max(half, first), options.step_limit, categories)
-        point = _best_safe(space, safety, region, _Lesson(), [], generator)
+        point = lesson()
         why = "most to be learnt: what promises more is not known to be safe"
     if point is None:
         point, why = _again(model, centre), "again, to know it better: nothing else is known to be safe"
@@ -183,9 +187,11 @@ def _best_safe(
     view = model.at(rounded_points)
     apart = np.min(np.max(np.abs(rounded_points[:, None, :] - model.points[None, :, :]), axis=2), axis=1)
     # what is nearly the same as what is under way would say nothing new
-    under_way = model.points[len(safety.known.points) :]
+    under_way = model.points[len(safety.measured_model.points) :]
     beside = np.max(np.abs(rounded_points[:, None, :] - under_way[None, :, :]), axis=2)
-    score = np.where(safety.allows(view) & (apart > _SAME) & (beside > _BESIDE).all(axis=1), worth.of(view), -np.inf)
+    score = np.where(
+        safety.allows(safety.of(view)) & (apart > _SAME) & (beside > _BESIDE).all(axis=1), worth.of(view), -np.inf
+    )
     best = int(np.argmax(score))
     return rounded_points[best] if np.isfinite(score[best]) else None
 
@@ -227,8 +233,9 @@ def _failures(worths: Array) -> int:
 
 def _score(view: ModelView, worth: Union[_Worth, _Lesson], safety: _Safety) -> Array:
     """Order points: what is not safe by how nearly it is, below all that is."""
-    nearly = safety.of(view).log_safe() + safety.of(view).log_no_worse()
-    return np.where(safety.allows(view), worth.of(view), -1e9 + np.maximum(nearly, -1e6))
+    judged = safety.of(view)
+    nearly = judged.log_safe() + judged.log_no_worse()
+    return np.where(safety.allows(judged), worth.of(view), -1e9 + np.maximum(nearly, -1e6))
 
 
 def _successes(worths: Array) -> List[bool]:

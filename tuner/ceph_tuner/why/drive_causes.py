@@ -215,9 +215,9 @@ def drive_use(osd: OsdNow) -> float:
     """
     bandwidth = osd.number(f"osd_mclock_max_sequential_bandwidth_{osd.kind}")
     part = _written_s(osd) / bandwidth if bandwidth > 0 else 0.0
-    writes, time = osd.rate("bluestore.state_aio_wait_lat.count"), drive_s(osd) or 0.0
-    commits = osd.rate("bluestore.kv_commit_lat.count") if writes * time >= SEVERAL else 0.0
-    return part + ((writes + commits) / osd.capacity if osd.capacity > 0 else 0.0)
+    several = _writes(osd) * (drive_s(osd) or 0.0) >= SEVERAL
+    rate = _drive_rate(osd) if several else _writes(osd)
+    return part + (rate / osd.capacity if osd.capacity > 0 else 0.0)
 
 
 def _written_s(osd: OsdNow) -> float:
@@ -230,7 +230,11 @@ def _written_s(osd: OsdNow) -> float:
 
 
 def _drive_rate(osd: OsdNow) -> float:
-    return osd.rate("bluestore.state_aio_wait_lat.count") + osd.rate("bluestore.kv_commit_lat.count")
+    return _writes(osd) + osd.rate("bluestore.kv_commit_lat.count")
+
+
+def _writes(osd: OsdNow) -> float:
+    return osd.rate("bluestore.state_aio_wait_lat.count")
 
 
 def _throttle_share(osd: OsdNow) -> float:
