@@ -6,13 +6,13 @@ a third is inactive at the optimum. Standard deviations are those over uniformly
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Dict, Iterable, Iterator, Sequence
 
 import numpy as np
-from search_problem import Problem
+from search_problem import Problem, noisy
 from skopt.space import Real
 
-from ceph_tuner.optimise.contract import Constraint, Measured, Settings
+from ceph_tuner.optimise.contract import Constraint, Settings
 
 THREE_CONSTRAINTS = tuple(range(2, 55, 6))
 """Numbers of the functions with 3 constraints."""
@@ -56,9 +56,6 @@ def _problem(coco: Any, budget: int, noise: float) -> Problem:
     seen = [values(point) for point in box]
     scale = {metric: float(np.std([value[metric] for value in seen])) for metric in metrics}
 
-    def measure(settings: Settings, rng: np.random.Generator) -> Mapping[str, Measured]:
-        return {m: Measured(v + noise * scale[m] * rng.standard_normal()) for m, v in truth(settings).items()}
-
     start = dict(zip(names, map(float, coco.initial_solution)))
     name = f"{coco.id} noise {noise:g}"
-    return Problem(name, space, start, "f", constraints, measure, truth, scale, budget)
+    return Problem(name, space, start, "f", constraints, noisy(truth, scale, noise), truth, scale, budget)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Sequence, Tuple
 
 import numpy as np
-from search_problem import Problem
+from search_problem import Problem, noisy
 from skopt.space import Real
 
-from ceph_tuner.optimise.contract import Constraint, Measured, Settings
+from ceph_tuner.optimise.contract import Constraint, Settings
 
 BUDGET, NOISE, POINTS = 40, 0.02, 20_000
 START = 0.7
@@ -154,9 +154,9 @@ def car(*x: float) -> Values:
     force = 4.72 - 0.5 * x4 - 0.19 * x2 * x3 - 0.0122 * x4 * x10 + 0.009325 * x6 * x10 + 0.000191 * x11**2
     pillar = 10.58 - 0.674 * x1 * x2 - 1.95 * x2 * x8 + 0.02054 * x3 * x10 - 0.0198 * x4 * x10 + 0.028 * x6 * x10
     door = 16.45 - 0.489 * x3 * x7 - 0.843 * x5 * x6 + 0.0432 * x9 * x10 - 0.0556 * x9 * x11 - 0.000786 * x11**2
-    found = (abdomen, upper, middle, lower, upper_rib, middle_rib, lower_rib, force, pillar, door)
+    responses = (abdomen, upper, middle, lower, upper_rib, middle_rib, lower_rib, force, pillar, door)
     bounds = (1, 0.32, 0.32, 0.32, 32, 32, 32, 4, 9.9, 15.7)
-    return weight, [value / bound - 1 for value, bound in zip(found, bounds)]
+    return weight, [value / bound - 1 for value, bound in zip(responses, bounds)]
 
 
 def stepped_beam(*sides: float) -> Values:
@@ -182,11 +182,7 @@ DESIGNS = (
     Design("column", [(2.0, 14.0), (0.2, 0.8)], column),
     Design("I-beam", [(10.0, 80.0), (10.0, 50.0), (0.9, 5.0), (0.9, 5.0)], i_beam),
     Design("brake", [(60.0, 80.0), (90.0, 110.0), (1.0, 3.0), (600.0, 1000.0), (2.0, 9.0)], brake),
-    Design(
-        "car",
-        [(0.5, 1.5)] * 7 + [(0.192, 0.345)] * 2 + [(-30.0, 30.0)] * 2,
-        car,
-    ),
+    Design("car", [(0.5, 1.5)] * 7 + [(0.192, 0.345)] * 2 + [(-30.0, 30.0)] * 2, car),
     Design("stepped beam", [(1.0, 5.0)] * 5 + [(30.0, 65.0)] * 5, stepped_beam),
 )
 
@@ -202,8 +198,8 @@ def _problem(design: Design, seed: int, random: np.random.Generator) -> Problem:
     low, high = (np.array(ends, float) for ends in zip(*design.box))
     names = [f"x{side}" for side in range(len(low))]
     points = random.uniform(low, high, (POINTS, len(low)))
-    found = [design.values(*point) for point in points]
-    objective, constraints = np.array([f for f, _ in found]), np.array([g for _, g in found])
+    drawn = [design.values(*point) for point in points]
+    objective, constraints = np.array([f for f, _ in drawn]), np.array([g for _, g in drawn])
     metrics = ["f", *(f"g{number}" for number in range(constraints.shape[1]))]
     # heavy tails: the middle 90% say what is much
     spread = np.subtract(*np.percentile(np.column_stack([objective, constraints]), (95, 5), axis=0)) / 3.29
@@ -216,9 +212,6 @@ def _problem(design: Design, seed: int, random: np.random.Generator) -> Problem:
         f, g = design.values(*(settings[name] for name in names))
         return dict(zip(metrics, map(float, [f, *g])))
 
-    def measure(settings: Settings, rng: np.random.Generator) -> Mapping[str, Measured]:
-        return {m: Measured(v + NOISE * scale[m] * rng.standard_normal()) for m, v in truth(settings).items()}
-
     space: List[Any] = [Real(*ends, name=name) for name, ends in zip(names, design.box)]
     limits = tuple(Constraint(metric, "<=", 0.0) for metric in metrics[1:])
-    return Problem(f"{design.name} {seed}", space, start, "f", limits, measure, truth, scale, BUDGET)
+    return Problem(f"{design.name} {seed}", space, start, "f", limits, noisy(truth, scale, NOISE), truth, scale, BUDGET)

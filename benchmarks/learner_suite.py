@@ -7,13 +7,13 @@ positives that are missed and the size of the model are bounded by what the star
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Tuple
 
 import numpy as np
-from search_problem import Problem
+from search_problem import Problem, noisy
 from skopt.space import Categorical, Integer, Real
 
-from ceph_tuner.optimise.contract import Constraint, Measured, Settings
+from ceph_tuner.optimise.contract import Constraint, Settings
 
 BUDGET, NOISE = 40, 0.02
 MARGIN, POINTS = 1.1, 40
@@ -64,40 +64,41 @@ def learnt(settings: Settings, seed: int, data: Tuple[Any, Any, Any, Any]) -> Di
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import log_loss
 
-    known, unknown, labels, truth = data
-    components = PCA(settings["components"], random_state=seed).fit(known)
+    rows, unseen_rows, labels, unseen_labels = data
+    components = PCA(settings["components"], random_state=seed).fit(rows)
     model = HistGradientBoostingClassifier(
         learning_rate=settings["rate"], max_iter=settings["rounds"], max_leaf_nodes=settings["leaves"],
         max_depth=settings["depth"], min_samples_leaf=settings["least"], l2_regularization=settings["l2"],
         max_bins=settings["bins"], max_features=settings["share"], early_stopping=False, random_state=seed,
         class_weight=None if settings["weights"] == "none" else "balanced",
     )  # fmt: skip
-    model.fit(components.transform(known), labels)
-    likely = model.predict_proba(components.transform(unknown))[:, 1]
+    model.fit(components.transform(rows), labels)
+    likely = model.predict_proba(components.transform(unseen_rows))[:, 1]
     nodes = sum(predictor.nodes.size for round_ in model._predictors for predictor in round_)
-    missed = float(np.mean(likely[truth == 1]))
-    return {"loss": float(log_loss(truth, likely)), "missed": 1.0 - missed, "knodes": nodes / 1000}
+    missed = float(np.mean(likely[unseen_labels == 1]))
+    return {"loss": float(log_loss(unseen_labels, likely)), "missed": 1.0 - missed, "knodes": nodes / 1000}
 
 
 def _problem(seed: int) -> Problem:
-    data, known = _data(seed), {}
+    data, values_by_settings = _data(seed), {}
 
     def truth(settings: Settings) -> Dict[str, float]:
         key = json.dumps(settings, sort_keys=True, default=np.generic.item)
-        if key not in known:
-            known[key] = learnt(settings, seed, data)
-        return known[key]
+        if key not in values_by_settings:
+            values_by_settings[key] = learnt(settings, seed, data)
+        return values_by_settings[key]
 
     dimensions = space()
     random = np.random.RandomState(seed)
     drawn = [{side.name: side.rvs(1, random)[0] for side in dimensions} for _ in range(POINTS)]
     plain = [{name: value.item() if hasattr(value, "item") else value for name, value in one.items()} for one in drawn]
-    seen = [truth(settings) for settings in plain]
-    scale = {metric: max(float(np.std([values[metric] for values in seen])), 1e-6) for metric in seen[0]}
-
-    def measure(settings: Settings, rng: np.random.Generator) -> Mapping[str, Measured]:
-        return {m: Measured(v + NOISE * scale[m] * rng.standard_normal()) for m, v in truth(settings).items()}
+    drawn_values = [truth(settings) for settings in plain]
+    scale = {
+        metric: max(float(np.std([values[metric] for values in drawn_values])), 1e-6) for metric in drawn_values[0]
+    }
 
     at_start = truth(START)
     limits = tuple(Constraint(metric, "<=", MARGIN * at_start[metric]) for metric in ("missed", "knodes"))
-    return Problem(f"learner {seed}", dimensions, dict(START), "loss", limits, measure, truth, scale, BUDGET)
+    return Problem(
+        f"learner {seed}", dimensions, dict(START), "loss", limits, noisy(truth, scale, NOISE), truth, scale, BUDGET
+    )

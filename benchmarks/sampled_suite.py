@@ -108,7 +108,7 @@ def _problem(name: str, space: Sequence[Dimension], random: np.random.Generator,
     margins = random.uniform(0.05, 0.6, len(others)) * table[:, 1:].std(axis=0)
     bounds = np.concatenate([[0.0], table[middle, 1:] + margins])
     noise = float(random.choice(NOISE))
-    told = bool(random.random() < 0.5)
+    states_error = bool(random.random() < 0.5)
     period, phase = random.uniform(10, 40), random.uniform(0, 2 * np.pi)
 
     def truth(settings: Settings) -> Dict[str, float]:
@@ -117,7 +117,7 @@ def _problem(name: str, space: Sequence[Dimension], random: np.random.Generator,
     def measure(settings: Settings, rng: np.random.Generator) -> Mapping[str, Measured]:
         errors = _errors(tails, len(metrics), rng)
         return {
-            metric: Measured(value + noise * scale[metric] * error, noise * scale[metric] if told else math.nan)
+            metric: Measured(value + noise * scale[metric] * error, noise * scale[metric] if states_error else math.nan)
             for (metric, value), error in zip(truth(settings).items(), errors)
         }
 

@@ -14,6 +14,18 @@ from skopt.space import Dimension, Real
 from ceph_tuner.optimise.contract import Constraint, Measured, Prior, Settings, Space
 from ceph_tuner.optimise.space import MixedSpace
 
+Measure = Callable[[Settings, np.random.Generator], Mapping[str, Measured]]
+"""One trial's measurement: noisy, and repeated exactly with the same generator."""
+
+
+def noisy(truth: Callable[[Settings], Mapping[str, float]], scale: Mapping[str, float], noise: float) -> Measure:
+    """Each metric with a normal error of so much of its scale, of which the measurement says nothing."""
+
+    def measure(settings: Settings, rng: np.random.Generator) -> Mapping[str, Measured]:
+        return {m: Measured(v + noise * scale[m] * rng.standard_normal()) for m, v in truth(settings).items()}
+
+    return measure
+
 
 def _no_drift(trial: int) -> float:
     return 0.0
@@ -30,8 +42,7 @@ class Problem:
     start: Settings
     objective: str
     constraints: Tuple[Constraint, ...]
-    measure: Callable[[Settings, np.random.Generator], Mapping[str, Measured]]
-    """One trial: noisy, and repeated exactly with the same generator."""
+    measure: Measure
     truth: Callable[[Settings], Mapping[str, float]]
     """The same metrics without noise; nobody but the judge asks for it."""
     scale: Mapping[str, float]
@@ -59,7 +70,7 @@ class Problem:
         truth = self.truth(settings)
         return max((c.excess(truth[c.name]) / self.scale[c.name] for c in self.constraints), default=0.0)
 
-    def seen(self, settings: Settings, trial: int, seed: int) -> Mapping[str, Measured]:
+    def measured(self, settings: Settings, trial: int, seed: int) -> Mapping[str, Measured]:
         """What a trial measures: the same for every optimiser that tries these settings as its trial of that number."""
         values = self.measure(settings, np.random.default_rng([seed, trial]))
         drift = self.drift(trial)

@@ -30,7 +30,7 @@ def test_a_seed_is_one_problem_and_another_seed_another(suite):
     one, again, other = first(suite, 1, 1)[0], first(suite, 1, 1)[0], first(suite, 2, 1)[0]
     assert one.name == again.name != other.name
     assert one.truth(one.start) == again.truth(again.start) != other.truth(other.start)
-    assert one.seen(one.start, 3, 7) == again.seen(again.start, 3, 7) != one.seen(one.start, 4, 7)
+    assert one.measured(one.start, 3, 7) == again.measured(again.start, 3, 7) != one.measured(one.start, 4, 7)
 
 
 def test_what_is_kept_aside_is_run_only_where_it_is_named():
