@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Dict, List
 
 from ceph_tuner.core.goals.trial import Trial
@@ -13,6 +14,12 @@ def worker_trials(trials: List[Trial]) -> List[Dict[str, Any]]:
     entries = []
     for trial in trials:
         entry: Dict[str, Any] = {"values": trial.means}
+        entry["expected"] = {
+            name: [middle, low, high]
+            for name, (middle, low, high) in trial.run.expected.items()
+            # of a record that somebody else wrote
+            if -math.inf < low <= middle <= high < math.inf
+        }
         # a baseline has no settings of its own; its `why` is the built-in profile that was in force, if one was
         profile = trial.run.why if trial.run.kind == "baseline" else trial.run.settings.get(PROFILE)
         if profile and len(trial.run.settings) <= 1:

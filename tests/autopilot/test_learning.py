@@ -17,6 +17,7 @@ from ceph_tuner.core.goals.goal import objective_metrics
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.goals.trial import Trial
+from ceph_tuner.core.measure.forecast_record import SEARCH_LEVEL, SEARCH_MODEL
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.sample import finish_s
 
@@ -104,12 +105,19 @@ def test_a_rate_that_fell_to_nothing_makes_no_time_that_cannot_be_stored() -> No
 
 @pytest.mark.parametrize("failed", ["", "harm: client.p95_ms 40% higher"])
 def test_the_record_of_a_trial_survives_the_history(failed: str) -> None:
-    result = Learn(SETTINGS, of(effect(P95, BETTER)), {P95: 50.0}, 7, failed)
+    forecast = {"at": 1.0, "model": SEARCH_MODEL, "level": SEARCH_LEVEL, "metrics": {P95: [40.0, 30.0, 55.0]}}
+    result = Learn(SETTINGS, of(effect(P95, BETTER)), {P95: 50.0}, 7, failed, forecast)
     record = trial_of(result, 1000.0, 600.0)
     assert Trial.from_dict(record.to_dict()) == record
     assert (record.run.kind, record.run.label, record.failed) == ("trial", "trial 7", failed or None)
     assert record.run.settings == SETTINGS
+    assert record.run.expected == {P95: (40.0, 30.0, 55.0)}
     assert record.notes
+
+
+def test_a_forecast_that_cannot_be_read_costs_no_result() -> None:
+    record = trial_of(Learn(SETTINGS, {}, {}, 7, forecast={"metrics": "many"}), 1000.0, 600.0)
+    assert record.run.expected == {}
 
 
 # bounds

@@ -136,12 +136,20 @@ def test_a_stage_that_passed_is_followed_by_the_next() -> None:
     assert go(decision.state, Wrote(NOW, (6, 7))).state.changes == (5, 6, 7)
 
 
-def test_what_was_expected_goes_with_the_write_to_all_and_not_with_a_canary_s() -> None:
+def _kept(proposed: Proposed) -> AutopilotDecision:
+    return go(at(HOLDING, stage=2, proposed=proposed), Kept(NOW, 5))
+
+
+def test_what_was_expected_goes_with_the_write_to_all_and_with_the_result_and_not_with_a_canary_s() -> None:
     expected = {"metrics": {P95: [60.0, 40.0, 75.0]}}
     proposed = Proposed(1, SETTINGS, "more room", ROLLOUT, expected)
     (canary,) = deeds(look(at(COMPARING, proposed=proposed), windows=QUICK.baseline_windows))
     (everywhere,) = deeds(look(at(TRYING, stage=1, proposed=proposed), windows=3, effects=GOOD))
     assert [dict(write.forecast) for write in (canary, everywhere)] == [{}, expected]
+    for ended in (look(at(TRYING, proposed=proposed), breach=Breach("slow ops", "3")), _kept(proposed)):
+        result = learned(ended)
+        assert result is not None
+        assert result.forecast == expected
     stored = AutopilotState.from_dict(at(TRYING, proposed=proposed).to_dict())
     assert stored.proposed == proposed
 

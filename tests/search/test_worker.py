@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import subprocess
 import sys
 
@@ -58,6 +59,18 @@ def test_a_proposal_says_what_is_expected_of_it() -> None:
         assert low < middle < high
 
 
+def test_answers_that_were_far_off_make_the_next_one_less_sure() -> None:
+    trials = history(6)
+    off = [{**trial, "expected": {"client.p95_ms": [20.0, 19.0, 21.0]}} for trial in trials]
+
+    def width(told: list) -> float:
+        (proposal,) = answer(request(told=REQUEST["told"] + told))["proposals"]
+        _, low, high = proposal["expected"]["client.p95_ms"]
+        return math.log(high / low)
+
+    assert width(off) > 1.1 * width(trials)
+
+
 def test_as_a_process_it_tells_errors_as_json_too() -> None:
     done = subprocess.run([sys.executable, "-m", "ceph_tuner.search.worker"], input="{", capture_output=True, text=True)
     assert done.returncode == 2
@@ -78,6 +91,10 @@ def test_as_a_process_it_tells_errors_as_json_too() -> None:
         ({"told": [{"profile": "fast", "values": {}}]}, "request.told.0.profile"),
         ({"told": [{"values": {}}]}, "request.told.0.settings"),
         ({"told": {}}, "request.told"),
+        ({"told": [{"profile": "balanced", "expected": {"client.p95_ms": [1.0, 3.0, 2.0]}}]}, "told.0.expected"),
+        ({"told": [{"profile": "balanced", "expected": {"client.p95_ms": [1.0]}}]}, "told.0.expected.client.p95_ms"),
+        ({"told": [{"profile": "balanced", "expected": {"client.p95_ms": 1.0}}]}, "told.0.expected.client.p95_ms"),
+        ({"told": [{"profile": "balanced", "expected": []}]}, "told.0.expected"),
         ({"told": [{"profile": "balanced", "values": {"client.p95_ms": "slow"}}]}, "client.p95_ms"),
         ({"knobs": ["osd_scrub_cost"]}, "does nothing on Tentacle"),
         ({"knobs": "all"}, "request.knobs"),

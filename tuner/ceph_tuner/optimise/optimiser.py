@@ -23,6 +23,7 @@ from ceph_tuner.optimise.contract import (
     Array,
     BestSettings,
     Constraint,
+    Expected,
     Measured,
     Options,
     Prior,
@@ -86,13 +87,20 @@ class SafeOptimiser:
         return tuple(self._trials)
 
     def tell(
-        self, settings: Mapping[str, Any], values: Values, failed: Optional[str] = None, old: bool = False
+        self,
+        settings: Mapping[str, Any],
+        values: Values,
+        failed: Optional[str] = None,
+        old: bool = False,
+        expected: Optional[Expected] = None,
     ) -> None:
         """Take what settings gave: complete, or until it was stopped (`failed` says why).
 
         Any settings are welcome, also repeats, and those that nobody asked for; `old` ones are of an earlier search.
+        `expected`: what was said of them beforehand; None: what was when they were asked for here.
         """
-        expected = next((each.expected for each in self._pending if each.settings == dict(settings)), {})
+        if expected is None:
+            expected = next((each.expected for each in self._pending if each.settings == dict(settings)), {})
         self._trials.append(ToldTrial(dict(settings), measured(values), failed, old, {} if old else expected))
         self._pending = [proposal for proposal in self._pending if proposal.settings != dict(settings)]
         self._model, self._step = None, None

@@ -18,7 +18,7 @@ from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.optimise import Constraint, Measured, Options, Prior, SafeOptimiser, SearchVerdict
-from ceph_tuner.optimise.contract import Array
+from ceph_tuner.optimise.contract import Array, Expected
 from ceph_tuner.search.optimiser import Failed, Result, SettingsProposal
 from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.search.transfer import Elsewhere, corrected, proposals
@@ -76,8 +76,11 @@ class KnobSearch:
             for proposal in self._search.ask(count)
         ]
 
-    def tell(self, settings: Settings, result: Result, old: bool = False) -> None:
-        """Take a result, of any settings; `old` ones are of an earlier search."""
+    def tell(self, settings: Settings, result: Result, old: bool = False, expected: Optional[Expected] = None) -> None:
+        """Take a result, of any settings; `old` ones are of an earlier search.
+
+        `expected`: what another process with this search had said of them, in the place of what this one did.
+        """
         values = result.seen if isinstance(result, Failed) else {name: m.mean for name, m in result.items()}
         search = self._search or self._begin(values)
         errors = {} if isinstance(result, Failed) else {name: m.error for name, m in result.items()}
@@ -87,7 +90,7 @@ class KnobSearch:
         if not isinstance(result, Failed):
             measurements[PREFERENCE] = Measured(self._judge.preference(values))
         failure = result.reason if isinstance(result, Failed) else None
-        search.tell(settings, measurements, failure, old)
+        search.tell(settings, measurements, failure, old, expected)
 
     def verdict(self) -> SearchVerdict:
         """Say whether another trial is worth its cost."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Tuple, cast
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo, parse_slo
@@ -14,13 +14,20 @@ from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import Release, Settings, release_of
 from ceph_tuner.core.measure.sample import measured_once
 from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.optimise.contract import Expected
 from ceph_tuner.search.optimiser import Failed, Result
 
 VERSION = 1
 ASK_MAX = 16
 SHARDS_MAX = 1024
 
-Told = Tuple[Settings, Result]
+
+class Told(NamedTuple):
+    """What was tried, what it gave, and what an answer had said of it beforehand."""
+
+    settings: Settings
+    result: Result
+    expected: Expected
 
 
 @dataclass(frozen=True)
@@ -116,10 +123,10 @@ def _told_trials(data: object, release: Release) -> List[Told]:
         if profile:
             settings.update(release.profiles[str(profile)])
         values = _values(entry.get("values", {}), f"{place}.values")
-        if entry.get("failed") is not None:
-            results.append((settings, cast(Result, Failed(str(entry["failed"]), values))))
-        else:
-            results.append((settings, measured_once(values)))
+        expected = _intervals(entry.get("expected", {}), f"{place}.expected")
+        failed = entry.get("failed")
+        result = measured_once(values) if failed is None else Failed(str(failed), values)
+        results.append(Told(settings, result, expected))
     return results
 
 
@@ -146,6 +153,17 @@ def _values(data: object, place: str) -> Dict[str, float]:
         if math.isfinite(value):
             values[name] = float(value)
     return values
+
+
+def _intervals(data: object, place: str) -> Dict[str, Tuple[float, float, float]]:
+    intervals = {}
+    for name, ends in _mapping(data, place).items():
+        given = ends if isinstance(ends, list) else []
+        values = [float(value) for value in given if type(value) in (int, float) and math.isfinite(value)]
+        if len(given) != 3 or len(values) != 3 or not values[1] <= values[0] <= values[2]:
+            raise InputError(f"{place}.{name}", repr(ends)[:60], "a middle, and the ends around it")
+        intervals[name] = (values[0], values[1], values[2])
+    return intervals
 
 
 def _mapping(data: object, place: str) -> Mapping[str, Any]:

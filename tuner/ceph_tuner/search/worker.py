@@ -15,7 +15,8 @@ Request
               release's default
     baseline  metric -> mean under the settings in force, or null: then these are what is to be measured first
     told      list of what was tried: {"settings": {…} or "profile": NAME, and "values": {metric: mean} or
-              "failed": REASON (with the "values" seen until then)}
+              "failed": REASON (with the "values" seen until then), and "expected": {metric: [middle, low, high]}
+              where an answer had said so of them}
     knobs     names of the knobs to search, or null for those that the objectives are about
     shards    of an OSD, of the one with the fewest where they differ (default 1)
     seed      an integer; the same request gives the same answer
@@ -99,8 +100,8 @@ def _search_answer(space: KnobSpace, request: SearchRequest, best: Optional[Mapp
     search = KnobSearch(space, slo, request.in_force, request.seed, options, [prior], suggestions, elsewhere=transfer)
     if request.baseline is not None:
         search.tell(request.in_force, measured_once(request.baseline))
-        for settings, result in request.told[-TOLD_MAX:]:
-            search.tell(settings, result)
+        for settings, result, expected in request.told[-TOLD_MAX:]:
+            search.tell(settings, result, expected=expected)
     proposals = [
         {"settings": proposal.settings, "why": proposal.why, "expected": proposal.expected}
         for proposal in search.ask_many(request.ask)
@@ -119,14 +120,14 @@ def _search_answer(space: KnobSpace, request: SearchRequest, best: Optional[Mapp
 def _best(trials: List[Told], judge: Judge) -> Optional[Dict[str, Any]]:
     """Give the best settings by the mean over their repeats; settings that failed once are out."""
     groups: Dict[str, List[Told]] = {}
-    for settings, result in trials:
-        groups.setdefault(json.dumps(settings, sort_keys=True), []).append((settings, result))
+    for told in trials:
+        groups.setdefault(json.dumps(told.settings, sort_keys=True), []).append(told)
     candidates = []
     for key, group in sorted(groups.items()):
-        results = [result for _, result in group if not isinstance(result, Failed)]
+        results = [told.result for told in group if not isinstance(told.result, Failed)]
         if len(results) == len(group):
             entry = candidate(key, [{name: measure.mean for name, measure in result.items()} for result in results])
-            candidates.append((judge.rank(entry.means), key, entry, group[0][0]))
+            candidates.append((judge.rank(entry.means), key, entry, group[0].settings))
     if not candidates:
         return None
     (_, value), _, entry, settings = min(candidates, key=lambda item: item[:2])

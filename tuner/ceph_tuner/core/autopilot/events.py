@@ -198,6 +198,8 @@ class Learn:
     baseline: Mapping[str, float]
     number: int
     failed: str = ""
+    forecast: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What was expected of it, as `Answered` has it."""
 
 
 Act = Union[Ask, Write, TakeBack, Keep, Note, Learn]

@@ -14,6 +14,7 @@ from ceph_tuner.core.autopilot.events import Learn
 from ceph_tuner.core.autopilot.judgement import shown
 from ceph_tuner.core.goals.slo import Bound, Objective, Slo
 from ceph_tuner.core.goals.trial import Run, Trial
+from ceph_tuner.core.measure.forecast_record import ForecastRecord
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.sample import Measure
 
@@ -23,7 +24,10 @@ _WIDTH = 2.0 * 1.96
 
 def trial_of(result: Learn, at: float, seconds: float, device_class: str = "") -> Trial:
     """Give the record for the history; of a device class where it has an automatic mode of its own."""
-    run = Run("trial", f"trial {result.number}", dict(result.settings), "automatic mode")
+    forecast = ForecastRecord.from_dict(result.forecast)
+    metrics = {} if forecast is None else forecast.metrics
+    expected = {name: (interval.value, interval.low, interval.high) for name, interval in metrics.items()}
+    run = Run("trial", f"trial {result.number}", dict(result.settings), "automatic mode", expected)
     measures = estimated(result.baseline, result.effects)
     notes = ("estimated from canary and control",)
     return Trial(run, at, seconds, measures, result.failed or None, notes, device_class=device_class)

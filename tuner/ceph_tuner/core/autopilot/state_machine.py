@@ -18,7 +18,6 @@ from ceph_tuner.core.autopilot.events import (
     Answered,
     Event,
     Kept,
-    Learn,
     Look,
     Note,
     OperatorCommand,
@@ -48,7 +47,15 @@ from ceph_tuner.core.autopilot.state import (
     AutopilotState,
     Proposed,
 )
-from ceph_tuner.core.autopilot.transitions import AutopilotDecision, drop, going_on, idle_state, proposal_of, take_back
+from ceph_tuner.core.autopilot.transitions import (
+    AutopilotDecision,
+    drop,
+    going_on,
+    idle_state,
+    lesson,
+    proposal_of,
+    take_back,
+)
 
 
 def decide(state: AutopilotState, event: Event, policy: Policy) -> AutopilotDecision:
@@ -190,7 +197,7 @@ def _on_take_back_failure(state: AutopilotState, event: TakeBackFailed, policy: 
 def _on_keep(state: AutopilotState, event: Kept, policy: Policy) -> AutopilotDecision:
     acts: Tuple[Act, ...] = ()
     if state.proposed is not None:
-        acts = (Learn(state.proposed.settings, state.effects, state.baseline, state.proposed.number),)
+        acts = (lesson(state.proposed, state.effects, state.baseline),)
     successor = replace(idle_state(state, event.at), failures=0, tried=state.tried + 1, kept=event.number)
     return AutopilotDecision(successor, acts)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Mapping, Tuple
 
+from ceph_tuner.core.autopilot.contract import Effect
 from ceph_tuner.core.autopilot.events import Act, Learn, Look, Note, TakeBack, Write
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import OBSERVING, RETURNING, WRITING, AutopilotState, Proposed
@@ -54,16 +55,18 @@ def write_stage(state: AutopilotState, at: float, words: str = "", turn: bool = 
     )
 
 
+def lesson(proposed: Proposed, effects: Mapping[str, Effect], baseline: Mapping[str, float], failed: str = "") -> Learn:
+    """Give what the search is told of a trial, beside what it had expected."""
+    return Learn(proposed.settings, dict(effects), baseline, proposed.number, failed, proposed.forecast)
+
+
 def take_back(
     state: AutopilotState, look: Look, why: str, failure: bool, rule: str = "", then: str = ""
 ) -> AutopilotDecision:
     """Take the trial back: never waits for anybody."""
     acts: List[Act] = [Note("taken back", why, detail={**effects_detail(look), "rule": rule or "trial"})]
     if state.proposed is not None:
-        failure_words = why if failure else ""
-        acts.append(
-            Learn(state.proposed.settings, dict(look.effects), state.baseline, state.proposed.number, failure_words)
-        )
+        acts.append(lesson(state.proposed, look.effects, state.baseline, why if failure else ""))
     trials = state.tried + 1
     back = replace(state, phase=RETURNING, since=look.at, back_off=failure, then=then, tried=trials)
     return AutopilotDecision(back, (*acts, TakeBack(state.changes, why)))
