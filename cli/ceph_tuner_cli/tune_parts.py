@@ -59,7 +59,7 @@ class TuneRequest:
     def space(self, connection: Cluster, now: InForce) -> KnobSpace:
         """Give what is searched."""
         settings, work = fitting_reservations(now.settings), self.wanted.slo.work
-        return space_for(connection.release, work, settings, self.knobs, now.hardware.shards)
+        return space_for(connection.release, work, settings, self.knobs, now.hardware.shards, now.kind)
 
     def task(self, connection: Cluster, now: InForce) -> TuneTask:
         """Give what the loop is asked."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
 from ceph_tuner import __version__
 from ceph_tuner.core.autopilot.learning import absolute, absolute_where_relative
@@ -156,6 +156,11 @@ class Service:
         hardware_of_each = (hardware_of(options, kind=self.inventory.kind(osd)) for osd, options in options_of.items())
         return min((hardware.shards for hardware in hardware_of_each), default=1)
 
+    def _kind(self, osds: Iterable[int]) -> str:
+        """Of these OSDs' drives: `hdd` where all are hard disks."""
+        kinds = {self.inventory.kind(osd) for osd in osds}
+        return "hdd" if kinds == {"hdd"} else "ssd"
+
     def capacities(self, osds: Optional[Sequence[int]] = None, device_class: str = "") -> List[Capacity]:
         """Capacity in force and its source, for these OSDs, or for some of all or of a class."""
         ids = spread(self.running(device_class), ASKED_OSDS) if osds is None else osds
@@ -297,6 +302,7 @@ class Service:
             "told": worker_trials(trials),
             "knobs": None,
             "shards": self._shards(options_of),
+            "kind": self._kind(options_of),
             "seed": seed,
             "ask": 1,
             "elsewhere": self.shelf().elsewhere(lambda: self.changes().in_force("osd", "here")),

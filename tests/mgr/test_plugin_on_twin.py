@@ -201,3 +201,4 @@ def test_the_optimiser_is_told_how_many_shards_an_osd_has(monkeypatch: pytest.Mo
     monkeypatch.setattr("tuner.service.ask_worker", lambda request, *_: asked.append(request) or {"proposals": []})
     made.recommend()
     assert asked[0]["shards"] == shards
+    assert asked[0]["kind"] == "ssd"

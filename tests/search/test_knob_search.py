@@ -16,7 +16,7 @@ from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.knob_search import KnobSearch
 from ceph_tuner.search.optimiser import Failed, Result
 from ceph_tuner.search.shares_prior import SharesPrior
-from ceph_tuner.search.space import space_for
+from ceph_tuner.search.space import DEFERRED, space_for
 
 IN_FORCE = TENTACLE.profiles["balanced"]
 SPACE = space_for(TENTACLE, ["recovery"], IN_FORCE)
@@ -120,6 +120,12 @@ def test_designs_bound_the_wait_by_the_chunk_where_a_limit_is_divided_among_shar
     one = informed_designs(SPACE, ["recovery"])
     assert all("osd_recovery_max_chunk" not in proposal.settings for proposal in one)
     assert one[0].settings["osd_mclock_scheduler_background_recovery_lim"] > 0
+
+
+def test_on_hard_disks_few_deferred_writes_at_once_are_the_first_design_and_change_nothing_else() -> None:
+    space = space_for(TENTACLE, ["client", "recovery"], IN_FORCE, kind="hdd")
+    first = informed_designs(space, ["client", "recovery"])[0]
+    assert first.settings == {**space.nearest(IN_FORCE), DEFERRED: 4}
 
 
 def test_an_opening_is_tried_in_its_order() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import CLASSES, MCLOCK_NINE, QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release, nine
 from ceph_tuner.core.knobs.settings import check_settings
-from ceph_tuner.search.space import OVERRIDE, Count, KnobSpace, space_for
+from ceph_tuner.search.space import DEFERRED, OVERRIDE, Count, KnobSpace, space_for
 
 FRACTIONAL = [release for release in RELEASES.values() if release.units == "fraction"]
 units = st.floats(min_value=0, max_value=1, allow_nan=False)
@@ -111,6 +111,17 @@ def test_on_several_shards_recovery_brings_its_chunk(kind: str) -> None:
         space_for(TENTACLE, ["client", "scrub"], balanced, shards=8).free
         == space_for(TENTACLE, ["client", "scrub"], balanced).free
     )
+
+
+def test_on_hard_disks_an_objective_of_clients_brings_the_batch_of_deferred_writes() -> None:
+    balanced = TENTACLE.profiles["balanced"]
+    of_both, of_recovery = (
+        space_for(TENTACLE, work, balanced, kind="hdd") for work in (["client", "recovery"], ["recovery"])
+    )
+    assert of_both.free == (*space_for(TENTACLE, ["client", "recovery"], balanced).free, DEFERRED)
+    assert DEFERRED not in of_recovery.free
+    assert of_both.decode(of_both.encode({}))[DEFERRED] == 64
+    assert {of_both.decode([u] * of_both.size)[DEFERRED] for u in (0.0, 1.0)} == {4, 64}
 
 
 @given(st.floats(0, 1))

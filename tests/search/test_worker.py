@@ -84,6 +84,7 @@ def test_as_a_process_it_tells_errors_as_json_too() -> None:
         ({"version": 2}, "request.version"),
         ({"release": "pacific"}, "request.release"),
         ({"release": 20}, "request.release"),
+        ({"kind": "tape"}, "request.kind"),
         ({"slo": {"objectives": ["client.p95_ms <= 3 parsec"]}}, "request.slo.objectives.0"),
         ({"in_force": {}}, "request.in_force"),
         ({"in_force": {"osd_mclock_profile": "balanced", "osd_max_scrubs": "many"}}, "request.in_force.osd_max_scrubs"),
@@ -119,6 +120,12 @@ def test_what_is_no_request_is_answered_too(text: str) -> None:
 
 def test_on_several_shards_the_chunk_of_recovery_is_searched() -> None:
     assert answer(request(shards=8))["searched"] == [*MCLOCK_NINE[:6], "osd_recovery_max_chunk"]
+
+
+def test_on_hard_disks_the_batch_of_deferred_writes_is_searched() -> None:
+    result = answer(request(kind="hdd"))
+    assert result["searched"] == [*MCLOCK_NINE[:6], "bluestore_deferred_batch_ops_hdd"]
+    check_settings(result["proposals"][0]["settings"], TENTACLE)
 
 
 def test_the_same_request_gives_the_same_answer_and_another_seed_another_one() -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Dict, Iterable, List, Tuple
 
+from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.search.optimiser import SettingsProposal
-from ceph_tuner.search.space import CHUNK, KnobSpace
+from ceph_tuner.search.space import CHUNK, DEFERRED, KnobSpace
 
 Shares = Tuple[float, int, float]
 Designs = Tuple[Tuple[str, Shares, Shares, Shares, Dict[str, int]], ...]
@@ -80,6 +81,9 @@ def informed_designs(space: KnobSpace, work: Iterable[str]) -> List[SettingsProp
         designs += [one] if recovery else []
         designs += [other] if best_effort else []
     proposals: List[SettingsProposal] = []
+    if DEFERRED in space.free:
+        few = space.nearest({DEFERRED: KNOBS[DEFERRED].search_bounds[0]})
+        proposals.append(SettingsProposal(few, "few deferred writes at once"))
     for why, client, recover, effort, counts in designs:
         settings = space.nearest({**nine(client, recover, effort), **counts})
         if all(settings != proposal.settings for proposal in proposals):

@@ -20,6 +20,7 @@ from ceph_tuner.search.optimiser import Failed, Result
 VERSION = 1
 ASK_MAX = 16
 SHARDS_MAX = 1024
+DRIVES = ("ssd", "hdd")
 
 
 class Told(NamedTuple):
@@ -42,6 +43,8 @@ class SearchRequest:
     told: List[Told]
     knobs: Optional[List[str]]
     shards: int
+    kind: str
+    """Of the OSDs' drives: one of DRIVES."""
     seed: int
     ask: int
     safe_probability: float
@@ -68,6 +71,7 @@ def parse_request(data: object) -> SearchRequest:
         _told_trials(document.get("told", []), release),
         knobs,
         _whole(document, "shards", 1, 1, SHARDS_MAX),
+        _kind(document),
         _whole(document, "seed", 0, 0, 2**63 - 1),
         _whole(document, "ask", 1, 0, ASK_MAX),
         _share(document, "safe_probability", 0.95),
@@ -177,6 +181,13 @@ def _text(document: Mapping[str, Any], key: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"request.{key}", repr(value), "a text")
     return value
+
+
+def _kind(document: Mapping[str, Any]) -> str:
+    kind = document.get("kind", DRIVES[0])
+    if kind not in DRIVES:
+        raise InputError("request.kind", repr(kind)[:60], " or ".join(DRIVES))
+    return str(kind)
 
 
 def _whole(document: Mapping[str, Any], key: str, default: int, low: int, high: int) -> int:

@@ -74,6 +74,12 @@ WORK_ON_SHARDS: Dict[str, Tuple[str, ...]] = {"recovery": (CHUNK,), "backfill": 
 """The same for OSDs with several shards. A limit is divided among the shards, and a pull costs a whole chunk of it: one
 of the default size holds a shard back for seconds, so that the chunk does what the limit does with one shard."""
 
+DEFERRED = "bluestore_deferred_batch_ops_hdd"
+
+WORK_ON_DISKS: Dict[str, Tuple[str, ...]] = {"client": (DEFERRED,)}
+"""The same for OSDs with their data on a hard disk. Clients wait longest there for the batches of deferred writes, and
+no share, weight or limit of mClock shortens these."""
+
 OVERRIDE = "osd_mclock_override_recovery_settings"
 
 
@@ -201,18 +207,19 @@ def space_for(
     in_force: Mapping[str, Value],
     knobs: Optional[Sequence[str]] = None,
     shards: int = 1,
+    kind: str = "ssd",
 ) -> KnobSpace:
     """Give the space for the kinds of work that the objectives are about, or of the `knobs` knobs.
 
     `in_force` holds at least the nine values; knobs that it lacks have the release's default. `shards`: of an OSD; of
-    the one with the fewest where they differ.
+    the one with the fewest where they differ. `kind`: of their drives, `ssd` or `hdd`.
     Raises InputError for a chosen knob that the release ignores, or that may not be tried on a live cluster.
     """
     # the recovery knobs work only with the override, so choosing one chooses that too
     possible = [entry.name for entry in searchable(release, {**in_force, OVERRIDE: True})]
-    tables = (WORK_OF, WORK_ON_SHARDS) if shards > 1 else (WORK_OF,)
-    kinds = sorted(work)
-    of_work = [*_shares(release, kinds), *(name for kind in kinds for table in tables for name in table.get(kind, ()))]
+    on_shards, on_disks = WORK_ON_SHARDS if shards > 1 else {}, WORK_ON_DISKS if kind == "hdd" else {}
+    kinds, tables = sorted(work), (WORK_OF, on_shards, on_disks)
+    of_work = [*_shares(release, kinds), *(name for each in kinds for table in tables for name in table.get(each, ()))]
     for name in knobs or ():
         if name in KNOBS and not KNOBS[name].effective(release).works:
             effect = KNOBS[name].effective(release)

@@ -19,6 +19,7 @@ Request
               where an answer had said so of them}
     knobs     names of the knobs to search, or null for those that the objectives are about
     shards    of an OSD, of the one with the fewest where they differ (default 1)
+    kind      of the OSDs' drives: "ssd" (the default) or "hdd"
     seed      an integer; the same request gives the same answer
     ask       how many proposals, to be tried side by side (0 to 16, default 1)
     safe_probability, step_limit
@@ -66,7 +67,7 @@ TOLD_MAX = 200
 def answer(data: object) -> Dict[str, Any]:
     """Answer a request that was read from JSON. Raises InputError."""
     request = parse_request(data)
-    space = space_for(request.release, request.slo.work, request.in_force, request.knobs, request.shards)
+    space = space_for(request.release, request.slo.work, request.in_force, request.knobs, request.shards, request.kind)
     best = _best(request.told, Judge(request.slo, request.baseline or {}))
     return {
         "version": VERSION,

@@ -95,7 +95,7 @@ def searchable(release: Release, settings: Optional[Mapping[str, Value]] = None)
 
 
 _NAMED_FOR: Dict[str, Tuple[str, ...]] = {
-    "client": ("bluestore_throttle",),
+    "client": ("bluestore_throttle", "bluestore_deferred"),
     "recovery": ("recovery", "backfill", "misplaced"),
     "backfill": ("recovery", "backfill", "misplaced"),
     "scrub": ("scrub",),
@@ -143,6 +143,7 @@ _NOT_TUNED_OF = {
     "scrub reads": "osd_scrub_chunk_max is tuned, which bounds how long writes wait for a scrub",
     "recovery steps": "it orders the steps within a PG; recovery's share and osd_recovery_max_chunk are tuned",
     "throttle cost": "bluestore_throttle_bytes is tuned, and both decide together",
+    "deferred writes": "bluestore_deferred_batch_ops_hdd is tuned; flash defers few writes",
     "balancing": "it is an option of the mgr: the tuner writes those of OSDs alone",
 }
 

@@ -23,7 +23,7 @@ from ceph_tuner.core.knobs.table_background import (
     WORKS,
     always,
 )
-from ceph_tuner.core.knobs.table_unsearched import KNOWN, OF_POOLS
+from ceph_tuner.core.knobs.table_unsearched import DEFERRED, KNOWN, OF_POOLS, SAME
 
 _NO_CLASSES = "does nothing: wpq knows no classes"
 
@@ -221,6 +221,20 @@ DEVICE = [
         searched=True,
         log_scale=True,
         search_high=128 * MIB,
+    ),
+    Knob(
+        "bluestore_deferred_batch_ops_hdd",
+        "small writes that wait in BlueStore's log before they are written to their places, on a hard disk",
+        "int",
+        "1",
+        1,
+        65535,
+        always(64, DEFERRED),
+        searched=True,
+        log_scale=True,
+        search_low=4,
+        search_high=64,
+        under_wpq=SAME,
     ),
 ]
 

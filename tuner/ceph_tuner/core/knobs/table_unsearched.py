@@ -181,6 +181,34 @@ THROTTLE = [
     ),
 ]
 
+DEFERRED = KnobEffect(True, "they are written all at once, and what commits meanwhile waits behind them at the drive")
+
+
+def _batch(name: str, where: str, default: int, zero_means: str = "") -> Knob:
+    return Knob(
+        name,
+        f"small writes that wait in BlueStore's log before they are written to their places{where}",
+        "int",
+        "1",
+        1,
+        65535,
+        always(default, DEFERRED),
+        zero_means=zero_means,
+        log_scale=True,
+        under_wpq=SAME,
+    )
+
+
+DEFERRED_WRITES = [
+    _batch(
+        "bluestore_deferred_batch_ops",
+        "; above the two for hdd and ssd",
+        0,
+        "bluestore_deferred_batch_ops_hdd or _ssd decides",
+    ),
+    _batch("bluestore_deferred_batch_ops_ssd", ", on flash", 16),
+]
+
 BALANCING = [
     Knob(
         "target_max_misplaced_ratio",
@@ -227,6 +255,7 @@ KNOWN: Tuple[Tuple[str, Tuple[Knob, ...]], ...] = (
     ("scrub reads", tuple(READS)),
     ("recovery steps", tuple(STEPS)),
     ("throttle cost", tuple(THROTTLE)),
+    ("deferred writes", tuple(DEFERRED_WRITES)),
     ("balancing", tuple(BALANCING)),
 )
 """By what they are about: no profile is exported with these, and an operator's change of one is no intervention."""

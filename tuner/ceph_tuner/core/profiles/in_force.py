@@ -42,6 +42,8 @@ class InForce(ProfileInForce):
     hardware: Hardware
     """Of one of them."""
     osds: int
+    kind: str = "ssd"
+    """Of their drives: `hdd` where all are hard disks."""
 
     @property
     def settings(self) -> Settings:
@@ -76,7 +78,8 @@ def in_force(
         built_in = str(profile) if profile in release.profiles else None
         if first is None:
             hardware = hardware_of(options, device_class, f"osd.{osd}", kind)
-            first = osd, InForce(own.profile, own.notes, built_in, hardware, len(places))
+            together = "hdd" if set(kinds.values()) == {"hdd"} else "ssd"
+            first = osd, InForce(own.profile, own.notes, built_in, hardware, len(places), together)
             continue
         ours = {PROFILE: first[1].built_in, **first[1].settings}
         theirs = {PROFILE: built_in, **own.profile.settings}
