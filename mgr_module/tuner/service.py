@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
 from ceph_tuner import __version__
 from ceph_tuner.core.autopilot.learning import absolute, absolute_where_relative
@@ -22,7 +22,7 @@ from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.sample import Window, at_work
 from ceph_tuner.core.measure.scopes import Members
 from ceph_tuner.core.measure.timeline import timeline
-from ceph_tuner.core.profiles.in_force import hardware_of
+from ceph_tuner.core.profiles.in_force import hardware_of, kind_of_all
 from ceph_tuner.core.profiles.profile import Profile
 
 from .aim import Aim
@@ -155,11 +155,6 @@ class Service:
         """Shards of an OSD; of the one with the fewest of these, 1 where there is none."""
         hardware_of_each = (hardware_of(options, kind=self.inventory.kind(osd)) for osd, options in options_of.items())
         return min((hardware.shards for hardware in hardware_of_each), default=1)
-
-    def _kind(self, osds: Iterable[int]) -> str:
-        """Of these OSDs' drives: `hdd` where all are hard disks."""
-        kinds = {self.inventory.kind(osd) for osd in osds}
-        return "hdd" if kinds == {"hdd"} else "ssd"
 
     def capacities(self, osds: Optional[Sequence[int]] = None, device_class: str = "") -> List[Capacity]:
         """Capacity in force and its source, for these OSDs, or for some of all or of a class."""
@@ -302,7 +297,7 @@ class Service:
             "told": worker_trials(trials),
             "knobs": None,
             "shards": self._shards(options_of),
-            "kind": self._kind(options_of),
+            "kind": kind_of_all(map(self.inventory.kind, options_of)),
             "seed": seed,
             "ask": 1,
             "elsewhere": self.shelf().elsewhere(lambda: self.changes().in_force("osd", "here")),

@@ -66,6 +66,8 @@ class Cluster(LabSession):
             self.flags.remove(command["key"])
         if prefix == "size":
             return 1 << 20
+        if prefix == "pgs_of":
+            return ["1.0" for _ in request["names"]]
         if prefix == "pgs":
             stats = {
                 "stat_sum": STATS,

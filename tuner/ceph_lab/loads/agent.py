@@ -94,11 +94,19 @@ class Agent:
             if len(places) == count:
                 break
             name = f"{prefix}.{number}"
-            command = {"prefix": "osd map", "pool": pool, "object": name, "format": "json"}
-            location = json.loads(self.mon(None, command))
+            location = self._map(pool, name)
             if osd in location["up"]:
                 places.append([name, location["pgid"]])
         return places
+
+    def pgs_of(self, pool: str, names: List[str]) -> List[str]:
+        """The PG of each object."""
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            return [location["pgid"] for location in threads.map(lambda name: self._map(pool, name), names)]
+
+    def _map(self, pool: str, name: str) -> Dict[str, Any]:
+        command = {"prefix": "osd map", "pool": pool, "object": name, "format": "json"}
+        return dict(json.loads(self.mon(None, command)))
 
     def size(self, pool: str, name: str) -> Optional[int]:
         """Bytes of an object; None where there is none."""

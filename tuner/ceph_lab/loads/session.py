@@ -84,6 +84,10 @@ class LabSession:
         pairs = self.ask({"do": "place", "pool": pool, "prefix": prefix, "osd": osd, "count": count})
         return [(str(name), str(pgid)) for name, pgid in pairs]
 
+    def pgs_of(self, pool: str, names: List[str]) -> List[str]:
+        """The PG of each of these objects, whether it exists or not."""
+        return list(self.ask({"do": "pgs_of", "pool": pool, "names": names}, timeout=max(120.0, self._timeout)))
+
     def size(self, pool: str, name: str) -> Optional[int]:
         """Bytes of an object; None where there is none."""
         answer = self.ask({"do": "size", "pool": pool, "name": name})

@@ -1,9 +1,9 @@
 """Clones to trim: pool snapshots, objects overwritten after each, and the snapshots removed while nosnaptrim holds.
 
 An object has as many clones as there are snapshots, so that many clones need little space. `start` clears nosnaptrim;
-what a window left is for the next, and only what it trimmed is made again. An overwrite makes a clone of the object
-whatever its length; a full one also gives the clone its own space, whose freeing is part of the work, as in the
-published measurements.
+what a window left is for the next, and what it trimmed is made again PG by PG, so that each window begins with the same
+work in each. An overwrite makes a clone of the object whatever its length; a full one also gives the clone its own
+space, whose freeing is part of the work, as in the published measurements.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class SnaptrimLoad(BackgroundLoad):
         self.objects = objects
         self.clones = clones or objects
         self.overwritten_bytes = min(overwritten_bytes, object_bytes)
+        self._members: Dict[str, List[str]] = {}
+        """PG -> its objects, once they were written."""
 
     def stores(self) -> Dict[int, float]:
         """The objects, and what each clone has of its own."""
@@ -57,15 +59,34 @@ class SnaptrimLoad(BackgroundLoad):
         self.pool.ensure()
         self.hold()
         names = self.fill(self.objects)
-        lack = round(self.clones - self._clones())
-        if lack > 0.1 * self.clones:
-            for first in range(0, lack, self.objects):
-                self._clone(names[: lack - first])
-            wait_for("the clones are counted", lambda: self._clones() >= 0.9 * self.clones, timeout=30)
+        lacks = self._lacks(names)
+        for batch in lacks:
+            self._clone(batch)
+        if lacks:
+            wait_for("the clones are counted", lambda: self._clones() >= 0.99 * self.clones, timeout=30)
         for snapshot in self._snapshots():
             self.session.mon("osd pool rmsnap", pool=self.pool.name, snap=snapshot)
         wait_for("the PGs queue the snapshots", self._has_queue, timeout=30)
         self.tell(f"{self.pool.name}: {self._clones():.0f} clones to trim, held by nosnaptrim")
+
+    def _lacks(self, names: List[str]) -> List[List[str]]:
+        """Give what is to be cloned once more, in batches, for every PG to have its share of all clones."""
+        if not self._members:
+            for name, pgid in zip(names, self.session.pgs_of(self.pool.name, names)):
+                self._members.setdefault(pgid, []).append(name)
+        there = {pg["pgid"]: int(pg["stats"]["stat_sum"].get("num_object_clones", 0)) for pg in self.pool.pgs()}
+        lack = {
+            pgid: round(self.clones * len(own) / len(names)) - there[pgid]
+            for pgid, own in self._members.items()
+            if pgid in there
+        }
+        batches = []
+        while any(count > 0 for count in lack.values()):
+            batch = {name for pgid, count in lack.items() for name in self._members[pgid][: max(0, count)]}
+            # in their order, which spreads them over the OSDs
+            batches.append([name for name in names if name in batch])
+            lack = {pgid: count - len(self._members[pgid]) for pgid, count in lack.items()}
+        return batches
 
     def _clone(self, names: List[str]) -> None:
         """One more clone of each of these."""

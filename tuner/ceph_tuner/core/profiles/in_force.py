@@ -78,8 +78,8 @@ def in_force(
         built_in = str(profile) if profile in release.profiles else None
         if first is None:
             hardware = hardware_of(options, device_class, f"osd.{osd}", kind)
-            together = "hdd" if set(kinds.values()) == {"hdd"} else "ssd"
-            first = osd, InForce(own.profile, own.notes, built_in, hardware, len(places), together)
+            of_all = kind_of_all(kinds.values())
+            first = osd, InForce(own.profile, own.notes, built_in, hardware, len(places), of_all)
             continue
         ours = {PROFILE: first[1].built_in, **first[1].settings}
         theirs = {PROFILE: built_in, **own.profile.settings}
@@ -98,6 +98,11 @@ def kind_of(metadata: Mapping[str, Any], device_class: str = "") -> str:
     By the class where nothing is known of the drive: an OSD that never ran says nothing of it.
     """
     return _kind(device_class) if "rotational" not in metadata else "hdd" if metadata["rotational"] == "1" else "ssd"
+
+
+def kind_of_all(kinds: Iterable[str]) -> str:
+    """`hdd` where all are hard disks."""
+    return "hdd" if set(kinds) == {"hdd"} else "ssd"
 
 
 def kinds_of(commander: Commander, places: Iterable[Place]) -> Dict[int, str]:
