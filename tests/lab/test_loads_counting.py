@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_lab.loads.latency import Latencies, Snapshot, interval_between, snapshot_of
+from ceph_lab.loads.snaptrim import lacks
 from ceph_lab.loads.trace import Trace, batches
 
 BINS = st.dictionaries(st.integers(1, 10**9), st.integers(1, 1000), max_size=20)
@@ -112,3 +113,22 @@ def test_readings_that_cover_too_little_give_no_rate() -> None:
 def test_a_window_is_cut_into_equal_stretches() -> None:
     assert batches(0, 25) == [0, 5, 10, 15, 20, 25]
     assert batches(0, 3) == [0, 3]
+
+
+@given(
+    st.lists(st.sampled_from("abcd"), min_size=4, max_size=40),
+    st.dictionaries(st.sampled_from("abcd"), st.integers(0, 60)),
+    st.integers(1, 200),
+)
+def test_every_pg_gets_its_share_of_the_clones_and_no_object_twice_in_a_snapshot(
+    pgids: List[str], there: Dict[str, int], clones: int
+) -> None:
+    pgid_of = {f"object.{number}": pgid for number, pgid in enumerate(pgids)}
+    made = lacks(pgid_of, there, clones)
+    for batch in made:
+        assert batch
+        assert sorted(set(batch), key=list(pgid_of).index) == batch
+    for pgid in set(pgids):
+        share = round(clones * pgids.count(pgid) / len(pgids))
+        added = sum(pgid_of[name] == pgid for batch in made for name in batch)
+        assert added == (max(0, share - there[pgid]) if pgid in there else 0)

@@ -9,7 +9,7 @@ space, whose freeing is part of the work, as in the published measurements.
 from __future__ import annotations
 
 import time
-from typing import ClassVar, Dict, List, Optional
+from typing import ClassVar, Dict, List, Mapping, Optional
 
 from ceph_lab.loads import LabUnderLoad
 from ceph_lab.loads.background import BackgroundLoad, WorkReading, wait_for
@@ -47,8 +47,8 @@ class SnaptrimLoad(BackgroundLoad):
         self.objects = objects
         self.clones = clones or objects
         self.overwritten_bytes = min(overwritten_bytes, object_bytes)
-        self._members: Dict[str, List[str]] = {}
-        """PG -> its objects, once they were written."""
+        self._pgids: List[str] = []
+        """Of the objects, once they were written."""
 
     def stores(self) -> Dict[int, float]:
         """The objects, and what each clone has of its own."""
@@ -59,10 +59,10 @@ class SnaptrimLoad(BackgroundLoad):
         self.pool.ensure()
         self.hold()
         names = self.fill(self.objects)
-        lacks = self._lacks(names)
-        for batch in lacks:
+        batches = self._lacks(names)
+        for batch in batches:
             self._clone(batch)
-        if lacks:
+        if batches:
             wait_for("the clones are counted", lambda: self._clones() >= 0.99 * self.clones, timeout=30)
         for snapshot in self._snapshots():
             self.session.mon("osd pool rmsnap", pool=self.pool.name, snap=snapshot)
@@ -71,22 +71,10 @@ class SnaptrimLoad(BackgroundLoad):
 
     def _lacks(self, names: List[str]) -> List[List[str]]:
         """Give what is to be cloned once more, in batches, for every PG to have its share of all clones."""
-        if not self._members:
-            for name, pgid in zip(names, self.session.pgs_of(self.pool.name, names)):
-                self._members.setdefault(pgid, []).append(name)
+        if not self._pgids:
+            self._pgids = self.session.pgs_of(self.pool.name, names)
         there = {pg["pgid"]: int(pg["stats"]["stat_sum"].get("num_object_clones", 0)) for pg in self.pool.pgs()}
-        lack = {
-            pgid: round(self.clones * len(own) / len(names)) - there[pgid]
-            for pgid, own in self._members.items()
-            if pgid in there
-        }
-        batches = []
-        while any(count > 0 for count in lack.values()):
-            batch = {name for pgid, count in lack.items() for name in self._members[pgid][: max(0, count)]}
-            # in their order, which spreads them over the OSDs
-            batches.append([name for name in names if name in batch])
-            lack = {pgid: count - len(self._members[pgid]) for pgid, count in lack.items()}
-        return batches
+        return lacks(dict(zip(names, self._pgids)), there, self.clones)
 
     def _clone(self, names: List[str]) -> None:
         """One more clone of each of these."""
@@ -126,3 +114,23 @@ class SnaptrimLoad(BackgroundLoad):
 
     def _has_queue(self) -> bool:
         return any(pg["stats"]["snaptrimq_len"] > 0 for pg in self.pool.pgs())
+
+
+def lacks(pgid_of: Mapping[str, str], there: Mapping[str, int], clones: int) -> List[List[str]]:
+    """Give objects to be cloned once more, in batches, for every PG to have its share of so many clones.
+
+    `pgid_of`: object -> its PG, in an order that spreads them over the OSDs; `there`: PG -> its clones. A PG that is
+    not in it is left alone.
+    """
+    members: Dict[str, List[str]] = {}
+    for name, pgid in pgid_of.items():
+        members.setdefault(pgid, []).append(name)
+    lack = {
+        pgid: round(clones * len(own) / len(pgid_of)) - there[pgid] for pgid, own in members.items() if pgid in there
+    }
+    batches = []
+    while any(count > 0 for count in lack.values()):
+        batch = {name for pgid, count in lack.items() for name in members[pgid][: max(0, count)]}
+        batches.append([name for name in pgid_of if name in batch])
+        lack = {pgid: count - len(members[pgid]) for pgid, count in lack.items()}
+    return batches
