@@ -9,7 +9,8 @@ import sampled_suite
 
 import search
 
-SUITES = ("sampled", "disturbed", "engineering", "learner")
+# its problems train a learner for each point
+SUITES = ("sampled", "disturbed", "engineering", pytest.param("learner", marks=pytest.mark.long))
 
 
 def first(suite, seed, count=3):
