@@ -82,13 +82,15 @@ class ClientLoad:
         new = [pool.ensure() for pool in self.pools]
         if not any(new) and self._is_full():
             return
-        self.lab.run(["rbd", "pool", "init", self.headers.name])
+        for pool in self.pools:
+            self.session.mon("osd pool application enable", pool=pool.name, app="rbd", yes_i_really_mean_it=True)
         with contextlib.suppress(CommandFailed, LoadFailed):
             self.lab.run(["rbd", "rm", "--no-progress", self._image], timeout=300)
         # layering only: with the exclusive lock, jobs on one image take turns
         create = ["rbd", "create", self._image, "--size", f"{-(-self.work.image_bytes >> 20)}M"]
         data = ["--data-pool", self.pool.name] if self.headers is not self.pool else []
-        self.lab.run([*create, "--image-feature", "layering", *data])
+        # the pool is validated by a snapshot that is taken and removed, for which each PG then holds a slot of snaptrim
+        self.lab.run([*create, "--image-feature", "layering", "--rbd-validate-pool=false", *data])
         self.tell(f"{self._image}: the image of {self.work.image_bytes >> 20} MiB is written once")
         self._fill(timeout=60 + self.work.image_bytes / 5e6)
         self.lab.run(["rbd", "image-meta", "set", self._image, "filled", str(self.work.image_bytes)])
