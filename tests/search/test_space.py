@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import CLASSES, MCLOCK_NINE, QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release, nine
 from ceph_tuner.core.knobs.settings import check_settings
-from ceph_tuner.search.space import DEFERRED, OVERRIDE, Count, KnobSpace, space_for
+from ceph_tuner.search.space import CLIENT_LIMIT, DEFERRED, OVERRIDE, Count, KnobSpace, space_for
 
 FRACTIONAL = [release for release in RELEASES.values() if release.units == "fraction"]
 units = st.floats(min_value=0, max_value=1, allow_nan=False)
@@ -75,7 +75,17 @@ def test_values_are_plain_python_numbers() -> None:
 
 def test_a_recovery_objective_brings_no_scrub_knob() -> None:
     space = space_for(TENTACLE, ["client", "recovery"], TENTACLE.profiles["balanced"])
-    assert space.free == MCLOCK_NINE[:6]
+    assert space.free == tuple(name for name in MCLOCK_NINE[:6] if name != CLIENT_LIMIT)
+
+
+def test_a_limit_on_clients_is_searched_only_where_one_is_in_force() -> None:
+    limited = {**TENTACLE.profiles["balanced"], CLIENT_LIMIT: 0.6}
+    assert space_for(TENTACLE, ["client", "recovery"], limited).free == MCLOCK_NINE[:6]
+    chosen = space_for(TENTACLE, ["client"], TENTACLE.profiles["balanced"], [CLIENT_LIMIT])
+    assert chosen.free == (CLIENT_LIMIT,)
+    # settings of elsewhere that limit clients stand for nothing here
+    space = space_for(TENTACLE, ["client", "recovery"], TENTACLE.profiles["balanced"])
+    assert space.unsearched(limited) == [CLIENT_LIMIT]
 
 
 def test_what_serves_other_work_stays_as_it_is_in_force() -> None:
@@ -95,7 +105,9 @@ def test_what_serves_other_work_stays_as_it_is_in_force() -> None:
     assert set(recovery) <= set(early)
     assert not set(effort) & set(early)
     # where no background work is meant, nobody knows which it will be; and what is chosen is chosen
-    assert space_for(TENTACLE, ["client"], TENTACLE.profiles["balanced"]).free == MCLOCK_NINE
+    assert space_for(TENTACLE, ["client"], TENTACLE.profiles["balanced"]).free == tuple(
+        name for name in MCLOCK_NINE if name != CLIENT_LIMIT
+    )
     assert space_for(TENTACLE, ["scrub"], TENTACLE.profiles["balanced"], recovery).free == recovery
     assert space_for(TENTACLE, ["scrub"], TENTACLE.profiles["balanced"], ["osd_max_scrubs"]).left_alone == ()
 

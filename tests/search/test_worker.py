@@ -10,6 +10,7 @@ import pytest
 
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, RELEASES, TENTACLE
 from ceph_tuner.core.knobs.settings import check_settings
+from ceph_tuner.search.space import CLIENT_LIMIT
 from ceph_tuner.search.worker import answer, serve
 
 SLO = {"name": "some", "objectives": ["client.p95_ms <= 80 ms", "recovery.bytes_s >= 8 MB/s"]}
@@ -25,6 +26,9 @@ REQUEST = {
     ],
     "seed": 3,
 }
+
+
+SHARES = [name for name in MCLOCK_NINE[:6] if name != CLIENT_LIMIT]
 
 
 def request(**changes: object) -> dict:
@@ -49,7 +53,7 @@ def test_as_a_process_it_answers_one_request_with_one_line_of_json() -> None:
     result = json.loads(line)
     assert result["ok"] is True
     check_settings(result["proposals"][0]["settings"], TENTACLE)
-    assert result["searched"] == list(MCLOCK_NINE[:6])
+    assert result["searched"] == SHARES
 
 
 def test_a_proposal_says_what_is_expected_of_it() -> None:
@@ -119,12 +123,12 @@ def test_what_is_no_request_is_answered_too(text: str) -> None:
 
 
 def test_on_several_shards_the_chunk_of_recovery_is_searched() -> None:
-    assert answer(request(shards=8))["searched"] == [*MCLOCK_NINE[:6], "osd_recovery_max_chunk"]
+    assert answer(request(shards=8))["searched"] == [*SHARES, "osd_recovery_max_chunk"]
 
 
 def test_on_hard_disks_the_batch_of_deferred_writes_is_searched() -> None:
     result = answer(request(kind="hdd"))
-    assert result["searched"] == [*MCLOCK_NINE[:6], "bluestore_deferred_batch_ops_hdd"]
+    assert result["searched"] == [*SHARES, "bluestore_deferred_batch_ops_hdd"]
     check_settings(result["proposals"][0]["settings"], TENTACLE)
 
 

@@ -60,7 +60,7 @@ def test_on_a_cluster_that_is_no_lab_it_says_first_what_it_would_do() -> None:
     space = space_for(TENTACLE, SLO.work, NOW.settings)
     text = announcement("ceph", task(), Timing(), space, Options(violation_budget=2, step_limit=0.5))
     assert "nothing was changed" in text
-    assert "tries up to 3 settings of 6 knobs" in text
+    assert "tries up to 3 settings of 5 knobs" in text
     assert "settings in force, high_client_ops, high_recovery_ops;" in text
     assert "with 95% probability" in text
     assert "50% of its range" in text

@@ -58,13 +58,13 @@ def limited(share: float) -> list[float]:
 
 
 def test_metrics_come_for_every_point_above_0(made: TwinPrior) -> None:
-    found = made.predict(np.random.default_rng(0).random((7, 6)))
+    found = made.predict(np.random.default_rng(0).random((7, 5)))
     assert set(found) == set(METRICS)
     assert all(values.shape == (7,) and (values > 0).all() for values in found.values())
 
 
 def test_the_same_arguments_give_the_same_prior(made: TwinPrior) -> None:
-    points = np.random.default_rng(1).random((20, 6))
+    points = np.random.default_rng(1).random((20, 5))
     again = prior()
     assert all((again.predict(points)[name] == made.predict(points)[name]).all() for name in METRICS)
     other = prior(seed=4)

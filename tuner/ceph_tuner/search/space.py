@@ -80,6 +80,8 @@ WORK_ON_DISKS: Dict[str, Tuple[str, ...]] = {"client": (DEFERRED,)}
 """The same for OSDs with their data on a hard disk. Clients wait longest there for the batches of deferred writes, and
 no share, weight or limit of mClock shortens these."""
 
+CLIENT_LIMIT = "osd_mclock_scheduler_client_lim"
+
 OVERRIDE = "osd_mclock_override_recovery_settings"
 
 
@@ -219,7 +221,10 @@ def space_for(
     possible = [entry.name for entry in searchable(release, {**in_force, OVERRIDE: True})]
     on_shards, on_disks = WORK_ON_SHARDS if shards > 1 else {}, WORK_ON_DISKS if kind == "hdd" else {}
     kinds, tables = sorted(work), (WORK_OF, on_shards, on_disks)
-    of_work = [*_shares(release, kinds), *(name for each in kinds for table in tables for name in table.get(each, ()))]
+    of_work = [
+        *_shares(release, kinds, in_force),
+        *(name for each in kinds for table in tables for name in table.get(each, ())),
+    ]
     for name in knobs or ():
         if name in KNOBS and not KNOBS[name].effective(release).works:
             effect = KNOBS[name].effective(release)
@@ -237,16 +242,17 @@ def space_for(
     return KnobSpace(free, origin, counts, needs, shards)
 
 
-def _shares(release: Release, kinds: Sequence[str]) -> Sequence[str]:
-    """Those of the nine that are about the clients and this work; all of them where no background work is meant.
+def _shares(release: Release, kinds: Sequence[str], in_force: Mapping[str, Value]) -> Sequence[str]:
+    """Those of the nine that are about the clients and this work; of all classes where no background work is meant.
 
     What serves other work stays as it is in force: no objective would show that recovery takes a day now, until a disk
-    fails.
+    fails. A limit on clients only takes from them, so that one is searched where it is in force and may be lifted.
     """
     background = {release.service_classes[kind] for kind in kinds if kind in release.service_classes} - {"client"}
-    if not background:
-        return MCLOCK_NINE
-    return [name for each in CLASSES if each == "client" or each in background for name in _names(each)]
+    classes = [each for each in CLASSES if each == "client" or each in (background or CLASSES)]
+    names = [name for each in classes for name in _names(each)]
+    limited = _number(in_force.get(CLIENT_LIMIT, 0.0)) > 0
+    return [name for name in names if name != CLIENT_LIMIT or limited]
 
 
 def _count(name: str, release: Release, in_force: Mapping[str, Value]) -> Count:
