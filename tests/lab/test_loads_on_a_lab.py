@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Iterator, List, Mapping
+from typing import Callable, Iterator, List, Mapping, Optional
 
 import pytest
 
@@ -83,6 +83,15 @@ def test_clients_are_served_at_the_rate_that_they_offer(any_lab: Lab, session: L
 
 
 ERASURE_CODED = PoolLayout(chunks=(2, 1))
+
+
+@pytest.mark.parametrize("layout", [None, ERASURE_CODED], ids=["replicated", "erasure-coded"])
+def test_clients_leave_nothing_to_trim(any_lab: Lab, session: LabSession, layout: Optional[PoolLayout]) -> None:
+    load = ClientLoad(any_lab, session, ClientWork(rate=60, image_bytes=SMALL_IMAGE), layout=layout)
+    load.prepare()
+    pools = {pool["pool_name"]: pool for pool in session.mon("osd dump")["pools"]}
+    # a snapshot that was taken, also one that is gone, counts
+    assert {pool.name: pools[pool.name]["snap_seq"] for pool in load.pools} == {pool.name: 0 for pool in load.pools}
 
 
 def test_clients_on_an_erasure_coded_pool_are_offered_the_same_again(any_lab: Lab, session: LabSession) -> None:
