@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from ceph_lab.loads import backfill, client, recovery, scrub, snaptrim
 from ceph_lab.options import LabOptions
 from ceph_lab.recipes import RECIPES
 from ceph_lab.twin_model import SCENARIOS, lab_model
@@ -13,6 +14,15 @@ from ceph_tuner.core.knobs.releases import TENTACLE
 
 HARDWARE = Hardware(811.7, 60.0 * (1 << 20), 1, "ssd")
 
+LOADS = {
+    "client": (client.PGS, client.REPLICAS),
+    "recovery": (recovery.PGS, recovery.REPLICAS),
+    "backfill": (backfill.PGS, backfill.REPLICAS),
+    "scrub": (scrub.PGS, scrub.REPLICAS),
+    "snaptrim": (snaptrim.PGS, snaptrim.REPLICAS),
+}
+"""Pool -> PGs and copies, as the lab makes it by default."""
+
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_twin_is_told_of_the_work_that_the_labs_recipe_has(name: str) -> None:
@@ -21,6 +31,7 @@ def test_the_twin_is_told_of_the_work_that_the_labs_recipe_has(name: str) -> Non
     assert bool(model.scrub) == ("scrub_objects" in has)
     assert bool(model.recovery) == ("object_bytes" in has)
     assert {work.pool for work in (*model.recovery, *model.scrub, *model.snaptrim)} <= {p.name for p in model.pools}
+    assert {p.name: (p.pgs, p.size) for p in model.pools if p.name in LOADS}.items() <= LOADS.items()
 
 
 def test_both_kinds_of_work_are_those_of_each_alone() -> None:

@@ -6,7 +6,10 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ceph_lab.configuration import throttle_bytes
 from ceph_lab.drives import Flash
+from ceph_lab.loads import backfill as backfill_load
+from ceph_lab.loads import client as client_load
 from ceph_lab.loads import recovery as recovery_load
+from ceph_lab.loads import scrub as scrub_load
 from ceph_lab.loads import snaptrim as snaptrim_load
 from ceph_lab.loads.client_work import FIO
 from ceph_lab.loads.layout import PoolLayout
@@ -33,8 +36,6 @@ KNOWN = ("osd.device.iops", "osd.device.bandwidth_bytes_s")
 _BOTH = "client-snaptrim-recovery"
 SCENARIOS = ("client", "client-recovery", "client-backfill", "client-scrub", "client-snaptrim", _BOTH, "mixed")
 """The scenarios whose loads the twin knows how to be told of."""
-
-CLIENT_PGS, SCRUB_PGS = 32, 16
 
 THREADS = {"ssd": 2, "hdd": 5}
 """osd_op_num_threads_per_shard_* of both releases of the lab, where it states none."""
@@ -79,7 +80,7 @@ def lab_model(
         return Pool(name, pgs, layout.size, layout.chunks[0] if layout.chunks else 0)
 
     # two that every lab has and nobody uses, but their PGs' leases wake the OSDs
-    pools = [pool("client", CLIENT_PGS, size), Pool("rbd", 32, size), Pool(".mgr", 1, size)]
+    pools = [pool("client", client_load.PGS, size), Pool("rbd", 32, size), Pool(".mgr", 1, size)]
     recovery: Tuple[RecoveryWork, ...] = ()
     scrub: Tuple[ScrubWork, ...] = ()
     snaptrim: Tuple[SnaptrimWork, ...] = ()
@@ -93,14 +94,14 @@ def lab_model(
         # the OSD that was away misses every object
         recovery = (RecoveryWork("recovery", objects, object_bytes, target=len(osds) - 1),)
     if scenario == "client-backfill":
-        pools.append(pool("backfill", 32, size))
+        pools.append(pool("backfill", backfill_load.PGS, backfill_load.REPLICAS))
         recovery = (
             RecoveryWork(
                 "backfill", int(PLENTY * work_options["objects"]), int(work_options["object_bytes"]), degraded=False
             ),
         )
     if scenario in ("client-scrub", "mixed"):
-        pools.append(pool("scrub", SCRUB_PGS, size))
+        pools.append(pool("scrub", scrub_load.PGS, size))
         scrub = (ScrubWork("scrub", int(work_options["scrub_objects"]), int(work_options["scrub_object_bytes"])),)
     if scenario in ("client-snaptrim", _BOTH, "mixed"):
         pools.append(pool("snaptrim", snaptrim_load.PGS, size))
