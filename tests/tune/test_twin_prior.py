@@ -58,7 +58,7 @@ def limited(share: float) -> list[float]:
 
 
 def test_metrics_come_for_every_point_above_0(made: TwinPrior) -> None:
-    found = made.predict(np.random.default_rng(0).random((7, 5)))
+    found = made.predict(np.random.default_rng(0).random((7, made.points.shape[1])))
     assert set(found) == set(METRICS)
     assert all(values.shape == (7,) and (values > 0).all() for values in found.values())
 
@@ -103,7 +103,7 @@ def test_the_settings_in_force_are_part_of_the_design(made: TwinPrior) -> None:
 
 def test_metrics_of_work_that_is_not_there_are_left_out() -> None:
     found = prior(metrics=("client.p95_ms", "scrub.bytes_s", "scrub.pgs_late", "ops.slow"), designs=4)
-    assert set(found.predict([[0.5] * 6])) == {"client.p95_ms"}
+    assert set(found.predict([[0.5] * found.points.shape[1]])) == {"client.p95_ms"}
 
 
 def test_an_interval_is_long_where_nothing_is_scrubbed() -> None:
