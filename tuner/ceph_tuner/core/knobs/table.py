@@ -23,7 +23,7 @@ from ceph_tuner.core.knobs.table_background import (
     WORKS,
     always,
 )
-from ceph_tuner.core.knobs.table_unsearched import DEFERRED, KNOWN, OF_POOLS, SAME
+from ceph_tuner.core.knobs.table_unsearched import BATCH_ON_DISKS, KNOWN, OF_POOLS
 
 _NO_CLASSES = "does nothing: wpq knows no classes"
 
@@ -222,20 +222,7 @@ DEVICE = [
         log_scale=True,
         search_high=128 * MIB,
     ),
-    Knob(
-        "bluestore_deferred_batch_ops_hdd",
-        "small writes that wait in BlueStore's log before they are written to their places, on a hard disk",
-        "int",
-        "1",
-        1,
-        65535,
-        always(64, DEFERRED),
-        searched=True,
-        log_scale=True,
-        search_low=4,
-        search_high=64,
-        under_wpq=SAME,
-    ),
+    replace(BATCH_ON_DISKS, searched=True, search_low=4, search_high=64),
 ]
 
 POOL = [

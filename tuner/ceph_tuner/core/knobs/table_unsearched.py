@@ -8,6 +8,7 @@ do: `OSD.cc`, `osd_scrub.cc` (`scrub_time_permit`, `sched_scrub`), `doc/rados/op
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Tuple
 
 from ceph_tuner.core.knobs.knob import Knob, KnobEffect, Since
@@ -141,72 +142,65 @@ STEPS = [
     ),
 ]
 
-_IO_PRICE = KnobEffect(True, "how much of bluestore_throttle_bytes one I/O takes beside its bytes")
 
-
-def _price(name: str, meaning: str, kind: str, default: int, zero_means: str = "") -> Knob:
+def _of_drives(
+    name: str, meaning: str, default: int, zero_means: str = "", *, effect: KnobEffect, unit: str, high: int, kind: str
+) -> Knob:
+    """Give an option of BlueStore that has a value for each kind of drive, and one above these."""
     return Knob(
         name,
         meaning,
         kind,
-        "B",
+        unit,
         1,
-        64 * MIB,
-        always(default, _IO_PRICE),
+        high,
+        always(default, effect),
         zero_means=zero_means,
         log_scale=True,
         under_wpq=SAME,
     )
 
+
+_IO_PRICE = KnobEffect(True, "how much of bluestore_throttle_bytes one I/O takes beside its bytes")
+_price = partial(_of_drives, effect=_IO_PRICE, unit="B", high=64 * MIB)
 
 THROTTLE = [
     _price(
         "bluestore_throttle_cost_per_io",
         "bytes that BlueStore's throttle counts for each I/O; above the two for hdd and ssd",
-        "size",
         0,
         "bluestore_throttle_cost_per_io_hdd or _ssd decides",
+        kind="size",
     ),
     _price(
         "bluestore_throttle_cost_per_io_hdd",
         "bytes that BlueStore's throttle counts for each I/O on a hard disk",
-        "int",
         670_000,
+        kind="int",
     ),
     _price(
         "bluestore_throttle_cost_per_io_ssd",
         "bytes that BlueStore's throttle counts for each I/O on flash",
-        "int",
         4000,
+        kind="int",
     ),
 ]
 
-DEFERRED = KnobEffect(True, "they are written all at once, and what commits meanwhile waits behind them at the drive")
+_AT_ONCE = KnobEffect(True, "they are written all at once, and what commits meanwhile waits behind them at the drive")
+_WAITING = "small writes that wait in BlueStore's log before they are written to their places"
+_batch = partial(_of_drives, effect=_AT_ONCE, unit="1", high=65535, kind="int")
 
-
-def _batch(name: str, where: str, default: int, zero_means: str = "") -> Knob:
-    return Knob(
-        name,
-        f"small writes that wait in BlueStore's log before they are written to their places{where}",
-        "int",
-        "1",
-        1,
-        65535,
-        always(default, DEFERRED),
-        zero_means=zero_means,
-        log_scale=True,
-        under_wpq=SAME,
-    )
-
+BATCH_ON_DISKS = _batch("bluestore_deferred_batch_ops_hdd", f"{_WAITING}, on a hard disk", 64)
+"""The one of these that is searched, in `table.py`."""
 
 DEFERRED_WRITES = [
     _batch(
         "bluestore_deferred_batch_ops",
-        "; above the two for hdd and ssd",
+        f"{_WAITING}; above the two for hdd and ssd",
         0,
         "bluestore_deferred_batch_ops_hdd or _ssd decides",
     ),
-    _batch("bluestore_deferred_batch_ops_ssd", ", on flash", 16),
+    _batch("bluestore_deferred_batch_ops_ssd", f"{_WAITING}, on flash", 16),
 ]
 
 BALANCING = [
