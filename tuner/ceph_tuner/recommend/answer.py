@@ -9,6 +9,7 @@ from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.plan import ChangePlan, plan_change, plan_restore
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.cost import kind_of_class
 from ceph_tuner.core.knobs.releases import Release, Settings, format_version
 from ceph_tuner.core.knobs.settings import check_settings, format_settings, notes_on
 from ceph_tuner.core.measure.metrics import parted
@@ -66,7 +67,7 @@ def answer(search_result: SearchedSettings) -> Instructions:
 def _of_disks(question: Question) -> Sequence[str]:
     """What the twin leaves out where the objectives are about the clients' tail on hard disks."""
     tail = any(parted(name)[0] in ("client.p95_ms", "client.p99_ms") for name in question.slo.metrics)
-    return (_DEFERRED,) if tail and question.model.osd.device_class == "hdd" else ()
+    return (_DEFERRED,) if tail and kind_of_class(question.model.osd.device_class) == "hdd" else ()
 
 
 def way_back(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.cost import kind_of_class
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.twin.kernel import records
 from ceph_tuner.twin.kernel.events import schedule
@@ -323,5 +324,5 @@ class KernelTables:
 
 
 def _strict_bound_s(model: ClusterModel) -> float:
-    kind = "hdd" if model.osd.device_class == "hdd" else "ssd"
+    kind = kind_of_class(model.osd.device_class)
     return math.inf if model.scheduler == WPQ else model.release.strict_bound_s.get(kind, math.inf)

@@ -28,6 +28,11 @@ from ceph_tuner.core.knobs.settings import shares
 _EARLY_USEC = {"ssd": (50.0, 0.011, 1e3), "hdd": (11400.0, 2.6, 1e6)}
 
 
+def kind_of_class(device_class: str) -> str:
+    """`hdd` or `ssd`: what a class says of its drives where they say nothing themselves."""
+    return "hdd" if device_class == "hdd" else "ssd"
+
+
 @dataclass(frozen=True)
 class Hardware:
     """One OSD as mClock sees it."""
@@ -65,7 +70,7 @@ def item_cost(nbytes: float, hardware: Hardware, release: Release) -> int:
     """Return an item's cost: bytes from 17.2.7, time before. A client read counts 0 bytes, a write its data."""
     if release.cost_model == "bytes":
         return max(1, int(nbytes), int(hardware.cost_per_io))
-    per_io, per_byte, scale = _EARLY_USEC["hdd" if hardware.device_class == "hdd" else "ssd"]
+    per_io, per_byte, scale = _EARLY_USEC[kind_of_class(hardware.device_class)]
     return max(1, round((per_io + per_byte * nbytes) / scale))
 
 

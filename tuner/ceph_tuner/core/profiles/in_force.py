@@ -14,7 +14,7 @@ from ceph_tuner.core.ceph.target import Place, running
 from ceph_tuner.core.changes.configuration import Configuration
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, PermissionRefused
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
-from ceph_tuner.core.knobs.cost import Hardware
+from ceph_tuner.core.knobs.cost import Hardware, kind_of_class
 from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, Release, Settings, Version, parse_version
 from ceph_tuner.core.knobs.settings import settings_in_force
 from ceph_tuner.core.measure.osd_selection import spread
@@ -97,7 +97,13 @@ def kind_of(metadata: Mapping[str, Any], device_class: str = "") -> str:
 
     By the class where nothing is known of the drive: an OSD that never ran says nothing of it.
     """
-    return _kind(device_class) if "rotational" not in metadata else "hdd" if metadata["rotational"] == "1" else "ssd"
+    return (
+        kind_of_class(device_class)
+        if "rotational" not in metadata
+        else "hdd"
+        if metadata["rotational"] == "1"
+        else "ssd"
+    )
 
 
 def kind_of_all(kinds: Iterable[str]) -> str:
@@ -120,7 +126,7 @@ def hardware_of(options: Mapping[str, str], device_class: str = "ssd", place: st
 
     `kind`: of its drive, as `kinds_of` gives it; by the class where it is empty.
     """
-    media = kind or _kind(device_class)
+    media = kind or kind_of_class(device_class)
 
     def number(name: str) -> float:
         if name not in options:
@@ -183,10 +189,6 @@ def profile_in_force(
         **origin,
     )
     return ProfileInForce(result, tuple(notes))
-
-
-def _kind(device_class: str) -> str:
-    return "hdd" if device_class == "hdd" else "ssd"
 
 
 def _others(options: Mapping[str, str], release: Release, version: Version, notes: List[str]) -> Settings:
