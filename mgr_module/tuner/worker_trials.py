@@ -13,13 +13,13 @@ def worker_trials(trials: List[Trial]) -> List[Dict[str, Any]]:
     """Trials in the worker's words, without those whose settings are not known any more."""
     entries = []
     for trial in trials:
-        entry: Dict[str, Any] = {"values": trial.means}
-        entry["expected"] = {
+        expected = {
             name: [middle, low, high]
             for name, (middle, low, high) in trial.run.expected.items()
             # of a record that somebody else wrote
             if -math.inf < low <= middle <= high < math.inf
         }
+        entry: Dict[str, Any] = {"values": trial.means, "expected": expected}
         # a baseline has no settings of its own; its `why` is the built-in profile that was in force, if one was
         profile = trial.run.why if trial.run.kind == "baseline" else trial.run.settings.get(PROFILE)
         if profile and len(trial.run.settings) <= 1:

@@ -64,7 +64,7 @@ def test_metrics_come_for_every_point_above_0(made: TwinPrior) -> None:
 
 
 def test_the_same_arguments_give_the_same_prior(made: TwinPrior) -> None:
-    points = np.random.default_rng(1).random((20, 5))
+    points = np.random.default_rng(1).random((20, made.points.shape[1]))
     again = prior()
     assert all((again.predict(points)[name] == made.predict(points)[name]).all() for name in METRICS)
     other = prior(seed=4)
