@@ -97,13 +97,9 @@ def kind_of(metadata: Mapping[str, Any], device_class: str = "") -> str:
 
     By the class where nothing is known of the drive: an OSD that never ran says nothing of it.
     """
-    return (
-        kind_of_class(device_class)
-        if "rotational" not in metadata
-        else "hdd"
-        if metadata["rotational"] == "1"
-        else "ssd"
-    )
+    if "rotational" not in metadata:
+        return kind_of_class(device_class)
+    return "hdd" if metadata["rotational"] == "1" else "ssd"
 
 
 def kind_of_all(kinds: Iterable[str]) -> str:
