@@ -52,9 +52,10 @@ def test_unlike_drives_are_told_apart_and_like_ones_are_told_once() -> None:
     assert told["osd.2"] == {"osd_mclock_max_sequential_bandwidth_ssd": "30625000"}
     assert told["osd"]["osd_mclock_max_sequential_bandwidth_hdd"] == "171000000"
     assert told["osd"]["bluestore_throttle_bytes"] == str(256 << 10)
-    assert told["osd.3"] == dict.fromkeys(
-        ("bluestore_throttle_bytes", "bluestore_throttle_deferred_bytes"), str(64 << 20)
-    )
+    assert told["osd.3"] == {
+        "bluestore_throttle_bytes": str(64 << 20),
+        "bluestore_throttle_deferred_bytes": str(128 << 20),
+    }
     assert set(told) == {"osd", "osd.2", "osd.3", "mgr"}
 
 

@@ -122,7 +122,7 @@ def _bandwidth_option(options: LabOptions, osd: int) -> str:
 
 
 def throttle_bytes(options: LabOptions, osd: int) -> int:
-    """`bluestore_throttle_bytes`, and the same for deferred writes.
+    """`bluestore_throttle_bytes`.
 
     mClock only orders what waits before BlueStore, so little may wait behind it. On hard disks, where each request
     counts as 670 000 bytes (bluestore_throttle_cost_per_io_hdd), that would be one at a time: Ceph's default stays.
@@ -131,5 +131,7 @@ def throttle_bytes(options: LabOptions, osd: int) -> int:
 
 
 def _throttles(options: LabOptions, osd: int) -> Dict[str, str]:
-    names = ("bluestore_throttle_bytes", "bluestore_throttle_deferred_bytes")
-    return dict.fromkeys(names, str(throttle_bytes(options, osd)))
+    held = throttle_bytes(options, osd)
+    # half of it sends a batch of deferred writes on its way: with less than Ceph's default, before the batch is full
+    deferred = 2 * held if options.media_of(osd) == "hdd" else held
+    return {"bluestore_throttle_bytes": str(held), "bluestore_throttle_deferred_bytes": str(deferred)}
