@@ -52,6 +52,7 @@ def osds() -> st.SearchStrategy[OsdModel]:
         cpu_s_per_byte=st.sampled_from((0.0, 1e-9)),
         kv_ios=st.floats(0, 2),
         throttle_bytes=st.sampled_from((0.0, 64.0 * KIB, 256.0 * KIB, 64.0 * MIB)),
+        db=st.none() | devices(),
     )
 
 
@@ -128,4 +129,5 @@ def settings(draw: st.DrawFn) -> Settings:
     values["osd_scrub_chunk_max"] = draw(st.integers(5, 25))
     values["osd_pg_max_concurrent_snap_trims"] = draw(st.integers(1, 4))
     values["osd_max_trimming_pgs"] = draw(st.integers(1, 4))
+    values["bluestore_deferred_batch_ops_hdd"] = draw(st.sampled_from((1, 4, 64)))
     return values

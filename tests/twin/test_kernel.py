@@ -69,11 +69,11 @@ def test_no_stretch_of_time_lets_more_through_than_the_drive_s_budgets(
 ) -> None:
     iops, bandwidth = 100.0, 1e6
     device = Device(iops, bandwidth, slice_s=slice_s, shared=False)
-    own = bare_state(device).osds[0]
+    state = bare_state(device)
     now, last, through = START_S, 0.0, []
     for gap, ios, size in requests:
         now += gap
-        at = drive.transfer(own.budgets[channel], own.prices[channel], now, float(ios), float(size))
+        at = drive.transfer(state, 0, channel, now, float(ios), float(size))
         assert at >= max(now, last)
         last = at
         through.append((now, at, ios, size))
@@ -91,10 +91,84 @@ def test_no_stretch_of_time_lets_more_through_than_the_drive_s_budgets(
 
 def test_a_busy_drive_uses_its_whole_budget() -> None:
     for slice_s in (0.0, 0.1):
-        own = bare_state(Device(100.0, 1e9, slice_s=slice_s, shared=False)).osds[0]
+        state = bare_state(Device(100.0, 1e9, slice_s=slice_s, shared=False))
         for _ in range(1000):
-            at = drive.transfer(own.budgets[0], own.prices[0], START_S, 1.0, 4096.0)
+            at = drive.transfer(state, 0, records.WRITES, START_S, 1.0, 4096.0)
         assert at - START_S == pytest.approx(10.0, abs=0.2)
+
+
+def disk() -> SimulationState:
+    """A hard disk of 80 requests a second one by one, and of 210 with a full queue."""
+    osd = OsdModel(Device(210.0, 200e6, latency_s=12.5e-3), shards=1, device_class="hdd")
+    return over_objects(Simulation(ClusterModel(1, osd, (Pool("rbd", 1, 1),)), {}, compiled=False)._tables)
+
+
+def test_a_disk_alone_takes_a_way_and_a_transfer() -> None:
+    state, waits = disk(), []
+    for number in range(4000):
+        now = START_S + number
+        waits.append(drive.transfer(state, 0, records.WRITES, now, 1.0, 2e6) - now)
+    assert np.mean(waits) == pytest.approx(12.5e-3 + 2e6 / 200e6, rel=0.02)
+    assert min(waits) > 2e6 / 200e6
+
+
+def test_a_disk_with_a_full_queue_does_what_is_said_of_it() -> None:
+    state = disk()
+    for _ in range(2000):
+        at = drive.transfer(state, 0, records.WRITES, START_S, 1.0, 0.0)
+    assert 2000 / (at - START_S) == pytest.approx(210.0, rel=0.05)
+
+
+def test_commits_one_after_another_stay_at_the_log() -> None:
+    state, waits, chance = disk(), [], random.Random(1)
+    for number in range(4000):
+        now = START_S + number + chance.uniform(0, 0.1)
+        waits.append(drive.transfer(state, 0, records.COMMITS, now, 1.0, 0.0) - now)
+        if number >= 2000:
+            drive.transfer(state, 0, records.READS, now + 0.5, 1.0, 0.0)
+    assert np.mean(waits[1:2000]) == pytest.approx(60 / 7200 / 2, rel=0.05)
+    assert max(waits[1:2000]) <= 60 / 7200
+    assert np.mean(waits[2001:]) == pytest.approx(12.5e-3, rel=0.05)
+
+
+def deferred(state: SimulationState, writes: int) -> float:
+    """A batch of deferred writes; how long it takes when nothing comes between."""
+    state.osds[0].deferred_writes = writes
+    now = max(START_S, state.osds[0].budgets[0].ios_free_at_s, state.osds[0].budgets[0].deferred_until_s) + 1.0
+    drive.write_deferred(state, 0, now)
+    assert state.osds[0].deferred_writes == 0
+    state.progress.now_s = now
+    return state.osds[0].budgets[0].deferred_until_s - now
+
+
+def test_a_batch_of_deferred_writes_takes_the_shorter_ways_of_many() -> None:
+    state = disk()
+    assert deferred(state, 1) == pytest.approx(12.5e-3)
+    assert deferred(state, 64) == pytest.approx(32 / 210 + 0.21, rel=0.1)
+    assert deferred(state, 64) < 64 * 12.5e-3 / 2
+
+
+def test_who_comes_meanwhile_waits_for_any_part_of_a_batch_and_its_work_is_not_lost() -> None:
+    state, waits = disk(), []
+    for _ in range(2000):
+        whole = deferred(state, 32)
+        now, own = state.progress.now_s, state.osds[0].budgets[0]
+        at = drive.transfer(state, 0, records.COMMITS, now, 1.0, 0.0)
+        taken = own.deferred_until_s - now - whole
+        assert now + taken <= at <= own.deferred_until_s + 1e-9
+        waits.append((at - now - taken) / whole)
+    # any place in the drive's queue is as likely as another
+    assert np.mean(waits) == pytest.approx(0.5, abs=0.03)
+    assert np.std(waits) == pytest.approx(math.sqrt(1 / 12), rel=0.05)
+
+
+def test_a_batch_larger_than_the_drive_s_queue_keeps_others_out_of_it() -> None:
+    state = disk()
+    for _ in range(200):
+        whole = deferred(state, 160)
+        queue_s = sum(state.parameters.way_s[1 : records.ORDERED])
+        now = state.progress.now_s
+        assert drive.transfer(state, 0, records.READS, now, 1.0, 0.0) - now > whole - queue_s - 1e-9
 
 
 @given(st.floats(1.001e-6, 1e3))

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ceph_lab.configuration import throttle_bytes
-from ceph_lab.drives import Flash
+from ceph_lab.drives import Drive, Flash
 from ceph_lab.loads import backfill as backfill_load
 from ceph_lab.loads import client as client_load
 from ceph_lab.loads import recovery as recovery_load
 from ceph_lab.loads import scrub as scrub_load
 from ceph_lab.loads import snaptrim as snaptrim_load
-from ceph_lab.loads.client_work import FIO
+from ceph_lab.loads.client_work import FIO, ClientWork
 from ceph_lab.loads.layout import PoolLayout
+from ceph_lab.memory import RAM_DEVICE
 from ceph_lab.options import LabOptions
 from ceph_lab.recipes import RECIPES
 from ceph_tuner.core.errors import InputError
@@ -120,8 +121,14 @@ def lab_model(
         # fio's own way to keep a rate
         drains="rate" in work_options and work_options.get("engine", FIO) == FIO,
     )
+    stored = {
+        "client": ClientWork().image_bytes,
+        **{work.pool: work.objects * work.object_bytes for work in recovery},
+        **{work.pool: work.objects * work.object_bytes for work in scrub},
+    }
+    raw_bytes = sum(stored.get(each.name, 0) * each.size / (each.k or 1) for each in pools)
     return ClusterModel(
-        len(osds), _osd(options, first, hardware), tuple(pools), (client,),
+        len(osds), _osd(options, first, hardware, raw_bytes / len(osds)), tuple(pools), (client,),
         release=release, version=version, network_s=1.5e-4,
         recovery=recovery, scrub=scrub, snaptrim=snaptrim,
     )  # fmt: skip
@@ -147,20 +154,22 @@ def _layout(work: Mapping[str, Any], replicas: int) -> PoolLayout:
     return PoolLayout.parse("scenario option pool", text) if text else PoolLayout(max(1, replicas))
 
 
-def _osd(options: LabOptions, osd: int, hardware: Hardware) -> OsdModel:
-    media = options.media_of(osd)
+def _osd(options: LabOptions, osd: int, hardware: Hardware, stored_bytes: float) -> OsdModel:
+    media, drive = options.media_of(osd), options.drive_of(osd)
     # what a fit begins from: found by a search over the windows of four settings, on two cores that the daemons share
     return OsdModel(
-        _device(options, osd), capacity_iops=hardware.capacity_iops, bandwidth_bytes_s=hardware.bandwidth_bytes_s,
+        _device(drive.data if drive else None, options, stored_bytes), capacity_iops=hardware.capacity_iops,
+        bandwidth_bytes_s=hardware.bandwidth_bytes_s,
         shards=hardware.shards, threads_per_shard=options.threads or THREADS[media], device_class=hardware.device_class,
         write_cpu_s=1.7e-4, read_cpu_s=1e-4, reply_cpu_s=6e-5, cpu_s_per_byte=2e-10, scan_cpu_s=2e-4, trim_cpu_s=1.5e-4,
-        kv_ios=2.9, kv_bytes=6 * KIB, kv_latency_s=5.8e-4, trim_ios=0.1, trim_bytes=4 * KIB,
-        throttle_bytes=throttle_bytes(options, osd), throttle_cost_per_io=4000,
+        # a hard disk: BlueFS's counters, one write each
+        kv_ios=1 if media == "hdd" else 2.9, kv_bytes=6 * KIB, kv_latency_s=5.8e-4, trim_ios=0.1, trim_bytes=4 * KIB,
+        throttle_bytes=throttle_bytes(options, osd),
+        db=_device(drive.database, options, 0) if drive and drive.database else None,
     )  # fmt: skip
 
 
-def _device(options: LabOptions, osd: int) -> Device:
-    drive = options.drive_of(osd)
+def _device(drive: Optional[Drive], options: LabOptions, stored_bytes: float) -> Device:
     if drive is None:
         return Device(
             options.iops, options.bandwidth, shared=False, slice_s=0.1, latency_s=3.5e-4, read_latency_s=3e-4,
@@ -168,13 +177,19 @@ def _device(options: LabOptions, osd: int) -> Device:
             # BlueStore's blobs are of 64 KiB; on a device whose free space is scattered they are written in pieces
             request_bytes=40 * KIB,
         )  # fmt: skip
-    data, factor = drive.data, drive.data.slow_motion
-    if isinstance(data, Flash):
+    factor = drive.slow_motion
+    if isinstance(drive, Flash):
         return Device(
-            data.write_iops / factor, data.write_bandwidth / factor, data.read_iops / factor,
-            data.read_bandwidth / factor, latency_s=1e-6 * data.write_latency_us * factor,
-            read_latency_s=1e-6 * data.read_latency_us * factor, spread=min(1.0, data.jitter),
+            drive.write_iops / factor, drive.write_bandwidth / factor, drive.read_iops / factor,
+            drive.read_bandwidth / factor, latency_s=1e-6 * drive.write_latency_us * factor,
+            read_latency_s=1e-6 * drive.read_latency_us * factor, spread=min(1.0, drive.jitter),
         )  # fmt: skip
-    # one head: the twin has no elevator, so what a request takes is the mean of a random one
-    position_s = (1e-3 * data.average_seek_ms + 30 / data.rpm) * factor
-    return Device(1 / position_s, data.bandwidth / factor, latency_s=position_s, read_latency_s=position_s)
+    full = min(1.0, stored_bytes / (options.device_size or RAM_DEVICE))
+    way_s = drive.position_s(full)
+    return Device(
+        drive.queued_iops(full),
+        drive.bandwidth / factor,
+        latency_s=way_s,
+        read_latency_s=way_s,
+        turn_s=60 / drive.rpm * factor,
+    )

@@ -126,6 +126,9 @@ def test_a_full_queue_is_served_by_the_shortest_way(emulated: EmulatedDrive) -> 
     # 80 and some 190 a second, as such disks do without and with their queue
     assert 500 / first_come == pytest.approx(1 / (8.2e-3 + 60 / 7200 / 2), rel=0.1)
     assert 150 < 500 / shortest < 300
+    # as the twin is told
+    assert first_come / 500 == pytest.approx(HDD.position_s(), rel=0.1)
+    assert 500 / shortest == pytest.approx(HDD.queued_iops(), rel=0.15)
 
 
 def test_nobody_is_passed_over_for_ever(emulated: EmulatedDrive) -> None:

@@ -8,6 +8,7 @@ slowed, so the larger the factor, the more does the drive decide.
 
 from __future__ import annotations
 
+import math
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from typing import Any, ClassVar, Dict, Mapping, Optional, Union
 
@@ -67,6 +68,10 @@ class Flash:
         )
 
 
+SHORTER_WAY = 0.28
+"""The shortest of n ways of a disk's head is shorter than one at random by this power of n: the model's own."""
+
+
 @dataclass(frozen=True)
 class Disk:
     """A hard disk: one head that seeks, waits for the platter and transfers; its queue goes by the shortest way.
@@ -106,6 +111,15 @@ class Disk:
     def sequential_bandwidth(self) -> float:
         """Bytes a second in slow motion: what mClock is told."""
         return self.bandwidth / self.slow_motion
+
+    def position_s(self, full: float = 1.0) -> float:
+        """Mean time to a random place in slow motion, within that part of the stroke: a seek and half a turn."""
+        reach_ms = (self.average_seek_ms - self.track_seek_ms) * math.sqrt(full)
+        return (1e-3 * (self.track_seek_ms + reach_ms) + 30 / self.rpm) * self.slow_motion
+
+    def queued_iops(self, full: float = 1.0) -> float:
+        """Small requests a second in slow motion while its queue is full, within that part of the stroke."""
+        return float(self.queue**SHORTER_WAY) / self.position_s(full)
 
     def words(self, seed: int, size: int) -> str:
         """What `drive_new` of model.h reads."""

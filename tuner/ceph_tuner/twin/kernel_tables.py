@@ -31,7 +31,7 @@ from ceph_tuner.twin.knobs_in_force import (
     scrub_cost,
     trim_cost,
 )
-from ceph_tuner.twin.model import WPQ, ClusterModel
+from ceph_tuner.twin.model import WPQ, ClusterModel, Device
 from ceph_tuner.twin.pg_tasks import pg_tasks
 from ceph_tuner.twin.placement import placed
 
@@ -134,7 +134,6 @@ class KernelTables:
             "wpq": int(model.scheduler == WPQ),
             # Reef counts a scrub's own and foreign places together, Tentacle apart
             "shared_scrubs": int((model.version or model.release.newest) < (20, 0, 0)),
-            "read_budget": int(not osd.device.shared),
             "network_s": model.network_s,
             "write_cpu_s": osd.write_cpu_s,
             "read_cpu_s": osd.read_cpu_s,
@@ -144,14 +143,18 @@ class KernelTables:
             "cpu_s_per_byte": osd.cpu_s_per_byte,
             "kv_ios": osd.kv_ios,
             "kv_bytes": osd.kv_bytes,
-            "kv_latency_s": osd.kv_latency_s,
+            "kv_latency_s": osd.kv_latency_s + (osd.db.latency_s if osd.db else 0.0),
             "kv_cpu_s": osd.kv_cpu_s,
             "trim_kv_cpu_s": osd.trim_kv_cpu_s,
             "trim_ios": osd.trim_ios,
             "trim_bytes": osd.trim_bytes,
             "throttle_bytes": osd.throttle_bytes,
-            "throttle_bytes_per_io": osd.throttle_cost_per_io,
-            "request_bytes": osd.device.request_bytes,
+            "throttle_bytes_per_io": osd.throttle_bytes_per_io,
+            "deferred_below_bytes": osd.deferred_below_bytes,
+            "way_s": ways_s(osd.device),
+            "turn_s": osd.device.turn_s,
+            # what lies side by side needs no second way
+            "request_bytes": math.inf if osd.has_head else osd.device.request_bytes,
             "latency_spread": osd.device.spread,
             "least_cost_bytes": costs.least,
             "scrub_event_bytes": costs.scrub_event,
@@ -185,21 +188,28 @@ class KernelTables:
         table["queue"]["classes"]["idle"] = 1
 
     def _set_osds(self) -> None:
-        device, table = self.model.osd.device, self.tables["osds"]
+        osd, table = self.model.osd, self.tables["osds"]
+        self._batches_begun: Dict[int, float] = {}
+        """By OSD, until its settings are known."""
+        if osd.deferred_below_bytes > 0:
+            self._batches_begun = dict(enumerate(self._random.random(self.osds).tolist()))
         for name in ("throttled", "written", "snaps"):
             table[f"{name}_head"] = table[f"{name}_tail"] = -1
         table["committing_head"] = -1
         table["budgets"]["slice_began_s"] = START_S
-        writes = (1.0 / device.iops, 1.0 / device.bandwidth_bytes_s, device.slice_s, device.latency_s)
-        reads = (
-            1.0 / (device.read_iops or device.iops),
-            1.0 / (device.read_bandwidth_bytes_s or device.bandwidth_bytes_s),
-            device.slice_s,
-            device.read_latency_s,
-        )
-        for channel, prices in enumerate((writes, reads)):
-            for name, value in zip(("s_per_io", "s_per_byte", "slice_s", "latency_s"), prices):
-                table["prices"][name][:, channel] = value
+        device, db = osd.device, osd.db
+        own = {
+            records.WRITES: _prices(device, records.WRITES, records.WRITES, osd.has_head),
+            records.READS: _prices(
+                device, records.READS, records.WRITES if device.shared else records.READS, osd.has_head
+            ),
+            records.COMMITS: _prices(db, records.WRITES, records.COMMITS)
+            if db
+            else _prices(device, records.WRITES, records.WRITES, osd.has_head),
+        }
+        for use, prices in own.items():
+            for name, value in prices.items():
+                table["prices"][name][:, use] = value
 
     def _set_streams(self) -> None:
         for row, client in zip(self.tables["streams"], self.model.clients):
@@ -291,6 +301,10 @@ class KernelTables:
     def write_limits(self, osd: int, settings: Settings) -> None:
         """Bring an OSD's own limits into force, and what its background work costs under them."""
         limits = limits_of(settings, self.model)
+        if osd in self._batches_begun:
+            # an OSD has been running before: how much of its next batch waits already is chance
+            begun = int(self._batches_begun.pop(osd) * limits.deferred_batch)
+            self.tables["osds"]["deferred_writes"][osd] = begun
         table = self.tables["osds"]["limits"]
         for name, value in {
             "max_scrubs": limits.max_scrubs,
@@ -301,6 +315,7 @@ class KernelTables:
             "max_backfills": max(1, limits.max_backfills),
             "recovery_active": min(1000, limits.recovery_active),
             "deleting_pgs": 2,
+            "deferred_batch": limits.deferred_batch,
         }.items():
             table[name][osd] = value
         tasks = self.tables["tasks"]
@@ -321,6 +336,34 @@ class KernelTables:
             else:
                 cost, fixed = delete_cost(settings, self.model)
                 tasks["cost_bytes"][numbers], tasks["cost_is_fixed"][numbers] = fixed or cost, fixed > 0.0
+
+
+def ways_s(disk: Device) -> List[float]:
+    """How long a disk's head is on its way to the next request, by how many it has to choose from; the first is unused.
+
+    From the latency of one at a time down to 1 / `iops` with a full queue, by a power of the number between them.
+    """
+    alone_s, least_s = max(disk.latency_s, 1.0 / disk.iops), 1.0 / disk.iops
+    power = math.log(least_s / alone_s) / math.log(records.ORDERED)
+    return [0.0, *(alone_s * waiting**power for waiting in range(1, records.ORDERED + 1))]
+
+
+def _prices(device: Device, use: int, budget: int, has_head: bool = False) -> Dict[str, float]:
+    """What writes or reads on a drive take; `budget`: which they draw on."""
+    iops, bandwidth_bytes_s, latency_s = device.iops, device.bandwidth_bytes_s, device.latency_s
+    if use == records.READS:
+        iops = device.read_iops or iops
+        bandwidth_bytes_s = device.read_bandwidth_bytes_s or bandwidth_bytes_s
+        latency_s = device.read_latency_s
+    return {
+        "budget": budget,
+        "disk": int(has_head),
+        "s_per_io": 1.0 / iops,
+        "s_per_byte": 1.0 / bandwidth_bytes_s,
+        "slice_s": device.slice_s,
+        # a head's way is all of it
+        "latency_s": 0.0 if has_head else latency_s,
+    }
 
 
 def _strict_bound_s(model: ClusterModel) -> float:

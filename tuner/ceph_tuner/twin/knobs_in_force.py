@@ -53,6 +53,8 @@ class BackgroundLimits:
     trimming_pgs: int
     max_backfills: int
     recovery_active: int
+    deferred_batch: int
+    """Deferred writes of a hard disk that go to their places at once."""
 
 
 def completed(settings: Mapping[str, Value], release: Release) -> Settings:
@@ -83,7 +85,20 @@ def limits_of(settings: Mapping[str, Value], model: ClusterModel) -> BackgroundL
         trimming_pgs=number(settings, "osd_max_trimming_pgs", release),
         max_backfills=number(recovery, "osd_max_backfills", release),
         recovery_active=number(recovery, f"osd_recovery_max_active_{kind}", release),
+        deferred_batch=_deferred_batch(settings, model),
     )
+
+
+def _deferred_batch(settings: Mapping[str, Value], model: ClusterModel) -> int:
+    """Deferred writes that go to their places at once: a batch, or half of what their throttle holds.
+
+    BlueStore::_kv_finalize_thread (BlueStoreThrottle::should_submit_deferred).
+    """
+    release = model.release
+    held_bytes = number(settings, "bluestore_throttle_deferred_bytes", release)
+    write_bytes = model.osd.throttle_bytes_per_io + 4096
+    half = math.ceil(held_bytes / 2 / write_bytes)
+    return max(1, min(number(settings, "bluestore_deferred_batch_ops_hdd", release), half))
 
 
 def class_rates(settings: Mapping[str, Value], model: ClusterModel) -> Tuple[Tuple[float, float, float], ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Optional, Tuple, Union
 
-from ceph_tuner.core.knobs.cost import Hardware
+from ceph_tuner.core.knobs.cost import Hardware, kind_of_class
 from ceph_tuner.core.knobs.releases import TENTACLE, Release, Version
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -35,6 +35,9 @@ class Device:
     """One OSD's drive: two budgets, of requests and of bytes, and a latency that requests spend side by side.
 
     By Little's law a drive with `iops` and `latency` serves `iops x latency` requests at a time.
+
+    A hard disk has one head instead: a small write takes `latency_s` where it is alone, 1 / `iops` where many wait, and
+    larger ones take their transfer on top. Reads and writes share it.
     """
 
     iops: float
@@ -52,6 +55,8 @@ class Device:
     """Share of a latency that is exponentially distributed, 0 to 1; the mean stays."""
     request_bytes: int = 256 * KIB
     """Larger requests are split."""
+    turn_s: float = 60 / 7200
+    """Of a hard disk."""
 
     def __post_init__(self) -> None:
         _positive(iops=self.iops, bandwidth_bytes_s=self.bandwidth_bytes_s, request_bytes=self.request_bytes)
@@ -69,11 +74,19 @@ class Device:
         return self.iops * self.latency_s
 
 
+THROTTLE_COST_PER_IO = {"ssd": 4000.0, "hdd": 670_000.0}
+"""bluestore_throttle_cost_per_io_*."""
+
+DEFERRED_BELOW_BYTES = {"ssd": 0.0, "hdd": 64.0 * KIB}
+"""bluestore_prefer_deferred_size_*."""
+
+
 @dataclass(frozen=True)
 class OsdModel:
     """One ceph-osd on its drive: op shards and threads, BlueStore's commit thread and throttle."""
 
     device: Device
+    """That its data lie on."""
     capacity_iops: float = 21_500.0
     """What mClock believes (`osd_mclock_max_capacity_iops_*`)."""
     bandwidth_bytes_s: float = 1200.0 * MIB
@@ -107,7 +120,8 @@ class OsdModel:
     trim_bytes: float = 8.0 * KIB
     throttle_bytes: float = 64.0 * MIB
     """`bluestore_throttle_bytes`; 0: none."""
-    throttle_cost_per_io: float = 4000.0
+    db: Optional[Device] = None
+    """The drive of its key-value store and the store's log, where that is another one (`block.db`)."""
 
     def __post_init__(self) -> None:
         if self.shards < 1 or self.threads_per_shard < 1:
@@ -128,8 +142,22 @@ class OsdModel:
             trim_ios=self.trim_ios,
             trim_bytes=self.trim_bytes,
             throttle_bytes=self.throttle_bytes,
-            throttle_cost_per_io=self.throttle_cost_per_io,
         )
+
+    @property
+    def has_head(self) -> bool:
+        """Whether its data lie on a hard disk."""
+        return kind_of_class(self.device_class) == "hdd"
+
+    @property
+    def deferred_below_bytes(self) -> float:
+        """Smaller writes are committed with their data, and go to their places later, in batches; 0: none."""
+        return DEFERRED_BELOW_BYTES[kind_of_class(self.device_class)]
+
+    @property
+    def throttle_bytes_per_io(self) -> float:
+        """What a write takes from the throttle beside its bytes."""
+        return THROTTLE_COST_PER_IO[kind_of_class(self.device_class)]
 
     @property
     def hardware(self) -> Hardware:

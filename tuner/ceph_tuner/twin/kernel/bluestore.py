@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from ceph_tuner.twin.kernel.drive import transfer
 from ceph_tuner.twin.kernel.events import schedule, spread
-from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, Osd
+from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, PUSH, SUBWRITE, WRITES, Osd
 from ceph_tuner.twin.kernel.state import SimulationState
+
+
+def is_deferred(state: SimulationState, i: int) -> bool:
+    """Whether a transaction's data go to the key-value store's log first (bluestore_prefer_deferred_size)."""
+    item = state.items[i]
+    small = item.size_bytes < state.parameters.deferred_below_bytes
+    return small and (item.role <= SUBWRITE or item.role == PUSH)
 
 
 def admit(state: SimulationState, i: int, osd: int, now: float) -> None:
@@ -14,9 +21,8 @@ def admit(state: SimulationState, i: int, osd: int, now: float) -> None:
     own.throttle_bytes += item.throttle_bytes
     done = now
     if item.ios > 0.0:
-        prices = own.prices[0]
-        done = transfer(own.budgets[0], prices, now, item.ios, item.size_bytes)
-        done += spread(state, prices.latency_s)
+        done = transfer(state, osd, WRITES, now, item.ios, item.size_bytes)
+        done += spread(state, own.prices[WRITES].latency_s)
         last = own.last_written_at_s
         done = done if done > last else last
         own.last_written_at_s = done
@@ -61,6 +67,8 @@ def blocked(state: SimulationState, own: Osd, cost: float) -> bool:
 def submit(state: SimulationState, i: int, osd: int, now: float) -> bool:
     """A thread hands a transaction to BlueStore; False where the thread must wait with it."""
     item, own = state.items[i], state.osds[osd]
+    if is_deferred(state, i):
+        item.ios = 0.0
     item.throttle_bytes = item.size_bytes + (item.ios + 1.0) * state.parameters.throttle_bytes_per_io
     if own.throttled_head >= 0 or blocked(state, own, item.throttle_bytes):
         item.next_item = -1

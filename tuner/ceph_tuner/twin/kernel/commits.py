@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ceph_tuner.twin.kernel.bluestore import admit, blocked, submit
-from ceph_tuner.twin.kernel.drive import transfer
+from ceph_tuner.twin.kernel.bluestore import admit, blocked, is_deferred, submit
+from ceph_tuner.twin.kernel.drive import transfer, write_deferred
 from ceph_tuner.twin.kernel.events import mark_dirty, release, schedule, spread
-from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, COMMIT_ENDS, TRIM, TRIM_LOCAL, TRIM_REPLICA
+from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, COMMIT_ENDS, COMMITS, TRIM, TRIM_LOCAL, TRIM_REPLICA
 from ceph_tuner.twin.kernel.snaptrim import trim_clone
 from ceph_tuner.twin.kernel.state import SimulationState
 from ceph_tuner.twin.kernel.threads import start, thread_free
@@ -18,12 +18,15 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
     if own.committing == 1 or i < 0 or items[i].written_at_s > now:
         # planned for a transaction that another commit has taken
         return
-    taken, freed, last, trims = 0, 0.0, -1, 0
+    taken, freed, last, trims, deferred, data_bytes = 0, 0.0, -1, 0, 0, 0.0
     while i >= 0 and items[i].written_at_s <= now:
         freed += items[i].throttle_bytes
         taken += 1
         if items[i].role >= TRIM_LOCAL and items[i].role <= TRIM_REPLICA:
             trims += 1
+        elif is_deferred(state, i):
+            deferred += 1
+            data_bytes += items[i].size_bytes
         last = i
         i = items[i].next_item
     items[last].next_item = -1
@@ -32,7 +35,8 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
     own.committing = 1
     left = own.throttle_bytes - freed
     own.throttle_bytes = left if left > 0.5 else 0.0
-    end = transfer(own.budgets[0], own.prices[0], now, parameters.kv_ios, taken * parameters.kv_bytes)
+    own.deferred_writes += deferred
+    end = transfer(state, osd, COMMITS, now, parameters.kv_ios, taken * parameters.kv_bytes + data_bytes)
     # one thread applies them to the key-value store, one after another
     end += spread(state, parameters.kv_latency_s) + taken * parameters.kv_cpu_s + trims * parameters.trim_kv_cpu_s
     schedule(state, end, COMMIT_ENDS, osd)
@@ -92,6 +96,8 @@ def commit_ends(state: SimulationState, osd: int, now: float) -> None:
             items[shard.durable_tail].next_item = i
         shard.durable_tail = i
         i = following
+    if own.deferred_writes >= own.limits.deferred_batch:
+        write_deferred(state, osd, now)
     if own.written_head >= 0:
         done = items[own.written_head].written_at_s
         schedule(state, done if done > now else now, COMMIT_BEGINS, osd)

@@ -1,14 +1,19 @@
-"""A drive: budgets of requests and bytes, continuous or in slices, and latencies."""
+"""A drive: budgets of requests and bytes, continuous or in slices, and latencies; or a disk with its one head."""
 
 from __future__ import annotations
 
-from ceph_tuner.twin.kernel.events import spread
-from ceph_tuner.twin.kernel.records import DriveBudget, Prices
+from ceph_tuner.twin.kernel.events import spread, uniform
+from ceph_tuner.twin.kernel.records import COMMITS, ORDERED, READS, WRITES, DriveBudget, Prices
 from ceph_tuner.twin.kernel.state import SimulationState
 
 
-def transfer(budget: DriveBudget, prices: Prices, now: float, ios: float, size: float) -> float:
-    """When a drive's budget lets a request through that arrives now, in the order of arrival."""
+def transfer(state: SimulationState, osd: int, use: int, now: float, ios: float, size: float) -> float:
+    """When a drive's budget lets a request through that arrives now, in the order of arrival; a disk's is then done."""
+    own = state.osds[osd]
+    prices = own.prices[use]
+    budget = own.budgets[prices.budget]
+    if prices.disk == 1:
+        return under_head(state, budget, prices, now, ios, size, use == COMMITS)
     if prices.slice_s == 0.0:
         at = budget.ios_free_at_s
         at = (at if at > now else now) + ios * prices.s_per_io
@@ -23,6 +28,60 @@ def transfer(budget: DriveBudget, prices: Prices, now: float, ios: float, size: 
     at = at if at > last else last
     budget.last_at_s = at
     return at
+
+
+def under_head(
+    state: SimulationState, budget: DriveBudget, prices: Prices, now: float, ios: float, size: float, commit: bool
+) -> float:
+    """When a disk's head is done with a request: its way there, the shorter the more wait, and its transfer.
+
+    Of deferred writes a batch comes at once. The drive orders as many as its queue holds, so a request that comes
+    meanwhile waits until those before its place are done: any number of these, and all that the queue does not hold.
+    """
+    at = budget.ios_free_at_s
+    at = at if at > now else now
+    until = budget.deferred_until_s
+    deferred = until > at
+    way_s = state.parameters.way_s
+    pending, waiting, ordered_s = (until if deferred else at) - now, 1, 0.0
+    while waiting < ORDERED and ordered_s < pending:
+        ordered_s += way_s[waiting]
+        waiting += 1
+    # a turn and the distance are chance
+    way = way_s[waiting] * (0.5 + uniform(state))
+    if commit and budget.at_log == 1 and pending == 0.0:
+        # the log goes on where the last commit ended, and that place comes round once a turn
+        turn_s = state.parameters.turn_s
+        way = turn_s - (now - budget.ios_free_at_s) % turn_s
+    taken = ios * way + size * prices.s_per_byte
+    if deferred:
+        left = until - at
+        outside = left - ordered_s
+        outside = outside if waiting == ORDERED and outside > 0.0 else 0.0
+        passed = uniform(state)
+        for _ in range(1, int(ios)):
+            # each begins when the one before is done
+            passed += (1.0 - passed) * uniform(state)
+        at += outside + passed * (left - outside)
+        budget.deferred_until_s = until + taken
+    at += taken
+    budget.ios_free_at_s = at
+    budget.at_log = 1 if commit else 0
+    return at
+
+
+def write_deferred(state: SimulationState, osd: int, now: float) -> None:
+    """All deferred writes of an OSD go to their places (BlueStore::deferred_try_submit)."""
+    own, way_s = state.osds[osd], state.parameters.way_s
+    budget = own.budgets[own.prices[WRITES].budget]
+    at = budget.ios_free_at_s
+    at = at if at > now else now
+    at = at if at > budget.deferred_until_s else budget.deferred_until_s
+    for left in range(own.deferred_writes, 0, -1):
+        at += way_s[left if left < ORDERED else ORDERED]
+    budget.deferred_until_s = at
+    budget.at_log = 0
+    own.deferred_writes = 0
 
 
 def in_slices(budget: DriveBudget, prices: Prices, now: float, ios: float, size: float) -> float:
@@ -72,10 +131,8 @@ def in_slices(budget: DriveBudget, prices: Prices, now: float, ios: float, size:
 
 def read(state: SimulationState, osd: int, now: float, size: float) -> float:
     """When a read that starts now has its data."""
-    own = state.osds[osd]
-    prices = own.prices[1]
-    done = transfer(own.budgets[state.parameters.read_budget], prices, now, requests(state, size), size)
-    return done + spread(state, prices.latency_s)
+    done = transfer(state, osd, READS, now, requests(state, size), size)
+    return done + spread(state, state.osds[osd].prices[READS].latency_s)
 
 
 def requests(state: SimulationState, size: float) -> float:

@@ -20,6 +20,10 @@ SCRATCH = 1 << 14
 """Room for what one event brings about, of each kind."""
 CLEAN_S, MARKS = 60.0, 16
 """The library's check time, and the cleaning marks that a shard keeps (10 are needed)."""
+ORDERED = 32
+"""Requests that a disk puts in the order of the shortest way (NCQ); further ones wait for a place among these."""
+WRITES, READS, COMMITS = range(3)
+"""What an OSD does with its drives; in `budgets` and `prices`."""
 OSD_BUCKETS, STREAM_BUCKETS, PER_OCTAVE = 32, 1024, 32
 """Of Ceph's own histograms, of a stream's, and of these to each doubling."""
 
@@ -169,6 +173,9 @@ class DriveBudget(Record):
     """What requests draw on at a drive."""
 
     ios_free_at_s: float
+    """Of a disk: when its head has done all but deferred writes."""
+    deferred_until_s: float
+    """When a disk's head has done deferred writes as well; in the past where there are none."""
     bytes_free_at_s: float
     last_at_s: float
     """When the last request got through."""
@@ -176,11 +183,17 @@ class DriveBudget(Record):
     slice_ios: float
     slice_bytes: float
     """Used in the slice."""
+    at_log: int
+    """1 where a disk's head did a commit last."""
 
 
 class Prices(Record):
     """What requests take from a budget, and how long they take besides."""
 
+    budget: int
+    """That they draw on."""
+    disk: int
+    """1 where they wait for a disk's head."""
     s_per_io: float
     s_per_byte: float
     slice_s: float
@@ -199,6 +212,8 @@ class Limits(Record):
     max_backfills: int
     recovery_active: int
     deleting_pgs: int
+    deferred_batch: int
+    """Deferred writes that go to their places at once."""
 
 
 class Counters(Record):
@@ -218,10 +233,11 @@ class Counters(Record):
 
 
 class Osd(Record):
-    """An OSD's drive, BlueStore, and background work. Writes are 0 and reads 1 in `budgets` and `prices`."""
+    """An OSD's drives, BlueStore, and background work."""
 
-    budgets: Annotated[List[DriveBudget], 2]
-    prices: Annotated[List[Prices], 2]
+    budgets: Annotated[List[DriveBudget], 3]
+    prices: Annotated[List[Prices], 3]
+    """By WRITES, READS and COMMITS; `Prices.budget` says which budget they share."""
     throttle_bytes: float
     """Held of BlueStore's throttle."""
     last_written_at_s: float
@@ -233,6 +249,8 @@ class Osd(Record):
     """Transactions on the drive, by time, which wait for the commit thread."""
     committing: int
     committing_head: int
+    deferred_writes: int
+    """That are durable in the key-value store's log, and not on their way to their places."""
     snaps_writing: int
     """Transactions on the table of snapshots that the commit thread has not picked up."""
     snaps_head: int

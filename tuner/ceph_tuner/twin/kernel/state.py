@@ -9,6 +9,7 @@ import numpy as np
 from ceph_tuner.twin.kernel.layout import Array, Record, as_objects, dtype_of, write_back
 from ceph_tuner.twin.kernel.records import (
     LANES,
+    ORDERED,
     Due,
     Event,
     Item,
@@ -33,8 +34,6 @@ class Parameters(Record):
     """1 where the shards have Ceph's older queue."""
     shared_scrubs: int
     """1 where a scrub's own and foreign places are counted together (Reef), 0 where apart (Tentacle)."""
-    read_budget: int
-    """Which of a drive's budgets reads draw on."""
     message_mask: int
     turn_mask: int
     item_room: int
@@ -59,6 +58,12 @@ class Parameters(Record):
     throttle_bytes: float
     """0: none."""
     throttle_bytes_per_io: float
+    deferred_below_bytes: float
+    """Smaller writes are committed with their data, and written to their places later; 0: none."""
+    way_s: Annotated[List[float], ORDERED + 1]
+    """How long a disk's head is on its way to the next request, by how many it has to choose from."""
+    turn_s: float
+    """Of a disk."""
     request_bytes: float
     """The largest request that a drive takes as one."""
     latency_spread: float
