@@ -14,7 +14,7 @@ from ceph_tuner.core.knobs.releases import MCLOCK_NINE, REEF, TENTACLE
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.describe.live_cluster import describe
-from ceph_tuner.describe.osds import DRIVE_IOPS, LATENCY_S
+from ceph_tuner.describe.osds import DB, DRIVE_IOPS, LATENCY_S
 from ceph_tuner.files import cluster_file, cluster_text
 from ceph_tuner.twin.model import MIB, Pool, RecoveryWork, ScrubWork, SnaptrimWork
 from ceph_tuner.twin.simulation import Simulation
@@ -60,7 +60,7 @@ def test_a_twin_describes_itself() -> None:
     assert model.pools == told.pools
     assert model.osd.hardware == told.osd.hardware
     assert (model.osd.threads_per_shard, model.osd.throttle_bytes) == (5, 256 * 1024)
-    assert model.osd.device.iops == pytest.approx(DRIVE_IOPS * 935, rel=1e-3)
+    assert model.osd.device.iops == pytest.approx(DRIVE_IOPS["ssd"] * 935, rel=1e-3)
     assert [(each.pool, each.object_bytes) for each in model.recovery] == [("other", MIB)]
     # less than a run would see through is taken to last for a minute, at 6 x 60 MiB/s
     assert model.recovery[0].objects == 21600
@@ -228,7 +228,18 @@ def test_where_drives_of_one_class_differ_in_kind_most_of_them_stand_for_all() -
     said = [{"id": 0, "rotational": "0"}, *({"id": osd, "rotational": "1"} for osd in (1, 2, 3))]
     found = describe(with_window(answering(twin, {"osd metadata": said})))
     assert found.model.osd.hardware == DISK.hardware
+    assert found.model.osd.db is None
     assert any(note.startswith("3 of 4 OSDs of the class archive are on drives") for note in found.notes)
+
+
+@pytest.mark.parametrize(("rotational", "on_flash"), [("0", True), ("1", False)])
+def test_a_database_on_flash_beside_hard_disks_is_seen_and_called_a_guess(rotational: str, on_flash: bool) -> None:
+    apart = {"rotational": "1", "bluefs_dedicated_db": "1", "bluefs_db_rotational": rotational}
+    said = [{"id": 0, "rotational": "1", "bluefs_dedicated_db": "0"}, *({"id": osd, **apart} for osd in (1, 2, 3))]
+    found = describe(with_window(answering(archive_twin(), {"osd metadata": said})))
+    assert found.model.osd.db == (DB if on_flash else None)
+    assert sum("(osd.db)" in note for note in found.notes) == on_flash
+    assert cluster_file.from_text(cluster_text.to_text(found)).model.osd.db == found.model.osd.db
 
 
 def test_a_target_of_some_osds_of_a_class_is_said_to_stand_for_all() -> None:

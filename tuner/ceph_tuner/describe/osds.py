@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from functools import cached_property
-from typing import Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.ports import ConfigEntry
@@ -19,7 +19,7 @@ from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings, parse_version
 from ceph_tuner.core.knobs.settings import settings_in_force
 from ceph_tuner.core.measure.osd_selection import spread
-from ceph_tuner.core.profiles.in_force import hardware_of, kinds_of, profile_in_force
+from ceph_tuner.core.profiles.in_force import hardware_of, kind_of, metadata_of, profile_in_force
 from ceph_tuner.describe.clients import rounded
 from ceph_tuner.describe.pools import PoolSeen
 from ceph_tuner.twin.model import Device, OsdModel
@@ -27,11 +27,16 @@ from ceph_tuner.twin.model import Device, OsdModel
 OSDS_ASKED = 8
 """OSDs that are asked for their options, evenly over their ids."""
 
-DRIVE_IOPS = 1.15
-"""What a drive does, of the capacity that an OSD's bench finds on it: 1 075 against 935 IOPS in the lab, where it is
-known, as each batch of writes costs BlueStore a commit."""
-LATENCY_S = {"ssd": 1e-4, "hdd": 4e-3}
-"""Of one request, on usual drives of the kind."""
+DRIVE_IOPS = {"ssd": 1.15, "hdd": 0.48}
+"""What a drive does, of the capacity that an OSD's bench finds on it, as the lab's known drives have it.
+
+Flash: 1 075 against 935 IOPS, as each batch of writes costs BlueStore a commit. A hard disk: 213 a second with a full
+queue against 447, as the bench ends before its deferred writes have gone to their places.
+"""
+LATENCY_S = {"ssd": 1e-4, "hdd": 12e-3}
+"""Of one request, on usual drives of the kind: of a hard disk a seek and half a turn."""
+DB = Device(20_000.0, 500e6, latency_s=LATENCY_S["ssd"], read_latency_s=LATENCY_S["ssd"])
+"""An OSD's part of a flash drive for RocksDB, which some OSDs share: a guess."""
 
 
 class OsdsSeen:
@@ -45,10 +50,12 @@ class OsdsSeen:
         self.device_class = Counter(place.device_class for place in places).most_common(1)[0][0]
         self.running = [place.osd for place in places if place.device_class == self.device_class]
         self._tell_part(places)
-        kinds = kinds_of(cluster.commander, self._places.values())
+        said = metadata_of(cluster.commander)
+        kinds = {osd: kind_of(said.get(osd, {}), place.device_class) for osd, place in self._places.items()}
         self.kind = Counter(kinds[osd] for osd in self.running).most_common(1)[0][0]
         """Of most drives: `hdd` or `ssd`."""
         self._alike = [osd for osd in self.running if kinds[osd] == self.kind]
+        self._db = _on_flash_of_their_own([said.get(osd, {}) for osd in self._alike])
         if len(self._alike) < len(self.running):
             notes.append(
                 f"{len(self._alike)} of {len(self.running)} OSDs of the class {self.device_class} are on drives of "
@@ -84,14 +91,16 @@ class OsdsSeen:
         usual = KNOBS[f"osd_mclock_max_capacity_iops_{kind}"].default(self._cluster.release)
         is_default = usual is not None and capacity == float(usual)
         self._notes.append(
-            f"the drive is a guess: {DRIVE_IOPS} times mClock's capacity of {capacity:.0f} IOPS, "
+            f"the drive is a guess: {DRIVE_IOPS[kind]} times mClock's capacity of {capacity:.0f} IOPS, "
             + ("which is Ceph's default and was never measured, " if is_default else "")
             + "and the bandwidth that mClock reckons with, which Ceph never measures; `ceph-tuner twin fit` does better"
         )
+        if self._db:
+            self._notes.append("RocksDB is on another drive, on flash: what that does is a guess (osd.db)")
         threads = int(own.get("osd_op_num_threads_per_shard", 0) or 0)
         return OsdModel(
             Device(
-                rounded(DRIVE_IOPS * capacity), hardware.bandwidth_bytes_s, latency_s=LATENCY_S[kind],
+                rounded(DRIVE_IOPS[kind] * capacity), hardware.bandwidth_bytes_s, latency_s=LATENCY_S[kind],
                 read_latency_s=LATENCY_S[kind],
             ),
             capacity,
@@ -100,6 +109,7 @@ class OsdsSeen:
             threads or int(own.get(f"osd_op_num_threads_per_shard_{kind}", 1)),
             kind,
             throttle_bytes=float(own.get("bluestore_throttle_bytes", 64 << 20)),
+            db=DB if self._db else None,
         )  # fmt: skip
 
     def settings(self) -> Settings:
@@ -152,6 +162,12 @@ class OsdsSeen:
             elif default is not None:
                 values[knob.name] = knob.format(default)
         return values
+
+
+def _on_flash_of_their_own(said: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether most OSDs say that RocksDB lies on another drive than their data, on flash."""
+    apart = [row.get("bluefs_dedicated_db") == "1" and row.get("bluefs_db_rotational") == "0" for row in said]
+    return 2 * apart.count(True) > len(apart)
 
 
 def failure_domains(osds: Sequence[Place], pools: Sequence[PoolSeen]) -> int:

@@ -241,13 +241,14 @@ class _ClusterReader:
         ):
             if name in data:
                 fields[field_name] = self._values.amount(data, keys, name, "time", 0.0, zero=True)
-        drive = self._drive(data["drive"])
+        drive = self._drive(("osd", "drive"), data["drive"])
+        if isinstance(data.get("db"), dict):
+            fields["db"] = self._drive(("osd", "db"), data["db"])
         if drive is None:
             return None
         return self._values.part(keys, lambda: OsdModel(drive, device_class=device_class, **fields))
 
-    def _drive(self, data: Mapping[str, Any]) -> Optional[Device]:
-        keys: Keys = ("osd", "drive")
+    def _drive(self, keys: Keys, data: Mapping[str, Any]) -> Optional[Device]:
         latency = self._values.amount(data, keys, "latency", "time", 100e-6, zero=True)
         fields: Dict[str, Any] = {
             "iops": self._values.amount(data, keys, "iops", "rate", 0.0),

@@ -41,6 +41,7 @@ _OSD = _mapping(
     {
         "device_class": {"enum": CLASSES},
         "drive": _DRIVE,
+        "db": _DRIVE,
         "capacity_iops": _AMOUNT,
         "bandwidth": _AMOUNT,
         "shards": _WHOLE,

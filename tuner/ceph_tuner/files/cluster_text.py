@@ -82,6 +82,7 @@ def _osd(osd: OsdModel) -> Dict[str, Any]:
     return {
         "device_class": osd.device_class,
         "drive": _drive(osd.device),
+        **({"db": _drive(osd.db)} if osd.db else {}),
         "capacity_iops": _amount(osd.capacity_iops, "rate"),
         "bandwidth": _amount(osd.bandwidth_bytes_s, "bandwidth"),
         "shards": osd.shards,

@@ -107,13 +107,18 @@ def kind_of_all(kinds: Iterable[str]) -> str:
     return "hdd" if set(kinds) == {"hdd"} else "ssd"
 
 
-def kinds_of(commander: Commander, places: Iterable[Place]) -> Dict[int, str]:
-    """Give `kind_of` by OSD, with one command for all of them. Raises TunerError."""
+def metadata_of(commander: Commander) -> Dict[int, Mapping[str, Any]]:
+    """Give what OSDs say of themselves by OSD, none where that cannot be had. Raises TunerError."""
     try:
         rows = read_json(commander.mon("osd metadata", {}), "osd metadata", ANSWER)
     except (CommandFailed, PermissionRefused, ValueError):
         rows = []
-    row_of = {int(row["id"]): row for row in rows}
+    return {int(row["id"]): row for row in rows}
+
+
+def kinds_of(commander: Commander, places: Iterable[Place]) -> Dict[int, str]:
+    """Give `kind_of` by OSD, with one command for all of them. Raises TunerError."""
+    row_of = metadata_of(commander)
     return {place.osd: kind_of(row_of.get(place.osd, {}), place.device_class) for place in places}
 
 
