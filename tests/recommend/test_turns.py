@@ -70,15 +70,3 @@ def test_a_recommendation_says_so_and_keeps_objectives_about_both() -> None:
     told = document(recommend(Question(BOTH, SLO), effort, SilentListener(), 1, explain=False), "night")
     assert any("one after the other" in note for note in told["notes"])
     assert {entry["met"] for each in told["predictions"] for entry in each["verdicts"]} == {True}
-
-
-@pytest.mark.parametrize(
-    ("device_class", "objective", "said"),
-    [("hdd", "client.p99_ms <= 60 s", 1), ("hdd", "client.iops >= 1", 0), ("ssd", "client.p99_ms <= 60 s", 0)],
-)
-def test_on_hard_disks_it_says_what_makes_the_clients_tail(device_class: str, objective: str, said: int) -> None:
-    effort = SearchEffort(trials=1, seeds=1, fresh=2, finalists=1, events=1e4)
-    slo = slo_file.from_text(f"schema: 1\nname: disks\nobjectives: [{objective}]\n").slo
-    model = small_model(osd=replace(small_model().osd, device_class=device_class))
-    told = document(recommend(Question(model, slo), effort, SilentListener(), 1, explain=False), "disks")
-    assert sum("deferred" in note for note in told["notes"]) == said

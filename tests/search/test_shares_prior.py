@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ceph_tuner.core.knobs.releases import TENTACLE
-from ceph_tuner.search.shares_prior import SharesPrior, WithDeferredWrites
+from ceph_tuner.search.shares_prior import SharesPrior
 from ceph_tuner.search.space import DEFERRED, space_for
 
 
@@ -42,7 +42,7 @@ def test_smaller_chunks_serve_clients_better_at_the_same_rate(shards: int) -> No
 def test_small_batches_of_deferred_writes_shorten_the_tail_and_leave_the_mean() -> None:
     space = space_for(TENTACLE, ["client", "recovery"], TENTACLE.profiles["balanced"], kind="hdd")
     metrics = ["client.mean_ms", "client.p95_ms{class=hdd}", "client.p99_ms", "recovery.bytes_s"]
-    prior = WithDeferredWrites(SharesPrior(space, metrics, ["client", "recovery"]), space)
+    prior = SharesPrior(space, metrics, ["client", "recovery"])
     found = prior.predict(np.array([space.encode({}), space.encode({DEFERRED: 4})]))
     ratios = {name: values[1] / values[0] for name, values in found.items()}
     # of the p95 44 to 62% were left in the lab, of the p99 31 to 38%

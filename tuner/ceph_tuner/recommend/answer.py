@@ -9,13 +9,11 @@ from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.plan import ChangePlan, plan_change, plan_restore
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
-from ceph_tuner.core.knobs.cost import kind_of_class
 from ceph_tuner.core.knobs.releases import Release, Settings, format_version
 from ceph_tuner.core.knobs.settings import check_settings, format_settings, notes_on
-from ceph_tuner.core.measure.metrics import parted
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import to_release_units
-from ceph_tuner.recommend import Prediction, Question, changed
+from ceph_tuner.recommend import Prediction, changed
 from ceph_tuner.recommend.search import SearchedSettings
 from ceph_tuner.recommend.turns import told
 
@@ -23,12 +21,6 @@ TARGET = "osd"
 
 _LOAD = ("client.iops", "client.read_iops", "client.write_iops", "client.bytes_s")
 """What another cluster is held against before it is given this profile."""
-
-
-_DEFERRED = (
-    "the clients' p95 and p99 on hard disks are made of BlueStore's batches of deferred writes. No run has these: "
-    "`ceph-tuner tune` searches bluestore_deferred_batch_ops_hdd"
-)
 
 
 @dataclass(frozen=True)
@@ -47,7 +39,7 @@ def answer(search_result: SearchedSettings) -> Instructions:
     model, question = search_result.question.model, search_result.question
     release, hardware = model.release, model.osd.hardware
     if not search_result.choice.better:
-        return Instructions({}, (), (), (*told(model), *_of_disks(question)))
+        return Instructions({}, (), (), told(model))
     settings = changed(search_result.winner.settings, question)
     own = to_release_units(settings, release, hardware)
     settings_text = check_settings(own, release)
@@ -60,14 +52,8 @@ def answer(search_result: SearchedSettings) -> Instructions:
         settings_text,
         tuple(plan.commands),
         way_back(current, plan, places, release),
-        (*told(model), *_of_disks(question), *notes_on(whole, release), *plan.warnings),
+        (*told(model), *notes_on(whole, release), *plan.warnings),
     )
-
-
-def _of_disks(question: Question) -> Sequence[str]:
-    """What the twin leaves out where the objectives are about the clients' tail on hard disks."""
-    tail = any(parted(name)[0] in ("client.p95_ms", "client.p99_ms") for name in question.slo.metrics)
-    return (_DEFERRED,) if tail and kind_of_class(question.model.osd.device_class) == "hdd" else ()
 
 
 def way_back(

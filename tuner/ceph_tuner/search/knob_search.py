@@ -20,8 +20,7 @@ from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.optimise import Constraint, Measured, Options, Prior, SafeOptimiser, SearchVerdict
 from ceph_tuner.optimise.contract import Array, Expected
 from ceph_tuner.search.optimiser import Failed, Result, SettingsProposal
-from ceph_tuner.search.shares_prior import WithDeferredWrites
-from ceph_tuner.search.space import DEFERRED, KnobSpace
+from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.search.transfer import Elsewhere, corrected, proposals
 
 PREFERENCE = "preference"
@@ -53,8 +52,6 @@ class KnobSearch:
         """
         self._space, self._slo, self._in_force, self._seed = space, slo, dict(in_force), seed
         self._options, self._priors = options or Options(), priors
-        if DEFERRED in space.free:
-            self._priors = [WithDeferredWrites(prior, space) for prior in priors]
         self._opening, self._elsewhere = list(opening), elsewhere
         self._suggestions = {proposal.why: proposal.settings for proposal in suggestions}
         self._search: Optional[SafeOptimiser] = None

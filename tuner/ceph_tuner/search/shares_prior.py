@@ -15,7 +15,7 @@ import numpy as np
 
 from ceph_tuner.core.knobs.releases import CLASSES
 from ceph_tuner.core.measure.metrics import METRICS, parted
-from ceph_tuner.optimise.contract import Array, Prior
+from ceph_tuner.optimise.contract import Array
 from ceph_tuner.search.entitlements import entitlements
 from ceph_tuner.search.space import CHUNK, DEFERRED, KnobSpace
 
@@ -93,29 +93,14 @@ class SharesPrior:
             for name in (name for name in exponents if name in knobs):
                 rates[kind] = rates[kind] * knobs[name] ** exponents[name].rate
                 wait = wait * (knobs[name] ** exponents[name].wait if kind in self._work else 1.0)
+        batch = knobs[DEFERRED] / self._space.origin[DEFERRED] if DEFERRED in knobs else np.ones(len(points))
         metrics = {}
         for name in self._metrics:
             rate = np.maximum(rates.get(name.split(".")[0], np.ones(len(points))), _LEAST)
             metrics[name] = wait if name.endswith("_ms") else 1.0 / rate if METRICS[name].unit == "s" else rate
+            # a mean stays where it is: fewer writes wait, and more often
+            metrics[name] = metrics[name] * batch ** _TAIL_OF_BATCHES.get(parted(name)[0], 0.0)
         return metrics
-
-
-class WithDeferredWrites:
-    """A prior that knows nothing of deferred writes, corrected by what their batches do to clients on hard disks.
-
-    A mean stays where it is: fewer writes wait, and more often.
-    """
-
-    def __init__(self, prior: Prior, space: KnobSpace) -> None:
-        self._prior, self._space = prior, space
-
-    def predict(self, points: Array) -> Mapping[str, Array]:
-        """Give metrics at points, shape (n, size) -> metric -> shape (n,)."""
-        batch = self._space.columns(points)[DEFERRED] / self._space.origin[DEFERRED]
-        return {
-            name: values * batch ** _TAIL_OF_BATCHES.get(parted(name)[0], 0.0)
-            for name, values in self._prior.predict(points).items()
-        }
 
 
 def allocation(knobs: Mapping[str, Array], work: FrozenSet[str]) -> Dict[str, Array]:
