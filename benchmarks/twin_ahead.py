@@ -1,0 +1,284 @@
+r"""Holds the twin, told of a lab and fitted to nothing, against windows that are measured after it has predicted them.
+
+    python benchmarks/twin_ahead.py --cluster lab --ahead benchmarks/results/twin-ahead-hdd.json
+    python benchmarks/twin_ahead.py --render benchmarks/results/twin-ahead.jsonl --page benchmarks/results/twin-ahead.md
+
+Settings are drawn over the whole space of each load, beside the built-in profiles. What the twin expects of all of them
+goes into the file `--ahead` before the first window is measured; each measured window names that file's digest. A run
+that is interrupted goes on with the predictions that are there. Prints Markdown.
+
+The twin knows what `ceph_lab.twin_model` says of a lab: the drives' model, the queues, the loads. An error is
+|predicted - measured| / measured. An interval holds 90%: chance, by several seeds, and ERROR of the description.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import statistics
+import sys
+import time
+from contextlib import ExitStack
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
+
+import numpy as np
+import runs_file
+from locked_lab import LockedLab, locked_lab
+from repeatability import RATE_S
+
+from ceph_lab.recipes import options_for_window
+from ceph_lab.scenarios import scenario
+from ceph_lab.twin_model import lab_model
+from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.errors import LabFailed
+from ceph_tuner.core.goals.guard import GuardLimits
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.goals.trial import Run
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import Settings, parse_version
+from ceph_tuner.search.space import space_for
+from ceph_tuner.tune.interrupts import Interrupts
+from ceph_tuner.tune.measurement import Timing, TrialRunner
+from ceph_tuner.tune.on_cluster import ClusterLookout
+from ceph_tuner.twin.fit_runs import Runner
+from ceph_tuner.twin.forecast import metrics_of
+from ceph_tuner.twin.knobs_in_force import completed
+from ceph_tuner.twin.model import ClusterModel
+from ceph_tuner.twin.observations import RATES, SimulatedRun, negligible
+from ceph_tuner_cli.lab_load import scenario_options
+from ceph_tuner_cli.tune_page import TuneProgress
+
+WORK: Mapping[str, Sequence[str]] = {
+    "client": ("client",),
+    "client-recovery": ("client", "recovery"),
+    "client-backfill": ("client", "backfill"),
+    "client-scrub": ("client", "scrub"),
+    "client-snaptrim": ("client", "snaptrim"),
+    "mixed": ("client", "recovery", "scrub", "snaptrim"),
+}
+"""Loads, and what of the knobs' space each is about."""
+
+SEEDS = 6
+ERROR = {"rate": 0.25, "mean": 0.25, "p95": 0.3, "p99": 0.35}
+"""Of a description, in logarithms: a standard deviation, a guess of before the first window."""
+WANTED = {"rate": 0.20, "mean": 0.20, "p95": 0.25, "p99": 0.35}
+"""Median errors wanted of what is described only."""
+LEVEL_DEVIATIONS = 1.645
+APART = 0.2
+"""Pairs of settings of which the twin is asked which is better: those that differ by more in the measurement."""
+
+
+def kind_of(metric: str) -> str:
+    if metric in RATES:
+        return "rate"
+    return next((kind for kind in ("p95", "p99") if kind in metric), "mean")
+
+
+def steps(target: LockedLab, arguments: argparse.Namespace) -> List[Tuple[str, str, Settings]]:
+    """Give (load, label, settings): built-in profiles first, then settings drawn over the load's space."""
+    now, release = target.cluster.in_force("osd"), target.cluster.release
+    planned: List[Tuple[str, str, Settings]] = []
+    for number, load in enumerate(arguments.loads.split(",")):
+        space = space_for(release, WORK[load], now.settings, shards=now.hardware.shards, kind=now.kind)
+        points = np.random.default_rng([arguments.seed, number]).random((arguments.settings, space.size))
+        profiles = [(name, {PROFILE: name}) for name in release.profiles if load != "client"]
+        planned += [(load, label, settings) for label, settings in profiles or [("in force", {})]]
+        planned += [
+            (load, f"drawn {place + 1}", space.decode([float(each) for each in point]))
+            for place, point in enumerate(points)
+        ]
+    return planned
+
+
+def options_of(load: str, target: LockedLab, timing: Timing, words: Sequence[str]) -> Dict[str, Any]:
+    drives = target.lab.state.options
+    rate_s = min(RATE_S[drives.media_of(osd)] for osd in target.lab.osds) / drives.slower
+    chosen = {"rate": rate_s, **scenario_options(load, words)}
+    return options_for_window(load, chosen, timing.settle + timing.window)
+
+
+def model_of(load: str, target: LockedLab, options: Mapping[str, Any]) -> ClusterModel:
+    cluster = target.cluster
+    hardware, version = cluster.in_force("osd").hardware, parse_version(cluster.version)
+    return lab_model(target.lab.state.options, hardware, load, cluster.release, version, options)
+
+
+def predicted(
+    model: ClusterModel, settings: Settings, in_force: Settings, timing: Timing, runner: Runner
+) -> Dict[str, List[float]]:
+    """Give each metric's median over the seeds, and the ends of its interval."""
+    metrics = metrics_of(model)
+    # a profile's own nine values, in the place of those in force
+    left_out = {PROFILE, *(MCLOCK_NINE if PROFILE in settings else ())}
+    base = {name: value for name, value in in_force.items() if name not in left_out}
+    whole = completed({**base, **settings}, model.release)
+    runs = [SimulatedRun(model, whole, timing.window, timing.settle, seed, metrics) for seed in range(SEEDS)]
+    rows = np.asarray(runner(runs))
+    found = {}
+    for column, metric in enumerate(metrics):
+        floor = max(negligible(metric, model), 1e-9)
+        z = np.log(rows[:, column] + floor)
+        middle = float(np.median(z))
+        half = LEVEL_DEVIATIONS * math.hypot(float(np.std(z, ddof=1)), ERROR[kind_of(metric)])
+        found[metric] = [max(0.0, math.exp(at) - floor) for at in (middle, middle - half, middle + half)]
+    return found
+
+
+def predict(target: LockedLab, arguments: argparse.Namespace, timing: Timing) -> None:
+    now, planned = target.cluster.in_force("osd"), steps(target, arguments)
+    rows = []
+    with Runner(arguments.processes) as runner:
+        for load, label, settings in planned:
+            options = options_of(load, target, timing, arguments.load_option)
+            model = model_of(load, target, options)
+            expected = predicted(model, settings, now.settings, timing, runner)
+            rows.append({"load": load, "label": label, "settings": settings, "options": options, "predicted": expected})
+            print(f"predicted {load} {label}", file=sys.stderr, flush=True)
+    document = {
+        "lab": target.lab.state.options.to_dict(),
+        "ceph": target.cluster.version,
+        "hardware": vars(now.hardware),
+        "in_force": now.settings,
+        "seed": arguments.seed,
+        "window_s": timing.window,
+        "settle_s": timing.settle,
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "rows": rows,
+    }
+    arguments.ahead.write_text(json.dumps(document, indent=1, default=str) + "\n", encoding="utf-8")
+
+
+def digest_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def measure(arguments: argparse.Namespace) -> None:
+    clock, timing = SystemClock(), Timing(arguments.settle, arguments.window)
+    with ExitStack() as stack:
+        target = stack.enter_context(locked_lab(arguments.cluster, clock, "benchmarks/twin_ahead.py"))
+        if not arguments.ahead.exists():
+            predict(target, arguments, timing)
+        digest = digest_of(arguments.ahead)
+        print(f"predictions {arguments.ahead}: {digest}", file=sys.stderr, flush=True)
+        ahead = json.loads(arguments.ahead.read_text(encoding="utf-8"))
+        timing = Timing(ahead["settle_s"], ahead["window_s"])
+        lines = [line for line in runs_file.lines_of(arguments.output) if line["ahead"] == digest]
+        done = {(line["load"], line["label"]) for line in lines}
+        slo = parse_slo({"name": "none", "objectives": ["client.p95_ms <= 60 s"]})
+        progress = stack.enter_context(TuneProgress(slo))
+        interrupts = stack.enter_context(Interrupts(progress.interrupted))
+        drives = target.lab.state.options
+        drive = ",".join(map(str, drives.groups)) + (f", {drives.slower:g} times slower" if drives.slower != 1 else "")
+        for number, row in enumerate(ahead["rows"], start=1):
+            if (row["load"], row["label"]) in done or runs_file.over(arguments):
+                continue
+            with scenario(row["load"], target.lab, **row["options"]) as work:
+                measuring = TrialRunner(
+                    slo, work, ClusterLookout(target.cluster.commander, clock), target.writer(), clock, progress,
+                    interrupts, timing, GuardLimits(gross=1000.0),
+                )  # fmt: skip
+                processors = runs_file.Processors()
+                kind = "profile" if PROFILE in row["settings"] else "trial" if row["settings"] else "baseline"
+                run = Run(kind, row["label"], row["settings"])
+                try:
+                    trial = measuring.run(run, number, len(ahead["rows"]), {})
+                except LabFailed as failed:
+                    print(f"{row['load']} {row['label']}: {failed}", file=sys.stderr)
+                    continue
+            line = {
+                "drive": drive,
+                "pool": row["options"].get("pool", ""),
+                **{key: row[key] for key in ("load", "label", "settings", "predicted")},
+                "failed": trial.failed,
+                "measured": {name: measure.mean for name, measure in trial.measures.items()},
+                "ahead": digest,
+                "ahead_file": arguments.ahead.name,
+                "ceph": ahead["ceph"],
+                "machine": runs_file.machine(),
+                "date": time.strftime("%Y-%m-%d"),
+                "processors_percent": processors.percent(),
+                "remarks": list(trial.notes),
+            }
+            runs_file.append(arguments.output, line)
+
+
+def errors_of(lines: Iterable[Mapping[str, Any]], metric: str) -> List[Tuple[float, bool]]:
+    """Give (relative error, whether the interval held it) of the windows that have the metric."""
+    found = []
+    for line in lines:
+        measured = line["measured"].get(metric, 0.0)
+        if metric in line["predicted"] and measured > 0:
+            value, low, high = line["predicted"][metric]
+            found.append((abs(value - measured) / measured, low <= measured <= high))
+    return found
+
+
+def told_rightly(lines: Sequence[Mapping[str, Any]], metric: str) -> Tuple[int, int]:
+    """Give (pairs told rightly, pairs) of the settings under one load that differ by more than APART."""
+    right = pairs = 0
+    known = [line for line in lines if metric in line["predicted"] and line["measured"].get(metric, 0.0) > 0]
+    for one, other in combinations(known, 2):
+        first, second = one["measured"][metric], other["measured"][metric]
+        if max(first, second) > (1 + APART) * min(first, second):
+            pairs += 1
+            right += (first - second) * (one["predicted"][metric][0] - other["predicted"][metric][0]) > 0
+    return right, pairs
+
+
+def table(every: Sequence[Mapping[str, Any]]) -> str:
+    lines = [line for line in every if line["failed"] is None]
+    rows = [
+        "| lab | load | windows | metric | median error | wanted | inside the 90% | pairs told rightly |",
+        "|" + " --- |" * 8,
+    ]
+    key = ("drive", "pool", "load")
+    for drive, pool, load in dict.fromkeys(tuple(line[each] for each in key) for line in lines):
+        own = [line for line in lines if tuple(line[each] for each in key) == (drive, pool, load)]
+        for metric in dict.fromkeys(metric for line in own for metric in line["predicted"]):
+            found = errors_of(own, metric)
+            if metric == "client.iops" or not found:
+                # clients that offer a rate get it
+                continue
+            middle, bound = statistics.median(error for error, _ in found), WANTED[kind_of(metric)]
+            right, pairs = told_rightly(own, metric)
+            inside = sum(held for _, held in found)
+            cells = [
+                f"{drive} {pool}".strip(), load, f"{len(found)}", metric, f"{middle:.0%}",
+                f"{bound:.0%}{'' if middle <= bound else ' (missed)'}", f"{inside} of {len(found)}",
+                f"{right} of {pairs}" if pairs else "",
+            ]  # fmt: skip
+            rows.append(f"| {' | '.join(cells)} |")
+    rows += [
+        "",
+        "| predictions | digest (SHA-256, its first 16 digits) | windows measured after |",
+        "| --- | --- | --- |",
+    ]
+    for name, digest in dict.fromkeys((line["ahead_file"], line["ahead"]) for line in lines):
+        own = [line["failed"] for line in every if line["ahead"] == digest]
+        ended = len(own) - own.count(None)
+        rows.append(f"| `{name}` | `{digest}` | {len(own)}{f', {ended} of them ended early' if ended else ''} |")
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = runs_file.lab_parser(__doc__, "twin-ahead.jsonl")
+    parser.add_argument("--ahead", type=Path, help="the file of the predictions; made where it is not there")
+    parser.add_argument("--loads", default="client,client-recovery,client-scrub,client-snaptrim,client-backfill")
+    parser.add_argument("--load-option", action="append", default=[], help="of all loads, such as pool=ec:2+1")
+    parser.add_argument("--settings", type=int, default=5, help="drawn for each load")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--window", type=float, default=25.0)
+    parser.add_argument("--settle", type=float, default=4.0)
+    parser.add_argument("--processes", type=int)
+    arguments = parser.parse_args()
+    if arguments.render is None and arguments.ahead is None:
+        parser.error("--ahead is missing")
+    runs_file.measure_and_show(arguments, measure, table)
+
+
+if __name__ == "__main__":
+    main()
