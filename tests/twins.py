@@ -27,6 +27,7 @@ DISK = replace(
     capacity_iops=380.0,
     bandwidth_bytes_s=150.0 * MIB,
     device_class="hdd",
+    throttle_bytes=64.0 * MIB,
 )
 CLIENT = ClientStream("rbd", rate=300.0, depth=64, read_share=0.2)
 

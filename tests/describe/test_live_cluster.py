@@ -14,9 +14,9 @@ from ceph_tuner.core.knobs.releases import MCLOCK_NINE, REEF, TENTACLE
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.describe.live_cluster import describe
-from ceph_tuner.describe.osds import DB, DRIVE_IOPS, LATENCY_S
+from ceph_tuner.describe.osds import DB, DRIVE_IOPS
 from ceph_tuner.files import cluster_file, cluster_text
-from ceph_tuner.twin.model import MIB, Pool, RecoveryWork, ScrubWork, SnaptrimWork
+from ceph_tuner.twin.model import LATENCY_S, MIB, Pool, RecoveryWork, ScrubWork, SnaptrimWork
 from ceph_tuner.twin.simulation import Simulation
 from twins import DISK, Answering, answering, archive_twin, small_twin
 

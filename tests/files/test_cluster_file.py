@@ -9,7 +9,7 @@ from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, SQUID, TENTACLE
 from ceph_tuner.files import cluster_file
 from ceph_tuner.files.cluster_bounds import MOST_ENTRIES
 from ceph_tuner.files.quantities import quantity
-from ceph_tuner.twin.model import ClientStream, ScrubWork, SnaptrimWork
+from ceph_tuner.twin.model import ClientStream, Device, ScrubWork, SnaptrimWork
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -72,8 +72,19 @@ def test_what_is_left_out_is_as_the_release_has_it() -> None:
     assert flash.bandwidth_bytes_s == 1200 * 2**20
     disk = cluster_file.from_text(least.format("tentacle", "hdd")).model.osd
     assert (disk.shards, disk.threads_per_shard, disk.capacity_iops) == (1, 5, 315.0)
+    # its head is on its way for so long where nothing else waits
+    assert (flash.device.latency_s, disk.device.latency_s) == (1e-4, 12e-3)
+    assert (flash.has_head, disk.has_head, disk.db) == (False, True, None)
     early = cluster_file.from_text(least.format("17.2.0", "hdd")).model
     assert (early.osd.shards, early.release, early.version) == (5, QUINCY_EARLY, (17, 2, 0))
+
+
+def test_rocksdb_may_lie_on_a_drive_of_its_own() -> None:
+    text = GOOD.replace("  capacity_iops:", "  db: {iops: 20 kIOPS, bandwidth: 300 MB/s}\n  capacity_iops:")
+    osd = cluster_file.from_text(text).model.osd
+    assert osd.db == Device(20_000.0, 300e6)
+    with pytest.raises(InputError, match=r"osd\.db\.iops"):
+        cluster_file.from_text(text.replace("20 kIOPS", "fast"))
 
 
 @pytest.mark.parametrize("written", ["19.2", "'19.2'", "squid"])

@@ -57,6 +57,7 @@ OSDS = st.builds(
     read_cpu_s=TIMES,
     kv_latency_s=TIMES,
     throttle_bytes=st.just(0.0) | AMOUNTS,
+    db=st.none() | DEVICES,
 )
 CLIENTS = st.builds(
     ClientStream,

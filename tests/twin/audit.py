@@ -160,6 +160,10 @@ class Audit:
             assert row["remote_backfills"] == remote[k.DEGRADED] + remote[k.MISPLACED]
             assert row["remote_scrubs"] == remote[k.SCRUB]
             assert row["recovering"] >= 0
+            batch = int(row["limits"]["deferred_batch"])
+            assert row["deferred_writes"] >= 0
+            if row["committing"] == 0 and self.model.osd.deferred_below_bytes == 0:
+                assert row["deferred_writes"] == 0 < batch, "flash writes to places at once"
 
     def _check_tasks(self) -> None:
         left, total = self.tasks["left"], self.tasks["total"]

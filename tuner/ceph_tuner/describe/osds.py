@@ -22,7 +22,7 @@ from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.profiles.in_force import hardware_of, kind_of, metadata_of, profile_in_force
 from ceph_tuner.describe.clients import rounded
 from ceph_tuner.describe.pools import PoolSeen
-from ceph_tuner.twin.model import Device, OsdModel
+from ceph_tuner.twin.model import LATENCY_S, Device, OsdModel
 
 OSDS_ASKED = 8
 """OSDs that are asked for their options, evenly over their ids."""
@@ -33,8 +33,6 @@ DRIVE_IOPS = {"ssd": 1.15, "hdd": 0.48}
 Flash: 1 075 against 935 IOPS, as each batch of writes costs BlueStore a commit. A hard disk: 213 a second with a full
 queue against 447, as the bench ends before its deferred writes have gone to their places.
 """
-LATENCY_S = {"ssd": 1e-4, "hdd": 12e-3}
-"""Of one request, on usual drives of the kind: of a hard disk a seek and half a turn."""
 DB = Device(20_000.0, 500e6, latency_s=LATENCY_S["ssd"], read_latency_s=LATENCY_S["ssd"])
 """An OSD's part of a flash drive for RocksDB, which some OSDs share: a guess."""
 

@@ -28,6 +28,7 @@ from ceph_tuner.files.cluster_schema import CLASSES, CLUSTER
 from ceph_tuner.files.sound_values import Keys, SoundValues
 from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
 from ceph_tuner.twin.model import (
+    LATENCY_S,
     ClientStream,
     ClusterModel,
     DeleteWork,
@@ -241,15 +242,15 @@ class _ClusterReader:
         ):
             if name in data:
                 fields[field_name] = self._values.amount(data, keys, name, "time", 0.0, zero=True)
-        drive = self._drive(("osd", "drive"), data["drive"])
+        drive = self._drive(("osd", "drive"), data["drive"], LATENCY_S[device_class])
         if isinstance(data.get("db"), dict):
-            fields["db"] = self._drive(("osd", "db"), data["db"])
+            fields["db"] = self._drive(("osd", "db"), data["db"], LATENCY_S["ssd"])
         if drive is None:
             return None
         return self._values.part(keys, lambda: OsdModel(drive, device_class=device_class, **fields))
 
-    def _drive(self, keys: Keys, data: Mapping[str, Any]) -> Optional[Device]:
-        latency = self._values.amount(data, keys, "latency", "time", 100e-6, zero=True)
+    def _drive(self, keys: Keys, data: Mapping[str, Any], usual_s: float) -> Optional[Device]:
+        latency = self._values.amount(data, keys, "latency", "time", usual_s, zero=True)
         fields: Dict[str, Any] = {
             "iops": self._values.amount(data, keys, "iops", "rate", 0.0),
             "bandwidth_bytes_s": self._values.amount(data, keys, "bandwidth", "bandwidth", 0.0),

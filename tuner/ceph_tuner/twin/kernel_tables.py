@@ -31,7 +31,7 @@ from ceph_tuner.twin.knobs_in_force import (
     scrub_cost,
     trim_cost,
 )
-from ceph_tuner.twin.model import WPQ, ClusterModel, Device
+from ceph_tuner.twin.model import TRIMS_AT_ONCE, WPQ, ClusterModel, Device
 from ceph_tuner.twin.pg_tasks import pg_tasks
 from ceph_tuner.twin.placement import placed
 
@@ -148,6 +148,7 @@ class KernelTables:
             "trim_kv_cpu_s": osd.trim_kv_cpu_s,
             "trim_ios": osd.trim_ios,
             "trim_bytes": osd.trim_bytes,
+            "trims_at_once": TRIMS_AT_ONCE[kind_of_class(osd.device_class)],
             "throttle_bytes": osd.throttle_bytes,
             "throttle_bytes_per_io": osd.throttle_bytes_per_io,
             "deferred_below_bytes": osd.deferred_below_bytes,

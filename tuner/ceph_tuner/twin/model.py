@@ -74,11 +74,18 @@ class Device:
         return self.iops * self.latency_s
 
 
+LATENCY_S = {"ssd": 1e-4, "hdd": 12e-3}
+"""Of one request, on usual drives of the kind: of a hard disk a seek and half a turn."""
+
 THROTTLE_COST_PER_IO = {"ssd": 4000.0, "hdd": 670_000.0}
 """bluestore_throttle_cost_per_io_*."""
 
 DEFERRED_BELOW_BYTES = {"ssd": 0.0, "hdd": 64.0 * KIB}
 """bluestore_prefer_deferred_size_*."""
+
+
+TRIMS_AT_ONCE = {"ssd": 1, "hdd": 2}
+"""Trimmed clones of one commit, as labs have it: 2.0 on disks, however many PGs are trimmed at a time."""
 
 
 @dataclass(frozen=True)

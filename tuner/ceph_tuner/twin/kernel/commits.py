@@ -54,9 +54,15 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
 
 
 def trims_go_on(state: SimulationState, osd: int, now: float) -> None:
-    """The table of snapshots is free: the next thread that waits for it."""
-    own = state.osds[osd]
-    while own.snaps_writing == 0 and own.snaps_head >= 0:
+    """The table of snapshots is free: all threads that wait for it wake at once (Onode::flush), and some get through.
+
+    A clone's trim reads the table several times. Once the first has a transaction on its way, the others wait again.
+    """
+    own, through = state.osds[osd], 0
+    if own.snaps_writing > 0:
+        return
+    while through < state.parameters.trims_at_once and own.snaps_head >= 0:
+        through += 1
         i = own.snaps_head
         item = state.items[i]
         own.snaps_head = item.next_item
