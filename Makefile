@@ -1,7 +1,7 @@
 # make recommend  settings for a described cluster, found on the twin: needs no cluster and no root
 # make lab     a real Ceph cluster on this machine, with the plugin loaded (root on Debian or Ubuntu)
 # make tune    the main job on that lab: SLO in, tuned profile written back
-# make validate-twin   the twin against a lab: measures for two hours; with WINDOWS=file it only predicts
+# make validate-twin   the twin against a lab: two hours; with WINDOWS=file it only predicts; with DRIVE=hdd unfitted, and ahead
 # make repeatability  how far windows of the same settings differ on each drive: hours, on a machine that does nothing else
 # make test    every test: unit, contract, real clusters
 # make quiet   the automatic mode finds settings beside scrub: on a machine that does nothing else
@@ -89,6 +89,12 @@ WINDOWS ?=
 MEASURED := $(or $(WINDOWS),build/twin-windows.json)
 
 validate-twin: setup
+ifneq ($(DRIVE),)
+	mkdir -p build
+	$(BIN)/ceph-tuner lab up --name ahead-$(DRIVE) --drive $(DRIVE) --device-size 6GiB
+	$(BIN)/python benchmarks/twin_ahead.py --cluster ahead-$(DRIVE) --ahead build/twin-ahead-$(DRIVE).json \
+	  --output build/twin-ahead.jsonl; code=$$?; $(BIN)/ceph-tuner lab down --name ahead-$(DRIVE); exit $$code
+else
 ifeq ($(WINDOWS),)
 	$(BIN)/ceph-tuner lab up
 	mkdir -p build
@@ -96,6 +102,7 @@ ifeq ($(WINDOWS),)
 endif
 	$(BIN)/python benchmarks/twin_on_lab.py --windows $(MEASURED) \
 	  --output benchmarks/results/twin.json --plot benchmarks/results/twin.png
+endif
 
 DRIVES ?= nvme sata-ssd hdd hybrid throttle
 
