@@ -20,6 +20,7 @@ import shards
 import soak_on_lab
 import tuning
 import tuning_on_lab
+import twin_ahead
 import twin_on_lab
 import why_on_lab
 from measured_page import measured
@@ -47,6 +48,7 @@ import campaign  # noqa: E402
         ("shards", shards.table),
         ("soak", soak_on_lab.table),
         ("tuning-on-lab", tuning_on_lab.tables),
+        ("twin-ahead", twin_ahead.table),
         ("why-on-lab", why_on_lab.table),
     ],
 )
@@ -63,6 +65,34 @@ def test_the_page_of_the_search_says_what_its_runs_say() -> None:
     runs = search.read(RESULTS / "search.jsonl.gz")
     assert len(runs) == 392
     assert measured(RESULTS / "search.md") == search_table.tables(runs, ())
+
+
+def test_windows_were_measured_against_predictions_that_are_still_the_same() -> None:
+    for line in runs_file.lines_of(RESULTS / "twin-ahead.jsonl"):
+        ahead = RESULTS / line["ahead_file"]
+        assert line["ahead"] == twin_ahead.digest_of(ahead)
+        (row,) = [
+            row
+            for row in json.loads(ahead.read_text(encoding="utf-8"))["rows"]
+            if (row["load"], row["label"]) == (line["load"], line["label"])
+        ]
+        assert (row["settings"], row["predicted"]) == (line["settings"], line["predicted"])
+
+
+def test_errors_coverage_and_pairs_of_predictions_are_counted() -> None:
+    """Of three windows one is off by a fifth, and one pair of three differs by less than that."""
+
+    def line(predicted: float, measured: float) -> Dict[str, Any]:
+        of_metric = {"client.p95_ms": [predicted, predicted / 1.1, predicted * 1.1]}
+        return {"predicted": of_metric, "measured": {"client.p95_ms": measured}}
+
+    lines = [line(100, 100), line(120, 150), line(130, 140)]
+    errors = twin_ahead.errors_of(lines, "client.p95_ms")
+    assert [round(error, 2) for error, _ in errors] == [0.0, 0.2, 0.07]
+    assert [held for _, held in errors] == [True, False, True]
+    assert twin_ahead.told_rightly(lines, "client.p95_ms") == (2, 2)
+    assert twin_ahead.told_rightly([*lines, line(110, 90)], "client.p95_ms") == (4, 4)
+    assert twin_ahead.told_rightly([*lines, line(140, 90)], "client.p95_ms") == (2, 4)
 
 
 def markdown_tables(text: str) -> List[str]:
