@@ -232,12 +232,11 @@ def told_rightly(lines: Sequence[Mapping[str, Any]], metric: str) -> Tuple[int, 
 def table(every: Sequence[Mapping[str, Any]]) -> str:
     lines = [line for line in every if line["failed"] is None]
     rows = [
-        "| lab | load | windows | metric | median error | wanted | inside the 90% | pairs told rightly |",
+        "| predictions | load | windows | metric | median error | wanted | inside the 90% | pairs told rightly |",
         "|" + " --- |" * 8,
     ]
-    key = ("drive", "pool", "load")
-    for drive, pool, load in dict.fromkeys(tuple(line[each] for each in key) for line in lines):
-        own = [line for line in lines if tuple(line[each] for each in key) == (drive, pool, load)]
+    for name, load in dict.fromkeys((line["ahead_file"], line["load"]) for line in lines):
+        own = [line for line in lines if (line["ahead_file"], line["load"]) == (name, load)]
         for metric in dict.fromkeys(metric for line in own for metric in line["predicted"]):
             found = errors_of(own, metric)
             if metric == "client.iops" or not found:
@@ -247,20 +246,23 @@ def table(every: Sequence[Mapping[str, Any]]) -> str:
             right, pairs = told_rightly(own, metric)
             inside = sum(held for _, held in found)
             cells = [
-                f"{drive} {pool}".strip(), load, f"{len(found)}", metric, f"{middle:.0%}",
+                name.removesuffix(".json").removeprefix("twin-ahead-"), load, f"{len(found)}", metric, f"{middle:.0%}",
                 f"{bound:.0%}{'' if middle <= bound else ' (missed)'}", f"{inside} of {len(found)}",
                 f"{right} of {pairs}" if pairs else "",
             ]  # fmt: skip
             rows.append(f"| {' | '.join(cells)} |")
     rows += [
         "",
-        "| predictions | digest (SHA-256, its first 16 digits) | windows measured after |",
-        "| --- | --- | --- |",
+        "| predictions | lab | digest (SHA-256, its first 16 digits) | windows measured after |",
+        "|" + " --- |" * 4,
     ]
-    for name, digest in dict.fromkeys((line["ahead_file"], line["ahead"]) for line in lines):
+    of_file = ("ahead_file", "ahead", "drive", "pool")
+    for name, digest, drive, pool in dict.fromkeys(tuple(line[each] for each in of_file) for line in lines):
+        lab = f"{drive} {pool}".strip()
         own = [line["failed"] for line in every if line["ahead"] == digest]
         ended = len(own) - own.count(None)
-        rows.append(f"| `{name}` | `{digest}` | {len(own)}{f', {ended} of them ended early' if ended else ''} |")
+        count = f"{len(own)}{f', {ended} of them ended early' if ended else ''}"
+        rows.append(f"| `{name}` | {lab} | `{digest}` | {count} |")
     return "\n".join(rows)
 
 
