@@ -12,6 +12,9 @@ from ceph_lab.loads.session import LabSession
 TRIMMED_PER_IO = 0.8
 """Clones that an OSD without a limit trims for each write that its drive can do a second; 0.57 was measured."""
 
+FLASH_LOG_IOPS = 1740.0
+"""Writes a second of a drive that holds RocksDB alone: an OSD's bench on the lab's flash. To trim is to commit."""
+
 
 @dataclass(frozen=True)
 class DriveSpeed:
@@ -19,6 +22,8 @@ class DriveSpeed:
 
     bandwidth_bytes_s: float
     iops: float
+    log_iops: float
+    """Of the drive that RocksDB's log lies on."""
 
     def moved_objects_s(self, layout: PoolLayout, object_bytes: int) -> float:
         """Objects of which one OSD takes a copy, or a chunk, at most: its drive does nothing else.
@@ -29,7 +34,7 @@ class DriveSpeed:
 
     def trimmed_clones_s(self, layout: PoolLayout, osds: int) -> float:
         """Clones that so many OSDs trim together, at most."""
-        return TRIMMED_PER_IO * self.iops * osds / layout.size
+        return TRIMMED_PER_IO * self.log_iops * osds / layout.size
 
 
 def objects_for(seconds: float, objects_s: float) -> int:
@@ -40,14 +45,20 @@ def objects_for(seconds: float, objects_s: float) -> int:
 def slowest_drive(session: LabSession, osds: Sequence[int]) -> DriveSpeed:
     """The least bandwidth and the least operations a second among the drives of these OSDs."""
     drives = [_drive(session, osd) for osd in osds]
-    return DriveSpeed(min(drive.bandwidth_bytes_s for drive in drives), min(drive.iops for drive in drives))
+    return DriveSpeed(
+        min(drive.bandwidth_bytes_s for drive in drives),
+        min(drive.iops for drive in drives),
+        min(drive.log_iops for drive in drives),
+    )
 
 
 def _drive(session: LabSession, osd: int) -> DriveSpeed:
     # an OSD goes by what its drive says, whatever class an operator has given it
-    kind = "hdd" if str(session.mon("osd metadata", id=osd).get("rotational")) == "1" else "ssd"
+    said = session.mon("osd metadata", id=osd)
+    kind = "hdd" if str(said.get("rotational")) == "1" else "ssd"
     bandwidth, iops = (
         float(session.mon("config get", who=f"osd.{osd}", key=f"osd_mclock_max_{key}_{kind}"))
         for key in ("sequential_bandwidth", "capacity_iops")
     )
-    return DriveSpeed(bandwidth, iops)
+    on_flash = said.get("bluefs_dedicated_db") == "1" and said.get("bluefs_db_rotational") == "0"
+    return DriveSpeed(bandwidth, iops, max(iops, FLASH_LOG_IOPS) if kind == "hdd" and on_flash else iops)
