@@ -12,6 +12,7 @@ from typing import Any, Dict, Sequence, Tuple
 import numpy as np
 
 from ceph_tuner.core.knobs.releases import REEF, SQUID, TENTACLE
+from ceph_tuner.describe.osds import DRIVE_IOPS
 from ceph_tuner.twin.model import (
     KIB,
     MIB,
@@ -57,12 +58,15 @@ def drawn_osd(random: np.random.Generator) -> Tuple[str, OsdModel]:
     kind = pick(random, ("hdd", "ssd", "nvme"))
     osd: Dict[str, Any] = {"device_class": "ssd", "shards": 8, "threads_per_shard": 2}
     if kind == "hdd":
-        iops, bandwidth = log_uniform(random, 300, 900), log_uniform(random, 120e6, 260e6)
-        latency = log_uniform(random, 1.5e-3, 5e-3)
+        # with a full queue, and one by one: a seek and half a turn
+        iops, bandwidth = log_uniform(random, 150, 250), log_uniform(random, 120e6, 260e6)
+        latency = log_uniform(random, 9e-3, 14e-3)
         device = Device(iops, bandwidth, latency_s=latency, read_latency_s=latency, spread=0.6, request_bytes=512 * KIB)
         shards, threads = pick(random, ((1, 5), (5, 1)))
         osd = {"device_class": "hdd", "shards": shards, "threads_per_shard": threads}
-        osd["kv_latency_s"] = log_uniform(random, 5e-4, 3e-3)
+        osd["kv_latency_s"] = log_uniform(random, 1e-4, 1e-3)
+        if random.random() < 0.5:
+            osd["db"] = Device(log_uniform(random, 5e3, 2e4), 3e8, latency_s=log_uniform(random, 5e-5, 2e-4))
     elif kind == "ssd":
         iops, bandwidth = log_uniform(random, 4e3, 3e4), log_uniform(random, 250e6, 550e6)
         device = Device(
@@ -81,9 +85,13 @@ def drawn_osd(random: np.random.Generator) -> Tuple[str, OsdModel]:
         # one commit thread, as in the published measurements, is what bounds small writes on such drives
         osd["kv_cpu_s"] = log_uniform(random, 1e-5, 3e-5)
     believed = min(iops, log_uniform(random, 2e4, 6e4)) * float(random.lognormal(0, 0.2))
+    throttle_bytes = pick(random, (256 * KIB, MIB, 4 * MIB))
+    if kind == "hdd":
+        # Ceph's bench ends before its deferred writes have gone to their places; its throttle counts 670 000 bytes each
+        believed, throttle_bytes = believed / DRIVE_IOPS[kind], 64 * MIB
     return kind, OsdModel(
         device, capacity_iops=believed, bandwidth_bytes_s=bandwidth * float(random.lognormal(0, 0.2)),
-        throttle_bytes=pick(random, (256 * KIB, MIB, 4 * MIB)), cpu_s_per_byte=3e-10, **osd,
+        throttle_bytes=throttle_bytes, cpu_s_per_byte=3e-10, **osd,
     )  # fmt: skip
 
 
