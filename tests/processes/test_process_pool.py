@@ -11,6 +11,7 @@ from typing import Tuple
 
 import pytest
 
+from ceph_tuner.core.errors import ClusterNotFound, CommandFailed, InputError, RetryLater, TunerError
 from ceph_tuner.processes.process_pool import ProcessPool
 from ceph_tuner.processes.worker_process import cores
 
@@ -110,3 +111,24 @@ def test_ctrl_c_ends_what_has_not_begun_and_leaves_no_process() -> None:
     while alive(running.pid) and time.monotonic() < end:
         time.sleep(0.1)
     assert not alive(running.pid)
+
+
+def refuse(error: TunerError) -> None:
+    raise error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InputError("twin", "more requests than foreseen", "a smaller model"),
+        ClusterNotFound("--cluster", "no monitor", "one that answers"),
+        CommandFailed("osd tree", -13, "no right"),
+        RetryLater("not now", "wait"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_for_the_operator_gets_here_whole(error: TunerError) -> None:
+    with ProcessPool(2) as pool, pytest.raises(type(error)) as raised:
+        pool.start(refuse, error)()
+    assert (str(raised.value), raised.value.advised) == (str(error), error.advised)
+    assert vars(raised.value) == vars(error)

@@ -19,7 +19,7 @@ TunerError
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Callable, Dict, Optional, Tuple, Type
 
 
 class TunerError(Exception):
@@ -34,10 +34,22 @@ class TunerError(Exception):
         if next_step is not None:
             self.next_step = next_step
 
+    def __reduce__(
+        self,
+    ) -> Tuple[Callable[..., TunerError], Tuple[Type[TunerError], Tuple[object, ...], Dict[str, object]]]:
+        """As it is, whatever its `__init__` takes: a pool whose process raises what cannot be read back is lost."""
+        return _read_back, (type(self), self.args, dict(self.__dict__))
+
     @property
     def advised(self) -> str:
         """The message with the next step, for people who wait for it; the text of the error itself has none."""
         return f"{self}. Next: {self.next_step}" if self.next_step else str(self)
+
+
+def _read_back(kind: Type[TunerError], args: Tuple[object, ...], fields: Dict[str, object]) -> TunerError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error
 
 
 class InputError(TunerError):
