@@ -371,3 +371,12 @@ def test_writes_as_large_as_the_bound_are_not_deferred() -> None:
     )
     assert tail_s(large, 64) == tail_s(large, 4)
     assert tail_s(small, 64) > 2 * tail_s(small, 4)
+
+
+def test_commits_are_not_planned_again_and_again_while_a_large_write_is_on_its_way() -> None:
+    """With the log on flash there are hundreds of commits until a disk has written an object."""
+    model = on_disks(db=Device(10_000.0, 300e6, latency_s=1e-4))
+    recovery = (RecoveryWork("rbd", 100_000, 4 * MIB),)
+    model = replace(model, pools=(Pool("rbd", 433),), clients=(ClientStream("rbd", depth=26),), recovery=recovery)
+    simulation = run(model, 20.0, bluestore_deferred_batch_ops_hdd=14)
+    assert check(simulation).events.count((records.COMMIT_BEGINS, 0)) <= 4

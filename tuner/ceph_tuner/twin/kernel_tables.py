@@ -197,6 +197,7 @@ class KernelTables:
         for name in ("throttled", "written", "snaps"):
             table[f"{name}_head"] = table[f"{name}_tail"] = -1
         table["committing_head"] = -1
+        table["commit_due_s"] = table["commit_later_s"] = math.inf
         table["budgets"]["slice_began_s"] = START_S
         device, db = osd.device, osd.db
         own = {

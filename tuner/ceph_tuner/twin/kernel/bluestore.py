@@ -30,6 +30,15 @@ def admit(state: SimulationState, i: int, osd: int, now: float) -> None:
     _await_commit(state, i, osd, done)
 
 
+def plan_commit(state: SimulationState, osd: int, when: float) -> None:
+    """The commit thread is to look at that time, unless it looks before: then it plans anew what is not written yet."""
+    own = state.osds[osd]
+    if when < own.commit_due_s:
+        own.commit_later_s = own.commit_due_s
+        own.commit_due_s = when
+        schedule(state, when, COMMIT_BEGINS, osd)
+
+
 def _await_commit(state: SimulationState, i: int, osd: int, done: float) -> None:
     """A transaction whose data are written at that time joins those that wait for the commit thread, by time."""
     items, own = state.items, state.osds[osd]
@@ -45,7 +54,7 @@ def _await_commit(state: SimulationState, i: int, osd: int, done: float) -> None
         if head < 0:
             own.written_tail = i
         if own.committing == 0:
-            schedule(state, done, COMMIT_BEGINS, osd)
+            plan_commit(state, osd, done)
     else:
         before = items[head]
         while items[before.next_item].written_at_s <= done:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from ceph_tuner.twin.kernel.bluestore import admit, blocked, is_deferred, submit
+import math
+
+from ceph_tuner.twin.kernel.bluestore import admit, blocked, is_deferred, plan_commit, submit
 from ceph_tuner.twin.kernel.drive import transfer, write_deferred
 from ceph_tuner.twin.kernel.events import mark_dirty, release, schedule, spread
-from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, COMMIT_ENDS, COMMITS, TRIM, TRIM_LOCAL, TRIM_REPLICA
+from ceph_tuner.twin.kernel.records import COMMIT_ENDS, COMMITS, TRIM, TRIM_LOCAL, TRIM_REPLICA
 from ceph_tuner.twin.kernel.snaptrim import trim_clone
 from ceph_tuner.twin.kernel.state import SimulationState
 from ceph_tuner.twin.kernel.threads import start, thread_free
@@ -15,8 +17,14 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
     """The commit thread takes every transaction whose data are written; the throttle lets others in already."""
     own, items, parameters = state.osds[osd], state.items, state.parameters
     first = i = own.written_head
-    if own.committing == 1 or i < 0 or items[i].written_at_s > now:
+    if own.commit_due_s <= now:
+        own.commit_due_s = own.commit_later_s
+        own.commit_later_s = math.inf
+    if own.committing == 1 or i < 0:
+        return
+    if items[i].written_at_s > now:
         # planned for a transaction that another commit has taken
+        plan_commit(state, osd, items[i].written_at_s)
         return
     taken, freed, last, trims, deferred, data_bytes = 0, 0.0, -1, 0, 0, 0.0
     while i >= 0 and items[i].written_at_s <= now:
@@ -106,4 +114,4 @@ def commit_ends(state: SimulationState, osd: int, now: float) -> None:
         write_deferred(state, osd, now)
     if own.written_head >= 0:
         done = items[own.written_head].written_at_s
-        schedule(state, done if done > now else now, COMMIT_BEGINS, osd)
+        plan_commit(state, osd, done if done > now else now)

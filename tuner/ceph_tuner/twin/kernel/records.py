@@ -249,6 +249,10 @@ class Osd(Record):
     """Transactions on the drive, by time, which wait for the commit thread."""
     committing: int
     committing_head: int
+    commit_due_s: float
+    """When the commit thread looks next; infinite: at no time."""
+    commit_later_s: float
+    """A time that was planned before an earlier one, and still comes."""
     deferred_writes: int
     """That are durable in the key-value store's log, and not on their way to their places."""
     snaps_writing: int
