@@ -56,9 +56,10 @@ def test_a_page_says_what_its_data_say(name: str, tables: Callable[..., str]) ->
     assert measured(RESULTS / f"{name}.md") == tables(runs_file.lines_of(RESULTS / f"{name}.jsonl"))
 
 
-def test_the_page_of_families_says_what_its_runs_say() -> None:
-    runs = search.read(RESULTS / "search-families.jsonl.gz")
-    assert measured(RESULTS / "search-families.md") == search_table.tables(runs, ())
+@pytest.mark.parametrize("name", ["search-families", "search-scenarios"])
+def test_a_page_of_the_search_says_what_its_runs_say(name: str) -> None:
+    runs = search.read(RESULTS / f"{name}.jsonl.gz")
+    assert measured(RESULTS / f"{name}.md") == search_table.tables(runs, ())
 
 
 def test_the_page_of_the_search_says_what_its_runs_say() -> None:
