@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping
 import pytest
 
 from ceph_tuner.cluster.connection import Cluster
+from ceph_tuner.core.ceph.commands import CommandConfig
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, REEF, TENTACLE
 from ceph_tuner.core.measure.history import History
@@ -240,6 +241,25 @@ def test_a_database_on_flash_beside_hard_disks_is_seen_and_called_a_guess(rotati
     assert found.model.osd.db == (DB if on_flash else None)
     assert sum("(osd.db)" in note for note in found.notes) == on_flash
     assert cluster_file.from_text(cluster_text.to_text(found)).model.osd.db == found.model.osd.db
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        ({}, False),
+        ({"bluestore_prefer_deferred_size": "0", "bluestore_prefer_deferred_size_hdd": "65536"}, False),
+        ({"bluestore_prefer_deferred_size": "0", "bluestore_prefer_deferred_size_hdd": "0"}, True),
+        ({"bluestore_prefer_deferred_size": "32768", "bluestore_prefer_deferred_size_hdd": "65536"}, True),
+    ],
+)
+def test_another_bound_of_deferred_writes_than_ceph_s_own_is_told(own: Dict[str, str], told: bool) -> None:
+    class WithBound(CommandConfig):
+        def effective(self, osd: int) -> Dict[str, str]:
+            return {**super().effective(osd), **own}
+
+    twin = with_window(archive_twin())
+    found = describe(replace(twin, config=WithBound(twin.commander)))
+    assert any("deferred" in note for note in found.notes) == told
 
 
 def test_a_target_of_some_osds_of_a_class_is_said_to_stand_for_all() -> None:

@@ -163,9 +163,7 @@ def _osd(options: LabOptions, osd: int, hardware: Hardware, stored_bytes: float)
         shards=hardware.shards, threads_per_shard=options.threads or THREADS[media], device_class=hardware.device_class,
         write_cpu_s=1.7e-4, read_cpu_s=1e-4, reply_cpu_s=6e-5, cpu_s_per_byte=2e-10, scan_cpu_s=2e-4, trim_cpu_s=1.5e-4,
         # a hard disk: BlueFS's counters, one write each
-        kv_ios=1 if media == "hdd" else 2.9, kv_bytes=6 * KIB, kv_latency_s=5.8e-4, trim_bytes=4 * KIB,
-        # a head's every way counts, and nothing is written but the commit
-        trim_ios=0 if media == "hdd" else 0.1,
+        kv_ios=1 if media == "hdd" else 2.9, kv_bytes=6 * KIB, kv_latency_s=5.8e-4, trim_ios=0.1, trim_bytes=4 * KIB,
         throttle_bytes=throttle_bytes(options, osd),
         db=_device(drive.database, options, 0) if drive and drive.database else None,
     )  # fmt: skip

@@ -22,7 +22,9 @@ from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.profiles.in_force import hardware_of, kind_of, metadata_of, profile_in_force
 from ceph_tuner.describe.clients import rounded
 from ceph_tuner.describe.pools import PoolSeen
-from ceph_tuner.twin.model import LATENCY_S, Device, OsdModel
+from ceph_tuner.twin.model import DEFERRED_BELOW_BYTES, LATENCY_S, Device, OsdModel
+
+_DEFERRED = "bluestore_prefer_deferred_size_{}"
 
 OSDS_ASKED = 8
 """OSDs that are asked for their options, evenly over their ids."""
@@ -95,6 +97,11 @@ class OsdsSeen:
         )
         if self._db:
             self._notes.append("RocksDB is on another drive, on flash: what that does is a guess (osd.db)")
+        deferred = int(own.get("bluestore_prefer_deferred_size", 0) or 0) or int(own.get(_DEFERRED.format(kind), -1))
+        if deferred not in (-1, int(DEFERRED_BELOW_BYTES[kind])):
+            self._notes.append(
+                f"writes below {deferred} bytes are deferred: the twin takes Ceph's own bound for {kind}"
+            )
         threads = int(own.get("osd_op_num_threads_per_shard", 0) or 0)
         return OsdModel(
             Device(

@@ -146,7 +146,8 @@ class KernelTables:
             "kv_latency_s": osd.kv_latency_s + (osd.db.latency_s if osd.db else 0.0),
             "kv_cpu_s": osd.kv_cpu_s,
             "trim_kv_cpu_s": osd.trim_kv_cpu_s,
-            "trim_ios": osd.trim_ios,
+            # beside a disk's commits nothing is written (BlueFS's counters)
+            "trim_ios": 0.0 if osd.has_head else osd.trim_ios,
             "trim_bytes": osd.trim_bytes,
             "trims_at_once": TRIMS_AT_ONCE[kind_of_class(osd.device_class)],
             "throttle_bytes": osd.throttle_bytes,
@@ -200,14 +201,12 @@ class KernelTables:
         table["commit_due_s"] = table["commit_later_s"] = math.inf
         table["budgets"]["slice_began_s"] = START_S
         device, db = osd.device, osd.db
+        of_writes = _prices(device, records.WRITES, records.WRITES, osd.has_head)
+        of_reads = records.WRITES if device.shared or osd.has_head else records.READS
         own = {
-            records.WRITES: _prices(device, records.WRITES, records.WRITES, osd.has_head),
-            records.READS: _prices(
-                device, records.READS, records.WRITES if device.shared else records.READS, osd.has_head
-            ),
-            records.COMMITS: _prices(db, records.WRITES, records.COMMITS)
-            if db
-            else _prices(device, records.WRITES, records.WRITES, osd.has_head),
+            records.WRITES: of_writes,
+            records.READS: _prices(device, records.READS, of_reads, osd.has_head),
+            records.COMMITS: _prices(db, records.WRITES, records.COMMITS) if db else of_writes,
         }
         for use, prices in own.items():
             for name, value in prices.items():
