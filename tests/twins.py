@@ -21,14 +21,13 @@ OSD = OsdModel(
     threads_per_shard=5,
     throttle_bytes=256.0 * KIB,
 )
-DISK = replace(
+SLOW = replace(
     OSD,
     device=Device(iops=437.0, bandwidth_bytes_s=150.0 * MIB, latency_s=4e-3),
     capacity_iops=380.0,
     bandwidth_bytes_s=150.0 * MIB,
-    device_class="hdd",
-    throttle_bytes=64.0 * MIB,
 )
+DISK = replace(SLOW, device_class="hdd", throttle_bytes=64.0 * MIB)
 CLIENT = ClientStream("rbd", rate=300.0, depth=64, read_share=0.2)
 
 

@@ -24,7 +24,7 @@ from ceph_tuner.twin.model import MIB, ClientStream, RecoveryWork
 from overdue import DAY, HOUR, MB, overdue_twin, rate
 from twin_cluster.cluster import TwinClock, TwinCluster
 from twin_cluster.pgs import stamp
-from twins import DISK, answering
+from twins import SLOW, answering
 
 LATE = {f"1.{number:x}": 20.0 - number for number in range(12)}
 """Of 16 PGs: the first is the longest late."""
@@ -37,10 +37,10 @@ def silent(progress: DrainProgress) -> None:
 
 
 def slow_twin(**changes: Any) -> TwinCluster:
-    """Disks on which scrubs are felt: p95 of 24 ms without any, 93 with one at a time, 165 with three."""
+    """Drives on which scrubs are felt: p95 of 24 ms without any, 93 with one at a time, 165 with three."""
     clients = (ClientStream("rbd", rate=250.0, depth=64, read_share=0.2),)
     profile = {"osd_mclock_profile": "high_recovery_ops"}
-    return overdue_twin(LATE, profile, **{"objects": 6400, "osd": DISK, "clients": clients, **changes})
+    return overdue_twin(LATE, profile, **{"objects": 6400, "osd": SLOW, "clients": clients, **changes})
 
 
 def task(cluster: Cluster, keep: str = "", per_osd: int = 3, seconds: float = DAY, **changes: Any) -> DrainTask:
