@@ -8,6 +8,7 @@ from typing import Sequence
 
 from ceph_lab.loads.layout import PoolLayout
 from ceph_lab.loads.session import LabSession
+from ceph_tuner.core.profiles.in_force import kind_of, log_is_on_flash
 
 TRIMMED_PER_IO = 0.8
 """Clones that an OSD without a limit trims for each write that its drive can do a second; 0.57 was measured."""
@@ -55,10 +56,10 @@ def slowest_drive(session: LabSession, osds: Sequence[int]) -> DriveSpeed:
 def _drive(session: LabSession, osd: int) -> DriveSpeed:
     # an OSD goes by what its drive says, whatever class an operator has given it
     said = session.mon("osd metadata", id=osd)
-    kind = "hdd" if str(said.get("rotational")) == "1" else "ssd"
+    kind = kind_of(said)
     bandwidth, iops = (
         float(session.mon("config get", who=f"osd.{osd}", key=f"osd_mclock_max_{key}_{kind}"))
         for key in ("sequential_bandwidth", "capacity_iops")
     )
-    on_flash = said.get("bluefs_dedicated_db") == "1" and said.get("bluefs_db_rotational") == "0"
-    return DriveSpeed(bandwidth, iops, max(iops, FLASH_LOG_IOPS) if kind == "hdd" and on_flash else iops)
+    log_on_flash = kind == "hdd" and log_is_on_flash(said)
+    return DriveSpeed(bandwidth, iops, max(iops, FLASH_LOG_IOPS) if log_on_flash else iops)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from functools import cached_property
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Dict, List, Mapping, Optional, Sequence
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.ports import ConfigEntry
@@ -19,12 +19,10 @@ from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings, parse_version
 from ceph_tuner.core.knobs.settings import settings_in_force
 from ceph_tuner.core.measure.osd_selection import spread
-from ceph_tuner.core.profiles.in_force import hardware_of, kind_of, metadata_of, profile_in_force
+from ceph_tuner.core.profiles.in_force import hardware_of, kind_of, log_is_on_flash, metadata_of, profile_in_force
 from ceph_tuner.describe.clients import rounded
 from ceph_tuner.describe.pools import PoolSeen
 from ceph_tuner.twin.model import DEFERRED_BELOW_BYTES, LATENCY_S, Device, OsdModel
-
-_DEFERRED = "bluestore_prefer_deferred_size_{}"
 
 OSDS_ASKED = 8
 """OSDs that are asked for their options, evenly over their ids."""
@@ -55,7 +53,9 @@ class OsdsSeen:
         self.kind = Counter(kinds[osd] for osd in self.running).most_common(1)[0][0]
         """Of most drives: `hdd` or `ssd`."""
         self._alike = [osd for osd in self.running if kinds[osd] == self.kind]
-        self._db = _on_flash_of_their_own([said.get(osd, {}) for osd in self._alike])
+        on_flash = [osd for osd in self._alike if log_is_on_flash(said.get(osd, {}))]
+        self._db = DB if 2 * len(on_flash) > len(self._alike) else None
+        """As most OSDs have it."""
         if len(self._alike) < len(self.running):
             notes.append(
                 f"{len(self._alike)} of {len(self.running)} OSDs of the class {self.device_class} are on drives of "
@@ -97,12 +97,12 @@ class OsdsSeen:
         )
         if self._db:
             self._notes.append("RocksDB is on another drive, on flash: what that does is a guess (osd.db)")
-        deferred = int(own.get("bluestore_prefer_deferred_size", 0) or 0) or int(own.get(_DEFERRED.format(kind), -1))
-        if deferred not in (-1, int(DEFERRED_BELOW_BYTES[kind])):
+        usual_bytes = int(DEFERRED_BELOW_BYTES[kind])
+        deferred = _by_kind(own, "bluestore_prefer_deferred_size", kind, usual_bytes)
+        if deferred != usual_bytes:
             self._notes.append(
                 f"writes below {deferred} bytes are deferred: the twin takes Ceph's own bound for {kind}"
             )
-        threads = int(own.get("osd_op_num_threads_per_shard", 0) or 0)
         return OsdModel(
             Device(
                 rounded(DRIVE_IOPS[kind] * capacity), hardware.bandwidth_bytes_s, latency_s=LATENCY_S[kind],
@@ -111,10 +111,10 @@ class OsdsSeen:
             capacity,
             hardware.bandwidth_bytes_s,
             hardware.shards,
-            threads or int(own.get(f"osd_op_num_threads_per_shard_{kind}", 1)),
+            _by_kind(own, "osd_op_num_threads_per_shard", kind, 1),
             kind,
             throttle_bytes=float(own.get("bluestore_throttle_bytes", 64 << 20)),
-            db=DB if self._db else None,
+            db=self._db,
         )  # fmt: skip
 
     def settings(self) -> Settings:
@@ -169,10 +169,9 @@ class OsdsSeen:
         return values
 
 
-def _on_flash_of_their_own(said: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether most OSDs say that RocksDB lies on another drive than their data, on flash."""
-    apart = [row.get("bluefs_dedicated_db") == "1" and row.get("bluefs_db_rotational") == "0" for row in said]
-    return 2 * apart.count(True) > len(apart)
+def _by_kind(options: Mapping[str, str], name: str, kind: str, usual: int) -> int:
+    """An option's value, or where that is 0 the one for the kind of drive; `usual` where an OSD says neither."""
+    return int(options.get(name, 0) or 0) or int(options.get(f"{name}_{kind}", usual))
 
 
 def failure_domains(osds: Sequence[Place], pools: Sequence[PoolSeen]) -> int:

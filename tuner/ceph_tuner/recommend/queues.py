@@ -17,7 +17,6 @@ from scipy.special import stdtrit
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.core.knobs.cost import kind_of_class
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.recommend import COVERAGE, Error, Prediction
 from ceph_tuner.recommend.rebuild import RESTART, RebuildChange
@@ -182,7 +181,7 @@ def caveats(model: ClusterModel) -> List[str]:
 
 def _sleeps(model: ClusterModel) -> List[str]:
     """Sleeps that mClock forces to 0 and wpq keeps, of the work that the model has, at Ceph's defaults."""
-    kind = kind_of_class(model.osd.device_class)
+    kind = model.osd.kind
     works = {
         "osd_recovery_sleep": model.recovery,
         "osd_snap_trim_sleep": model.snaptrim,

@@ -15,7 +15,6 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import Candidate, RankingChoice, choose, finalists
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
-from ceph_tuner.core.knobs.cost import kind_of_class
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import change_cost, fitting_reservations
 from ceph_tuner.core.measure.sample import Measure, measured_once
@@ -109,8 +108,7 @@ def search(
         raise refusals[0]
     profiles, model = profiles_of(question), question.model
     before, shards = fitting_reservations(question.before), model.osd.hardware.shards
-    kind = kind_of_class(model.osd.device_class)
-    space = space_for(model.release, question.work, before, question.knobs, shards, kind)
+    space = space_for(model.release, question.work, before, question.knobs, shards, model.osd.kind)
     site = Here(model.release, model.osd.hardware, model.osds, question.slo.work)
     transfer = Elsewhere(profiles_elsewhere, site, space)
     total = effort.seeds * (len(profiles) + effort.trials) + effort.fresh * (len(profiles) + effort.finalists)

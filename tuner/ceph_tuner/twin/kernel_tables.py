@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.knobs.cost import kind_of_class
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.twin.kernel import records
 from ceph_tuner.twin.kernel.events import schedule
@@ -149,7 +148,7 @@ class KernelTables:
             # beside a disk's commits nothing is written (BlueFS's counters)
             "trim_ios": 0.0 if osd.has_head else osd.trim_ios,
             "trim_bytes": osd.trim_bytes,
-            "trims_at_once": TRIMS_AT_ONCE[kind_of_class(osd.device_class)],
+            "trims_at_once": TRIMS_AT_ONCE[osd.kind],
             "throttle_bytes": osd.throttle_bytes,
             "throttle_bytes_per_io": osd.throttle_bytes_per_io,
             "deferred_below_bytes": osd.deferred_below_bytes,
@@ -368,5 +367,4 @@ def _prices(device: Device, use: int, budget: int, has_head: bool = False) -> Di
 
 
 def _strict_bound_s(model: ClusterModel) -> float:
-    kind = kind_of_class(model.osd.device_class)
-    return math.inf if model.scheduler == WPQ else model.release.strict_bound_s.get(kind, math.inf)
+    return math.inf if model.scheduler == WPQ else model.release.strict_bound_s.get(model.osd.kind, math.inf)

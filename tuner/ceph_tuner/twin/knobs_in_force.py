@@ -9,7 +9,6 @@ from typing import Mapping, Tuple
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.core.knobs.cost import (
     item_cost,
-    kind_of_class,
     recovery_item_bytes,
     scrub_item_bytes,
     snaptrim_item_bytes,
@@ -75,7 +74,7 @@ def limits_of(settings: Mapping[str, Value], model: ClusterModel) -> BackgroundL
     release = model.release
     overridden = model.scheduler == WPQ or bool(settings.get("osd_mclock_override_recovery_settings", False))
     recovery = settings if overridden else {}
-    kind = kind_of_class(model.osd.device_class)
+    kind = model.osd.kind
     chunk = max(number(settings, "osd_scrub_chunk_max", release), number(settings, "osd_scrub_chunk_min", release))
     return BackgroundLimits(
         max_scrubs=number(settings, "osd_max_scrubs", release),

@@ -152,19 +152,24 @@ class OsdModel:
         )
 
     @property
+    def kind(self) -> str:
+        """Of the drive that its data lie on: `hdd` or `ssd`."""
+        return kind_of_class(self.device_class)
+
+    @property
     def has_head(self) -> bool:
         """Whether its data lie on a hard disk."""
-        return kind_of_class(self.device_class) == "hdd"
+        return self.kind == "hdd"
 
     @property
     def deferred_below_bytes(self) -> float:
         """Smaller writes are committed with their data, and go to their places later, in batches; 0: none."""
-        return DEFERRED_BELOW_BYTES[kind_of_class(self.device_class)]
+        return DEFERRED_BELOW_BYTES[self.kind]
 
     @property
     def throttle_bytes_per_io(self) -> float:
         """What a write takes from the throttle beside its bytes."""
-        return THROTTLE_COST_PER_IO[kind_of_class(self.device_class)]
+        return THROTTLE_COST_PER_IO[self.kind]
 
     @property
     def hardware(self) -> Hardware:

@@ -102,6 +102,11 @@ def kind_of(metadata: Mapping[str, Any], device_class: str = "") -> str:
     return "hdd" if metadata["rotational"] == "1" else "ssd"
 
 
+def log_is_on_flash(metadata: Mapping[str, Any]) -> bool:
+    """Whether an OSD says that RocksDB lies on another drive than its data, on flash."""
+    return metadata.get("bluefs_dedicated_db") == "1" and metadata.get("bluefs_db_rotational") == "0"
+
+
 def kind_of_all(kinds: Iterable[str]) -> str:
     """`hdd` where all are hard disks."""
     return "hdd" if set(kinds) == {"hdd"} else "ssd"
