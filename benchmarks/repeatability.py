@@ -41,11 +41,21 @@ def shown(metric: str) -> bool:
     )
 
 
+def drives_of(lab: Lab) -> str:
+    """As tables name them."""
+    options = lab.state.options
+    return ",".join(map(str, options.groups)) + (f", {options.slower:g} times slower" if options.slower != 1 else "")
+
+
+def rate_of(lab: Lab) -> float:
+    """What clients offer."""
+    options = lab.state.options
+    return min(RATE_S[options.media_of(osd)] for osd in lab.osds) / options.slower
+
+
 def measure(arguments: argparse.Namespace) -> None:
     lab = Lab.open(arguments.cluster)
-    drives = lab.state.options
-    drive = ",".join(map(str, drives.groups)) + (f", {drives.slower:g} times slower" if drives.slower != 1 else "")
-    rate_s = min(RATE_S[drives.media_of(osd)] for osd in lab.osds) / drives.slower
+    drives, drive, rate_s = lab.state.options, drives_of(lab), rate_of(lab)
     for name in arguments.scenarios.split(","):
         lines = runs_file.lines_of(arguments.output)
         there = [each for each in lines if (each["drive"], each["scenario"]) == (drive, name)]

@@ -61,7 +61,7 @@ def drawn_osd(random: np.random.Generator) -> Tuple[str, OsdModel]:
         # with a full queue, and one by one: a seek and half a turn
         iops, bandwidth = log_uniform(random, 150, 250), log_uniform(random, 120e6, 260e6)
         latency = log_uniform(random, 9e-3, 14e-3)
-        device = Device(iops, bandwidth, latency_s=latency, read_latency_s=latency, spread=0.6, request_bytes=512 * KIB)
+        device = Device(iops, bandwidth, latency_s=latency, read_latency_s=latency, spread=0.6)
         shards, threads = pick(random, ((1, 5), (5, 1)))
         osd = {"device_class": "hdd", "shards": shards, "threads_per_shard": threads}
         osd["kv_latency_s"] = log_uniform(random, 1e-4, 1e-3)

@@ -16,7 +16,6 @@ from search_problem import Problem
 
 from ceph_tuner.core.goals.judge import HARD_WEIGHT, HEADROOM_WEIGHT, LOSS_CEILING, Judge
 from ceph_tuner.core.goals.slo import Bound, Objective, Slo
-from ceph_tuner.core.knobs.cost import kind_of_class
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.optimise.contract import Array, Constraint, Measured
@@ -209,8 +208,8 @@ def works_of(model: ClusterModel) -> List[str]:
 
 
 def space_of(model: ClusterModel, in_force: Settings) -> KnobSpace:
-    kind = kind_of_class(model.osd.device_class)
-    return space_for(model.release, ["client", *works_of(model)], in_force, shards=model.osd.shards, kind=kind)
+    osd = model.osd
+    return space_for(model.release, ["client", *works_of(model)], in_force, shards=osd.shards, kind=osd.kind)
 
 
 def profiles_of(model: ClusterModel) -> Dict[str, Settings]:

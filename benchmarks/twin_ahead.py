@@ -28,7 +28,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 import numpy as np
 import runs_file
 from locked_lab import LockedLab, locked_lab
-from repeatability import RATE_S
+from repeatability import drives_of, rate_of
 
 from ceph_lab.recipes import options_for_window
 from ceph_lab.scenarios import scenario
@@ -38,12 +38,14 @@ from ceph_tuner.core.errors import LabFailed
 from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.goals.trial import Run
-from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
-from ceph_tuner.core.knobs.releases import Settings, parse_version
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import Release, Settings, parse_version
+from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.search.space import space_for
 from ceph_tuner.tune.interrupts import Interrupts
 from ceph_tuner.tune.measurement import Timing, TrialRunner
 from ceph_tuner.tune.on_cluster import ClusterLookout
+from ceph_tuner.tune.past import written_out
 from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.forecast import metrics_of
 from ceph_tuner.twin.knobs_in_force import completed
@@ -78,33 +80,20 @@ def kind_of(metric: str) -> str:
     return next((kind for kind in ("p95", "p99") if kind in metric), "mean")
 
 
-def steps(target: LockedLab, arguments: argparse.Namespace) -> List[Tuple[str, str, Settings]]:
-    """Give (load, label, settings): built-in profiles first, then settings drawn over the load's space."""
-    now, release = target.cluster.in_force("osd"), target.cluster.release
-    planned: List[Tuple[str, str, Settings]] = []
-    for number, load in enumerate(arguments.loads.split(",")):
-        space = space_for(release, WORK[load], now.settings, shards=now.hardware.shards, kind=now.kind)
-        points = np.random.default_rng([arguments.seed, number]).random((arguments.settings, space.size))
-        profiles = [(name, {PROFILE: name}) for name in release.profiles if load != "client"]
-        planned += [(load, label, settings) for label, settings in profiles or [("in force", {})]]
-        planned += [
-            (load, f"drawn {place + 1}", space.decode([float(each) for each in point]))
-            for place, point in enumerate(points)
-        ]
-    return planned
+def settings_under(
+    load: str, number: int, now: InForce, release: Release, arguments: argparse.Namespace
+) -> List[Tuple[str, Settings]]:
+    """Give (label, settings): built-in profiles, then settings drawn over the space of the load of that number."""
+    space = space_for(release, WORK[load], now.settings, shards=now.hardware.shards, kind=now.kind)
+    points = np.random.default_rng([arguments.seed, number]).random((arguments.settings, space.size))
+    profiles: List[Tuple[str, Settings]] = [(name, {PROFILE: name}) for name in release.profiles if load != "client"]
+    drawn = [space.decode([float(each) for each in point]) for point in points]
+    return [*(profiles or [("in force", {})]), *((f"drawn {place}", own) for place, own in enumerate(drawn, start=1))]
 
 
 def options_of(load: str, target: LockedLab, timing: Timing, words: Sequence[str]) -> Dict[str, Any]:
-    drives = target.lab.state.options
-    rate_s = min(RATE_S[drives.media_of(osd)] for osd in target.lab.osds) / drives.slower
-    chosen = {"rate": rate_s, **scenario_options(load, words)}
+    chosen = {"rate": rate_of(target.lab), **scenario_options(load, words)}
     return options_for_window(load, chosen, timing.settle + timing.window)
-
-
-def model_of(load: str, target: LockedLab, options: Mapping[str, Any]) -> ClusterModel:
-    cluster = target.cluster
-    hardware, version = cluster.in_force("osd").hardware, parse_version(cluster.version)
-    return lab_model(target.lab.state.options, hardware, load, cluster.release, version, options)
 
 
 def predicted(
@@ -112,10 +101,8 @@ def predicted(
 ) -> Dict[str, List[float]]:
     """Give each metric's median over the seeds, and the ends of its interval."""
     metrics = metrics_of(model)
-    # a profile's own nine values, in the place of those in force
-    left_out = {PROFILE, *(MCLOCK_NINE if PROFILE in settings else ())}
-    base = {name: value for name, value in in_force.items() if name not in left_out}
-    whole = completed({**base, **settings}, model.release)
+    own = written_out(settings, model.release.profiles, in_force)
+    whole = completed({**in_force, **own}, model.release)
     runs = [SimulatedRun(model, whole, timing.window, timing.settle, seed, metrics) for seed in range(SEEDS)]
     rows = np.asarray(runner(runs))
     found = {}
@@ -129,18 +116,20 @@ def predicted(
 
 
 def predict(target: LockedLab, arguments: argparse.Namespace, timing: Timing) -> None:
-    now, planned = target.cluster.in_force("osd"), steps(target, arguments)
+    cluster, lab_options = target.cluster, target.lab.state.options
+    now, release, version = cluster.in_force("osd"), cluster.release, parse_version(cluster.version)
     rows = []
     with Runner(arguments.processes) as runner:
-        for load, label, settings in planned:
+        for number, load in enumerate(arguments.loads.split(",")):
             options = options_of(load, target, timing, arguments.load_option)
-            model = model_of(load, target, options)
-            expected = predicted(model, settings, now.settings, timing, runner)
-            rows.append({"load": load, "label": label, "settings": settings, "options": options, "predicted": expected})
-            print(f"predicted {load} {label}", file=sys.stderr, flush=True)
+            model = lab_model(lab_options, now.hardware, load, release, version, options)
+            for label, settings in settings_under(load, number, now, release, arguments):
+                row = {"load": load, "label": label, "settings": settings, "options": options}
+                rows.append({**row, "predicted": predicted(model, settings, now.settings, timing, runner)})
+                print(f"predicted {load} {label}", file=sys.stderr, flush=True)
     document = {
-        "lab": target.lab.state.options.to_dict(),
-        "ceph": target.cluster.version,
+        "lab": lab_options.to_dict(),
+        "ceph": cluster.version,
         "hardware": vars(now.hardware),
         "in_force": now.settings,
         "seed": arguments.seed,
@@ -171,8 +160,6 @@ def measure(arguments: argparse.Namespace) -> None:
         slo = parse_slo({"name": "none", "objectives": ["client.p95_ms <= 60 s"]})
         progress = stack.enter_context(TuneProgress(slo))
         interrupts = stack.enter_context(Interrupts(progress.interrupted))
-        drives = target.lab.state.options
-        drive = ",".join(map(str, drives.groups)) + (f", {drives.slower:g} times slower" if drives.slower != 1 else "")
         for number, row in enumerate(ahead["rows"], start=1):
             if (row["load"], row["label"]) in done or runs_file.over(arguments):
                 continue
@@ -190,7 +177,7 @@ def measure(arguments: argparse.Namespace) -> None:
                     print(f"{row['load']} {row['label']}: {failed}", file=sys.stderr)
                     continue
             line = {
-                "drive": drive,
+                "drive": drives_of(target.lab),
                 "pool": row["options"].get("pool", ""),
                 **{key: row[key] for key in ("load", "label", "settings", "predicted")},
                 "failed": trial.failed,
