@@ -302,10 +302,15 @@ def scrubbed(drains: bool) -> ClusterModel:
     return ClusterModel(3, osd, (Pool("rbd", 32),), clients=(client,), scrub=(ScrubWork("rbd", 20_000, MIB),))
 
 
+def begins_s(bucket: int) -> float:
+    """Where a bucket of a stream's histogram begins."""
+    octave, place = divmod(bucket, records.PER_OCTAVE)
+    return float(np.ldexp(0.5 + place / (2 * records.PER_OCTAVE), octave) * 1e-6)
+
+
 def slowest(simulation: Simulation) -> float:
     """Where the highest bucket in use begins (s)."""
-    octave, place = divmod(int(np.flatnonzero(simulation.clients()[0].latency[1])[-1]), records.PER_OCTAVE)
-    return float(np.ldexp(0.5 + place / (2 * records.PER_OCTAVE), octave) * 1e-6)
+    return begins_s(int(np.flatnonzero(simulation.clients()[0].latency[1])[-1]))
 
 
 def test_clients_that_drain_offer_their_rate() -> None:
@@ -350,8 +355,7 @@ def on_disks(**osd: Any) -> ClusterModel:
 def tail_s(model: ClusterModel, batch: int, share: float = 0.99) -> float:
     """A percentile of the clients' writes."""
     counts = run(model, 400.0, bluestore_deferred_batch_ops_hdd=batch).clients()[0].latency[1]
-    octave, place = divmod(int(np.searchsorted(np.cumsum(counts), share * counts.sum())), records.PER_OCTAVE)
-    return float(np.ldexp(0.5 + place / (2 * records.PER_OCTAVE), octave) * 1e-6)
+    return begins_s(int(np.searchsorted(np.cumsum(counts), share * counts.sum())))
 
 
 def test_small_batches_of_deferred_writes_shorten_the_tail_on_hard_disks() -> None:
