@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 from ceph_lab.loads import LabUnderLoad
 from ceph_lab.loads.session import LabSession
 from ceph_tuner.core.errors import NotQuiet
+from ceph_tuner.core.profiles.in_force import kind_of
 
 BUSY_STATES = {
     "peering": "peering",
@@ -36,6 +37,10 @@ HELD_BY = {
 
 FALLING_BYTES_S = 256 * 1024.0
 """OSDs' use falling faster than this is deletion; BlueStore's own housekeeping is slower."""
+
+_INTERVAL = "bluestore_max_defer_interval"
+_AT_ONCE_S = 0.05
+"""As often as an OSD can look."""
 
 HOLD_S = 2.0
 """Quiet must last this long."""
@@ -121,6 +126,22 @@ def compact(lab: LabUnderLoad, session: LabSession) -> None:
     """What was written leaves RocksDB work to do: done now, so that every window begins with the same."""
     for osd in _up(session, lab):
         session.osd(osd, "compact")
+
+
+def send_deferred_in_turn(lab: LabUnderLoad, session: LabSession) -> None:
+    """Let the OSDs on disks send their deferred writes one after the other, at the same moments in every window.
+
+    Each sends them once in an interval, from when it has started on. A write waits for the batches of all its OSDs, so
+    that chance would decide for a whole window how many there are. Takes an interval.
+    """
+    disks = [osd for osd in _up(session, lab) if kind_of(session.mon("osd metadata", id=osd)) == "hdd"]
+    waits_s = {osd: float(session.osd(osd, "config get", var=_INTERVAL)[_INTERVAL]) for osd in disks}
+    for osd in disks:
+        session.osd(osd, "config set", var=_INTERVAL, val=[str(_AT_ONCE_S)])
+    for osd, wait_s in waits_s.items():
+        time.sleep(wait_s / len(disks))
+        # what it goes by otherwise, whoever has set that
+        session.osd(osd, "config unset", var=_INTERVAL)
 
 
 def look(lab: LabUnderLoad, session: LabSession, now: Callable[[], float] = time.monotonic) -> LabLook:

@@ -25,7 +25,7 @@ from ceph_lab.loads.room import check_room, make_room
 from ceph_lab.loads.scrub import ScrubLoad
 from ceph_lab.loads.session import LabSession
 from ceph_lab.loads.snaptrim import SnaptrimLoad
-from ceph_lab.quiet import Quiet, compact, wait_until_quiet
+from ceph_lab.quiet import Quiet, compact, send_deferred_in_turn, wait_until_quiet
 from ceph_lab.recipes import RECIPES
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
 from ceph_tuner.core.errors import InputError, LabFailed, TunerError
@@ -130,6 +130,7 @@ class Scenario:
         try:
             for load in self.loads:
                 load.start()
+            send_deferred_in_turn(self.lab, self._session)
         except BaseException:
             self.stop()
             raise
