@@ -95,7 +95,7 @@ def searchable(release: Release, settings: Optional[Mapping[str, Value]] = None)
 
 
 _NAMED_FOR: Dict[str, Tuple[str, ...]] = {
-    "client": ("bluestore_throttle", "bluestore_deferred"),
+    "client": ("bluestore_throttle", "bluestore_deferred", "bluestore_max_defer"),
     "recovery": ("recovery", "backfill", "misplaced"),
     "backfill": ("recovery", "backfill", "misplaced"),
     "scrub": ("scrub",),

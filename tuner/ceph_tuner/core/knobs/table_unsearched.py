@@ -201,6 +201,19 @@ DEFERRED_WRITES = [
         "bluestore_deferred_batch_ops_hdd or _ssd decides",
     ),
     _batch("bluestore_deferred_batch_ops_ssd", f"{_WAITING}, on flash", 16),
+    Knob(
+        "bluestore_max_defer_interval",
+        f"after how long {_WAITING} go there, however few they are",
+        "float",
+        "s",
+        0,
+        3600,
+        always(
+            3.0, KnobEffect(True, "three times as often somebody looks: where few are written this makes the batch")
+        ),
+        zero_means="they wait until there are enough",
+        under_wpq=SAME,
+    ),
 ]
 
 BALANCING = [
