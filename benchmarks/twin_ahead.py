@@ -65,8 +65,9 @@ WORK: Mapping[str, Sequence[str]] = {
 """Loads, and what of the knobs' space each is about."""
 
 SEEDS = 6
-ERROR = {"rate": 0.25, "mean": 0.25, "p95": 0.3, "p99": 0.35}
-"""Of a description, in logarithms: a standard deviation, a guess of before the first window."""
+ERROR = {"rate": 0.11, "mean": 0.25, "p95": 0.3, "p99": 0.35}
+"""Of a description, in logarithms: a standard deviation. A guess of before the first window; 57 windows gave that of rates
+(0.25 before) and confirmed the others."""
 WANTED = {"rate": 0.20, "mean": 0.20, "p95": 0.25, "p99": 0.35}
 """Median errors wanted of what is described only."""
 LEVEL_DEVIATIONS = 1.645

@@ -161,7 +161,7 @@ class Audit:
             assert row["remote_scrubs"] == remote[k.SCRUB]
             assert row["recovering"] >= 0
             batch = int(row["limits"]["deferred_batch"])
-            assert row["deferred_writes"] >= 0
+            assert 0 <= row["deferred_aside"] <= row["deferred_writes"]
             if row["committing"] == 0 and self.model.osd.deferred_below_bytes == 0:
                 assert row["deferred_writes"] == 0 < batch, "flash writes to places at once"
 

@@ -113,7 +113,7 @@ def test_what_is_strict_says_nothing_of_the_dearest() -> None:
 def read_cost(scheduler_model: ClusterModel, lane: int) -> float:
     found = over_objects(Simulation(scheduler_model, {}, compiled=False)._tables)
     op = events.new_operation(found, 0, 0, records.EC_RECOVERY, 3, found.progress.now_s)
-    recovery.read_shards(found, op, 3, lane, 1.0 * MIB, found.progress.now_s)
+    recovery.read_shards(found, op, -1, lane, 1.0 * MIB, found.progress.now_s)
     sent = found.messages[found.progress.message_head].number
     return found.items[sent].cost_bytes
 

@@ -106,7 +106,13 @@ def test_a_cluster_comes_to_rest_when_its_work_is_done(model: ClusterModel, chos
     assert len(audit.free_items()) == len(audit.items)
     assert len(audit.free_operations()) == len(audit.operations)
     assert not simulation.counters().waiting.any()
-    recurring = {records.SCRUB_TICK, records.QUEUE_CLEANED, records.QUEUE_WAKES, records.LEASES_RENEWED}
+    recurring = {
+        records.SCRUB_TICK,
+        records.DEFERRED_TICK,
+        records.QUEUE_CLEANED,
+        records.QUEUE_WAKES,
+        records.LEASES_RENEWED,
+    }
     assert {event for event, _ in audit.events} <= recurring
     quiet = simulation.counters()
     simulation.advance(100.0)
@@ -256,7 +262,7 @@ def test_an_object_s_parts_are_its_bytes_once(pool: Pool, target: Optional[int])
     for simulation in (whole, parts):
         simulation.advance(400.0)
         assert simulation.counters().degraded_left == 0
-    assert parts.counters().recovery_bytes.sum() == whole.counters().recovery_bytes.sum()
+        assert simulation.counters().recovery_bytes.sum() == 400 * 4 * MIB
 
 
 def test_settings_of_one_osd_leave_the_others_alone() -> None:
@@ -345,22 +351,61 @@ def test_an_item_of_snaptrim_costs_the_mean_of_heads_and_clones() -> None:
     assert 1.4 * trimmed[0] < trimmed[1] <= 2 * trimmed[0]
 
 
-def on_disks(**osd: Any) -> ClusterModel:
+DISK = Device(210.0, 170e6, latency_s=12.4e-3, read_latency_s=12.4e-3)
+
+
+def on_disks(device: Device = DISK, **osd: Any) -> ClusterModel:
     """15 small writes a second on three hard disks."""
-    disk = Device(210.0, 170e6, latency_s=12.4e-3, read_latency_s=12.4e-3)
-    model = OsdModel(disk, 400.0, 170e6, 1, 5, "hdd", **osd)
+    model = OsdModel(device, 400.0, 170e6, 1, 5, "hdd", **osd)
     return ClusterModel(3, model, (Pool("rbd", 32),), clients=(ClientStream("rbd", rate=15.0),))
 
 
-def tail_s(model: ClusterModel, batch: int, share: float = 0.99) -> float:
+def tail_s(model: ClusterModel, batch: int, share: float = 0.99, **chosen: object) -> float:
     """A percentile of the clients' writes."""
-    counts = run(model, 400.0, bluestore_deferred_batch_ops_hdd=batch).clients()[0].latency[1]
+    counts = run(model, 400.0, bluestore_deferred_batch_ops_hdd=batch, **chosen).clients()[0].latency[1]
     return begins_s(int(np.searchsorted(np.cumsum(counts), share * counts.sum())))
 
 
 def test_small_batches_of_deferred_writes_shorten_the_tail_on_hard_disks() -> None:
     """As on a lab, where the p99 fell to 31 to 38% (docs/ceph-behaviour.md)."""
     assert 0.1 < tail_s(on_disks(), 4) / tail_s(on_disks(), 64) < 0.4
+
+
+def test_few_deferred_writes_go_after_their_time_however_large_a_batch_may_be() -> None:
+    """Five a second are 15 to 20 in the 3 to 4 s after which they go; a batch of them would wait for 13 s."""
+    few = replace(on_disks(), clients=(ClientStream("rbd", rate=5.0),))
+    by_time = tail_s(few, 64)
+    assert by_time == pytest.approx(tail_s(few, 1000), rel=0.1)
+    assert by_time < 0.6 * tail_s(few, 64, bluestore_max_defer_interval=0.0)
+
+
+def test_with_the_log_apart_from_the_data_commits_wait_for_all_that_is_nearer() -> None:
+    """As on the lab: p95 120 ms, where a twin with the log among the data has 60."""
+    assert tail_s(on_disks(replace(DISK, log_way_s=0.011)), 64, 0.95) > 1.3 * tail_s(on_disks(), 64, 0.95)
+
+
+def beside_scrub_s(log_way_s: float) -> float:
+    """The clients' median."""
+    model = replace(on_disks(replace(DISK, log_way_s=log_way_s)), scrub=(ScrubWork("rbd", 400, 4 * MIB),))
+    return tail_s(model, 64, 0.5)
+
+
+def test_a_commit_far_from_what_is_scrubbed_is_passed_over() -> None:
+    assert beside_scrub_s(0.011) > 1.3 * beside_scrub_s(0.0)
+
+
+def test_batches_of_an_erasure_code_are_short() -> None:
+    """What it writes gets new places side by side: 130 ms for 47 of them on a lab, where 47 in place take 300."""
+    coded = replace(on_disks(), pools=(Pool("rbd", 32, 3, k=2),))
+    assert tail_s(coded, 64, 0.95) < 0.6 * tail_s(on_disks(), 64, 0.95)
+
+
+def test_shards_of_an_erasure_code_are_read_at_the_same_time() -> None:
+    device = Device(1e6, 1e12, latency_s=0.0, read_latency_s=0.01, spread=0.0)
+    reads = ClientStream("rbd", rate=1.0, read_share=1.0)
+    osd = replace(MODEL.osd, device=device)
+    counts = run(ClusterModel(6, osd, (Pool("rbd", 16, 6, k=4),), clients=(reads,)), 60.0).clients()[0].latency[0]
+    assert begins_s(int(np.flatnonzero(counts)[-1])) == pytest.approx(0.01, rel=0.1)
 
 
 def test_with_the_log_on_flash_nobody_waits_for_deferred_writes() -> None:
@@ -373,7 +418,7 @@ def test_writes_as_large_as_the_bound_are_not_deferred() -> None:
         replace(on_disks(), clients=(ClientStream("rbd", rate=15.0, block_bytes=size),))
         for size in (64 * KIB, 60 * KIB)
     )
-    assert tail_s(large, 64) == tail_s(large, 4)
+    assert tail_s(large, 64) == pytest.approx(tail_s(large, 4), rel=0.1)
     assert tail_s(small, 64) > 2 * tail_s(small, 4)
 
 

@@ -47,6 +47,9 @@ OPEN_DEPTH = 256
 RECOVERED_SHARE = 0.55
 """Of a device's bandwidth, what recovery gets at most beside clients: half was seen under every built-in profile."""
 
+LOG_AT = 0.2
+"""Share of a lab's disk before the place where BlueFS has put RocksDB's log: at 1.3 of 6 GiB."""
+
 PLENTY = 1.3
 """Times the lab's own work: a window is measured for as long as work lasts, and the twin's should not end before.
 
@@ -192,4 +195,5 @@ def _device(drive: Optional[Drive], options: LabOptions, stored_bytes: float) ->
         latency_s=way_s,
         read_latency_s=way_s,
         turn_s=60 / drive.rpm * factor,
+        log_way_s=drive.position_s(LOG_AT),
     )

@@ -48,6 +48,9 @@ LEASE_BURST_S = 0.32
 SCRUB_STRIDE = 512.0 * 1024
 """osd_deep_scrub_stride."""
 
+_NEAR_SEEK_S = 6e-4
+"""Of a disk's head to one of the next tracks."""
+
 _TRIMS = 16
 """Clones that a PG may trim at a time: the most that osd_pg_max_concurrent_snap_trims is searched to, and room."""
 
@@ -105,7 +108,7 @@ class KernelTables:
         room = 1 << int(items + 1).bit_length()
         turns = 1 << int(flying + 1).bit_length()
         threads = shards * model.osd.threads_per_shard
-        heap = 2 * threads + 4 * osds + 16 * shards + 2 * tasks + 16 * len(model.pools) + 512
+        heap = 2 * threads + 5 * osds + 16 * shards + 2 * tasks + 16 * len(model.pools) + 512
         lengths = {
             "uniforms": records.VARIATES, "exponentials": records.VARIATES, "events": heap, "messages": room,
             "turns": turns,
@@ -153,7 +156,9 @@ class KernelTables:
             "throttle_bytes_per_io": osd.throttle_bytes_per_io,
             "deferred_below_bytes": osd.deferred_below_bytes,
             "way_s": ways_s(osd.device),
+            "aside_share": min(1.0, (_NEAR_SEEK_S + osd.device.turn_s / 2) / _alone_s(osd.device)),
             "turn_s": osd.device.turn_s,
+            "log_way_s": osd.device.log_way_s,
             # what lies side by side needs no second way
             "request_bytes": math.inf if osd.has_head else osd.device.request_bytes,
             "latency_spread": osd.device.spread,
@@ -262,6 +267,7 @@ class KernelTables:
                 for burst in np.arange(0.0, LEASE_BURST_S, 0.04)
             ),
             *((START_S + records.CLEAN_S, records.QUEUE_CLEANED, shard) for shard in range(len(self.tables["shards"]))),
+            *((START_S + begun, records.DEFERRED_TICK, osd) for osd, begun in self._batches_begun.items()),
         ]
         turns: List[Tuple[float, int]] = []
         for number, client in enumerate(self.model.clients):
@@ -303,8 +309,10 @@ class KernelTables:
         limits = limits_of(settings, self.model)
         if osd in self._batches_begun:
             # an OSD has been running before: how much of its next batch waits already is chance
-            begun = int(self._batches_begun.pop(osd) * limits.deferred_batch)
-            self.tables["osds"]["deferred_writes"][osd] = begun
+            begun = self._batches_begun.pop(osd)
+            own = self.tables["osds"][osd]
+            own["deferred_writes"] = int(begun * limits.deferred_batch)
+            own["deferred_sent_at_s"] = START_S - begun * 3 * limits.deferred_tick_s
         table = self.tables["osds"]["limits"]
         for name, value in {
             "max_scrubs": limits.max_scrubs,
@@ -316,6 +324,8 @@ class KernelTables:
             "recovery_active": min(1000, limits.recovery_active),
             "deleting_pgs": 2,
             "deferred_batch": limits.deferred_batch,
+            "deferred_interval_s": limits.deferred_interval_s,
+            "deferred_tick_s": limits.deferred_tick_s,
         }.items():
             table[name][osd] = value
         tasks = self.tables["tasks"]
@@ -343,9 +353,13 @@ def ways_s(disk: Device) -> List[float]:
 
     From the latency of one at a time down to 1 / `iops` with a full queue, by a power of the number between them.
     """
-    alone_s, least_s = max(disk.latency_s, 1.0 / disk.iops), 1.0 / disk.iops
+    alone_s, least_s = _alone_s(disk), 1.0 / disk.iops
     power = math.log(least_s / alone_s) / math.log(records.ORDERED)
     return [0.0, *(alone_s * waiting**power for waiting in range(1, records.ORDERED + 1))]
+
+
+def _alone_s(disk: Device) -> float:
+    return max(disk.latency_s, 1.0 / disk.iops)
 
 
 def _prices(device: Device, use: int, budget: int, has_head: bool = False) -> Dict[str, float]:

@@ -54,6 +54,14 @@ class BackgroundLimits:
     recovery_active: int
     deferred_batch: int
     """Deferred writes of a hard disk that go to their places at once."""
+    deferred_interval_s: float
+    """After this they go, however few they are; infinite: never for that."""
+
+    @property
+    def deferred_tick_s(self) -> float:
+        """How often a thread that sleeps 50 ms at a time looks whether that is over (MempoolThread::entry)."""
+        third_s = self.deferred_interval_s / 3 if self.deferred_interval_s < math.inf else 1.0
+        return 0.05005 * math.ceil(third_s / 0.05)
 
 
 def completed(settings: Mapping[str, Value], release: Release) -> Settings:
@@ -85,6 +93,7 @@ def limits_of(settings: Mapping[str, Value], model: ClusterModel) -> BackgroundL
         max_backfills=number(recovery, "osd_max_backfills", release),
         recovery_active=number(recovery, f"osd_recovery_max_active_{kind}", release),
         deferred_batch=_deferred_batch(settings, model),
+        deferred_interval_s=_deferred_interval_s(settings, release),
     )
 
 
@@ -98,6 +107,12 @@ def _deferred_batch(settings: Mapping[str, Value], model: ClusterModel) -> int:
     write_bytes = model.osd.throttle_bytes_per_io + 4096
     half = math.ceil(held_bytes / 2 / write_bytes)
     return max(1, min(number(settings, "bluestore_deferred_batch_ops_hdd", release), half))
+
+
+def _deferred_interval_s(settings: Mapping[str, Value], release: Release) -> float:
+    name = "bluestore_max_defer_interval"
+    value = settings[name] if name in settings else KNOBS[name].default(release)
+    return float(value or 0.0) or math.inf
 
 
 def class_rates(settings: Mapping[str, Value], model: ClusterModel) -> Tuple[Tuple[float, float, float], ...]:

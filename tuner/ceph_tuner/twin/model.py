@@ -57,6 +57,8 @@ class Device:
     """Larger requests are split."""
     turn_s: float = 60 / 7200
     """Of a hard disk."""
+    log_way_s: float = 0.0
+    """Of a hard disk, its head's way between the data and RocksDB's log where that lies apart; 0: among the data."""
 
     def __post_init__(self) -> None:
         _positive(iops=self.iops, bandwidth_bytes_s=self.bandwidth_bytes_s, request_bytes=self.request_bytes)
@@ -64,7 +66,9 @@ class Device:
             _positive(read_iops=self.read_iops)
         if self.read_bandwidth_bytes_s is not None:
             _positive(read_bandwidth_bytes_s=self.read_bandwidth_bytes_s)
-        _not_negative(slice_s=self.slice_s, latency_s=self.latency_s, read_latency_s=self.read_latency_s)
+        _not_negative(
+            slice_s=self.slice_s, latency_s=self.latency_s, read_latency_s=self.read_latency_s, log_way_s=self.log_way_s
+        )
         if not 0 <= self.spread <= 1:
             raise ValueError(f"spread(={self.spread}) must be within 0 and 1")
 

@@ -15,6 +15,15 @@ def is_deferred(state: SimulationState, i: int) -> bool:
     return small and (item.role <= SUBWRITE or item.role == PUSH)
 
 
+def lies_aside(state: SimulationState, i: int) -> bool:
+    """Whether a transaction's data get a new place, next to those of others, and are not written over what was there.
+
+    An erasure-coded object keeps what is written over, to be able to go back; an object that is recovered is new.
+    """
+    item = state.items[i]
+    return item.role == PUSH or state.streams[state.operations[item.owner].owner].k > 0
+
+
 def admit(state: SimulationState, i: int, osd: int, now: float) -> None:
     """A transaction enters BlueStore: its data go to the drive, then it waits for the commit thread."""
     item, own = state.items[i], state.osds[osd]

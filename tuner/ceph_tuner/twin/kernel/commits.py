@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ceph_tuner.twin.kernel.bluestore import admit, blocked, is_deferred, plan_commit, submit
+from ceph_tuner.twin.kernel.bluestore import admit, blocked, is_deferred, lies_aside, plan_commit, submit
 from ceph_tuner.twin.kernel.drive import transfer, write_deferred
 from ceph_tuner.twin.kernel.events import mark_dirty, release, schedule, spread
-from ceph_tuner.twin.kernel.records import COMMIT_ENDS, COMMITS, TRIM, TRIM_LOCAL, TRIM_REPLICA
+from ceph_tuner.twin.kernel.records import COMMIT_ENDS, COMMITS, DEFERRED_TICK, TRIM, TRIM_LOCAL, TRIM_REPLICA
 from ceph_tuner.twin.kernel.snaptrim import trim_clone
 from ceph_tuner.twin.kernel.state import SimulationState
 from ceph_tuner.twin.kernel.threads import start, thread_free
@@ -34,6 +34,7 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
             trims += 1
         elif is_deferred(state, i):
             deferred += 1
+            own.deferred_aside += lies_aside(state, i)
             data_bytes += items[i].size_bytes
         last = i
         i = items[i].next_item
@@ -115,3 +116,14 @@ def commit_ends(state: SimulationState, osd: int, now: float) -> None:
     if own.written_head >= 0:
         done = items[own.written_head].written_at_s
         plan_commit(state, osd, done if done > now else now)
+
+
+def deferred_tick(state: SimulationState, osd: int, now: float) -> None:
+    """Deferred writes go to their places where none has gone for long (BlueStore::MempoolThread::entry)."""
+    own = state.osds[osd]
+    schedule(state, now + own.limits.deferred_tick_s, DEFERRED_TICK, osd)
+    if now - own.deferred_sent_at_s <= own.limits.deferred_interval_s:
+        return
+    if own.deferred_writes > 0:
+        write_deferred(state, osd, now)
+    own.deferred_sent_at_s = now

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from ceph_tuner.twin.kernel.events import spread, uniform
-from ceph_tuner.twin.kernel.records import COMMITS, ORDERED, READS, WRITES, DriveBudget, Prices
+from ceph_tuner.twin.kernel.records import COMMITS, ORDERED, PATIENCE_S, READS, WRITES, DriveBudget, Prices
 from ceph_tuner.twin.kernel.state import SimulationState
+
+STAYS_BUSY = 0.7
+"""Of the time that a disk has been busy for, what it is expected to stay so; fitted to windows beside scrub."""
 
 
 def transfer(state: SimulationState, osd: int, use: int, now: float, ios: float, size: float) -> float:
@@ -48,12 +51,20 @@ def under_head(
         ordered_s += way_s[waiting]
         waiting += 1
     # a turn and the distance are chance
-    way = way_s[waiting] * (0.5 + uniform(state))
+    way = way_s[waiting]
+    apart_s = state.parameters.log_way_s
+    if apart_s > 0.0 and pending == 0.0 and commit != (budget.at_log == 1):
+        way = apart_s
+    way *= 0.5 + uniform(state)
     if commit and budget.at_log == 1 and pending == 0.0:
         # the log goes on where the last commit ended, and that place comes round once a turn
         turn_s = state.parameters.turn_s
         way = turn_s - (now - budget.ios_free_at_s) % turn_s
     taken = ios * way + size * prices.s_per_byte
+    if pending == 0.0:
+        budget.busy_since_s = now
+    elif commit and apart_s > 0.0:
+        return _passed_over(budget, now, at, taken)
     if deferred:
         left = until - at
         outside = left - ordered_s
@@ -70,6 +81,22 @@ def under_head(
     return at
 
 
+def _passed_over(budget: DriveBudget, now: float, at: float, taken: float) -> float:
+    """When a commit is done whose place is far away: all that is nearer comes first, also what comes meanwhile.
+
+    Nobody knows how long that goes on. It is expected to last for a part of what it has lasted.
+    """
+    if budget.deferred_until_s > at:
+        waits = budget.deferred_until_s - now
+        budget.deferred_until_s += taken
+    else:
+        busy, pending = STAYS_BUSY * (now - budget.busy_since_s), at - now
+        waits = busy if busy > pending else pending
+        budget.ios_free_at_s = at + taken
+    budget.at_log = 1
+    return now + (waits if waits < PATIENCE_S else PATIENCE_S) + taken
+
+
 def write_deferred(state: SimulationState, osd: int, now: float) -> None:
     """All deferred writes of an OSD go to their places (BlueStore::deferred_try_submit)."""
     own, way_s = state.osds[osd], state.parameters.way_s
@@ -78,10 +105,12 @@ def write_deferred(state: SimulationState, osd: int, now: float) -> None:
     at = at if at > now else now
     at = at if at > budget.deferred_until_s else budget.deferred_until_s
     for left in range(own.deferred_writes, 0, -1):
-        at += way_s[left if left < ORDERED else ORDERED]
+        share = 1.0 if left > own.deferred_aside else state.parameters.aside_share
+        at += share * way_s[left if left < ORDERED else ORDERED]
     budget.deferred_until_s = at
     budget.at_log = 0
-    own.deferred_writes = 0
+    own.deferred_writes = own.deferred_aside = 0
+    own.deferred_sent_at_s = now
 
 
 def in_slices(budget: DriveBudget, prices: Prices, now: float, ios: float, size: float) -> float:

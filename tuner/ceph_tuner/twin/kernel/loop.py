@@ -6,7 +6,7 @@ import math
 
 from ceph_tuner.twin.kernel.background import background_operation_done, begin_task
 from ceph_tuner.twin.kernel.clients import arrive, issue, operation_done
-from ceph_tuner.twin.kernel.commits import commit_begins, commit_ends
+from ceph_tuner.twin.kernel.commits import commit_begins, commit_ends, deferred_tick
 from ceph_tuner.twin.kernel.dmclock import clean
 from ceph_tuner.twin.kernel.events import drop_first_event, enter, mark_dirty, schedule
 from ceph_tuner.twin.kernel.records import (
@@ -14,6 +14,7 @@ from ceph_tuner.twin.kernel.records import (
     CLIENT_ARRIVES,
     COMMIT_BEGINS,
     COMMIT_ENDS,
+    DEFERRED_TICK,
     LEASES_RENEWED,
     MARKS,
     QUEUE_CLEANED,
@@ -33,7 +34,7 @@ LEASE_S = 8.0
 
 
 def rare_event(state: SimulationState, kind: int, index: int, now: float) -> None:
-    """Events that come once a second or less: scrub ticks, work that begins, queues that forget."""
+    """Events of once a second or less: ticks of scrub and deferred writes, work that begins, queues that forget."""
     if kind == SCRUB_TICK:
         scrub_tick(state, index, now)
     elif kind == QUEUE_CLEANED:
@@ -42,6 +43,8 @@ def rare_event(state: SimulationState, kind: int, index: int, now: float) -> Non
         begin_task(state, index)
     elif kind == LEASES_RENEWED:
         _renew_leases(state, now)
+    elif kind == DEFERRED_TICK:
+        deferred_tick(state, index, now)
     else:
         recovery_place_free(state)
 

@@ -22,6 +22,8 @@ CLEAN_S, MARKS = 60.0, 16
 """The library's check time, and the cleaning marks that a shard keeps (10 are needed)."""
 ORDERED = 32
 """Requests that a disk puts in the order of the shortest way (NCQ); further ones wait for a place among these."""
+PATIENCE_S = 1.0
+"""For how long at most a disk passes a request over for others that are nearer."""
 WRITES, READS, COMMITS = range(3)
 """What an OSD does with its drives; in `budgets` and `prices`."""
 OSD_BUCKETS, STREAM_BUCKETS, PER_OCTAVE = 32, 1024, 32
@@ -56,9 +58,9 @@ FREE, SUBMITS, GOES_ON, WAITS = range(4)
 
 (
     THREAD_ENDS, COMMIT_BEGINS, COMMIT_ENDS, QUEUE_WAKES, CLIENT_ARRIVES, SCRUB_TICK, TASK_BEGINS, RECOVERY_FREE,
-    LEASES_RENEWED, QUEUE_CLEANED,
-) = range(10)  # fmt: skip
-"""Events: what their index names is an item, OSD, OSD, shard, stream, OSD, task, nothing, nothing, shard."""
+    LEASES_RENEWED, QUEUE_CLEANED, DEFERRED_TICK,
+) = range(11)  # fmt: skip
+"""Events: what their index names is an item, OSD, OSD, shard, stream, OSD, task, nothing, nothing, shard, OSD."""
 
 
 class Event(Record):
@@ -185,6 +187,8 @@ class DriveBudget(Record):
     """Used in the slice."""
     at_log: int
     """1 where a disk's head did a commit last."""
+    busy_since_s: float
+    """Since when a disk's head has been doing anything but deferred writes."""
 
 
 class Prices(Record):
@@ -214,6 +218,10 @@ class Limits(Record):
     deleting_pgs: int
     deferred_batch: int
     """Deferred writes that go to their places at once."""
+    deferred_interval_s: float
+    """After this they go, however few they are."""
+    deferred_tick_s: float
+    """How often somebody looks whether that time is over."""
 
 
 class Counters(Record):
@@ -255,6 +263,10 @@ class Osd(Record):
     """A time that was planned before an earlier one, and still comes."""
     deferred_writes: int
     """That are durable in the key-value store's log, and not on their way to their places."""
+    deferred_aside: int
+    """Of these, those that lie side by side in new places."""
+    deferred_sent_at_s: float
+    """When the last of them went, or none was there to go."""
     snaps_writing: int
     """Transactions on the table of snapshots that the commit thread has not picked up."""
     snaps_head: int

@@ -81,9 +81,8 @@ def recovery_item_ends(state: SimulationState, i: int, now: float) -> None:
     if item.role == RECOVER:
         task.not_begun -= 1
     if task.k > 0:
-        others = task.k - 1
-        op = new_operation(state, number, task.pg, EC_RECOVERY, others, now)
-        read_shards(state, op, others, task.read_lane, item.size_bytes, now)
+        op = new_operation(state, number, task.pg, EC_RECOVERY, task.k, now)
+        read_shards(state, op, task.target, task.read_lane, item.size_bytes, now)
         release(state, i)
     elif task.target == 0:
         pull(state, i, number, now)
@@ -114,14 +113,21 @@ def push(state: SimulationState, i: int, number: int, now: float) -> None:
     send(state, i, now + state.parameters.network_s)
 
 
-def read_shards(state: SimulationState, op: int, count: int, lane: int, size: float, now: float) -> None:
-    """Ask other shards of an erasure-coded object for their parts."""
-    slot = state.operations[op].pg * state.parameters.width
+def read_shards(state: SimulationState, op: int, lacks: int, lane: int, size: float, now: float) -> None:
+    """Ask as many shards of an erasure-coded object as are needed for their parts, not the place that lacks its own.
+
+    The primary asks itself by message as well, so that all read at the same time (ReadPipeline::do_read_op).
+    """
+    operation = state.operations[op]
+    slot, last = operation.pg * state.parameters.width, operation.parts_pending
+    if lacks < 0 or lacks >= last:
+        last -= 1
     # in the older queue they cost nothing
     cost = state.parameters.least_cost_bytes if state.parameters.wpq == 1 else cost_of(state, size)
-    for place in range(1, count + 1):
-        i = new_item(state, SUBREAD, lane, slot + place, op, cost, size, 0.0)
-        send(state, i, now + state.parameters.network_s)
+    for place in range(last + 1):
+        if place != lacks:
+            i = new_item(state, SUBREAD, lane, slot + place, op, cost, size, 0.0)
+            send(state, i, now + (state.parameters.network_s if place > 0 else 0.0))
 
 
 def shards_read(state: SimulationState, number: int, now: float) -> None:
@@ -167,7 +173,8 @@ def recovered(state: SimulationState, number: int, now: float) -> None:
     task.left -= 1
     task.object_under_way = 0
     own.counters.recovered_objects += 1.0
-    own.counters.recovered_bytes += task.object_bytes
+    # of an erasure-coded object Ceph counts all, not the part that was lost
+    own.counters.recovered_bytes += task.object_bytes * (task.k if task.k > 0 else 1)
     if task.kind == MISPLACED:
         own.counters.backfilled_objects += 1.0
     if task.left == 0:

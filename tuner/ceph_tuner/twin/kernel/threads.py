@@ -51,7 +51,7 @@ def start(state: SimulationState, i: int, now: float) -> None:
         end = begin + parameters.write_cpu_s + size * parameters.cpu_s_per_byte
     elif role == REPLY or role == PUSHED or role == PULLED or role == SCRUB_STEP or role == SCRUB_MAP:
         end = begin + parameters.reply_cpu_s
-        if role == PUSHED and state.tasks[item.owner].pending > 0:
+        if role == PUSHED and state.tasks[item.owner].pending > 0 and state.tasks[item.owner].k == 0:
             # the answer to a part makes the primary read the next one
             end = read(state, slot.osd, end + size * parameters.cpu_s_per_byte, size)
     elif role == TRIM:
@@ -60,8 +60,11 @@ def start(state: SimulationState, i: int, now: float) -> None:
         end = begin + parameters.write_cpu_s + state.tasks[item.owner].pending * parameters.trim_cpu_s
     else:
         end = begin + (parameters.scan_cpu_s if role == SCRUB_CHUNK else parameters.read_cpu_s)
-        pulls = role == RECOVER and state.tasks[item.owner].target == 0 and state.tasks[item.owner].k == 0
-        if size > 0.0 and not pulls:
+        # of an erasure code, and of what is pulled, others are asked for what is to be read
+        asks = role == EC_READ
+        if role == RECOVER:
+            asks = state.tasks[item.owner].k > 0 or state.tasks[item.owner].target == 0
+        if size > 0.0 and not asks:
             end = read(state, slot.osd, end + size * parameters.cpu_s_per_byte, size)
     slot.locked_until_s = end
     schedule(state, end, THREAD_ENDS, i)
@@ -280,9 +283,8 @@ def thread_ends(state: SimulationState, i: int, now: float) -> None:
     elif role == EC_READ:
         after = FREE
         operation = state.operations[owner]
-        others = state.streams[operation.owner].k - 1
-        operation.parts_pending = others
-        read_shards(state, owner, others, HIGH, item.size_bytes, now)
+        operation.parts_pending = state.streams[operation.owner].k
+        read_shards(state, owner, -1, HIGH, item.size_bytes, now)
         release(state, i)
     elif role != SUBWRITE:
         after = background_item_ends(state, i, osd, now)
