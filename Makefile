@@ -109,7 +109,7 @@ DRIVES ?= nvme sata-ssd hdd hybrid throttle
 # flash is slower still than the lab's own, so that two processors do not decide
 repeatability: setup
 	for drive in $(DRIVES); do \
-	  case $$drive in nvme|sata-ssd) slower=6 seconds=30 ;; *) slower=1 seconds=20 ;; esac; \
+	  case $$drive in nvme|sata-ssd) slower=6 seconds=30 ;; hdd|hybrid) slower=1 seconds=25 ;; *) slower=1 seconds=20 ;; esac; \
 	  $(BIN)/ceph-tuner lab up --name repeat-$$drive --drive $$drive --slower $$slower && \
 	  $(BIN)/python benchmarks/repeatability.py --cluster repeat-$$drive --seconds $$seconds; code=$$?; \
 	  $(BIN)/ceph-tuner lab down --name repeat-$$drive; [ $$code = 0 ] || exit $$code; done
