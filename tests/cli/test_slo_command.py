@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Callable, Optional, Tuple
 
 import pytest
+from small_cluster import CLUSTER
 
 from ceph_tuner.core.goals.stored_slo import BASELINE
 from ceph_tuner_cli import cluster_option, slo
@@ -107,7 +108,8 @@ def test_what_the_twin_predicts_under_each_policy(run: Run, tmp_path: Path) -> N
         "schema: 1\nname: x\nobjectives: [client.p95_ms <= 10 s]\ncalendar:\n  policies:\n"
         "    - {name: hopeless, hours: mon-fri, objectives: [client.p95_ms <= 1 us]}\n"
     )
-    described = EXAMPLES / "cluster-nvme-node.yaml"
+    described = tmp_path / "cluster.yaml"
+    described.write_text(CLUSTER)
     code, out, _ = run("slo", "week", str(path), "--cluster-file", str(described), "--trials", "1", "--format", "json")
     predicted = json.loads(out)["predicted"]
     assert code == 1
