@@ -11,6 +11,7 @@ from ceph_lab.twin_model import SCENARIOS, lab_model
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner.twin.simulation import Simulation
 
 HARDWARE = Hardware(811.7, 60.0 * (1 << 20), 1, "ssd")
 
@@ -32,6 +33,20 @@ def test_the_twin_is_told_of_the_work_that_the_labs_recipe_has(name: str) -> Non
     assert bool(model.recovery) == ("object_bytes" in has)
     assert {work.pool for work in (*model.recovery, *model.scrub, *model.snaptrim)} <= {p.name for p in model.pools}
     assert {p.name: (p.pgs, p.size) for p in model.pools if p.name in LOADS}.items() <= LOADS.items()
+
+
+@pytest.mark.parametrize(
+    ("slower", "rate", "mean_s"), [(1, 250, 4.0e-3), (2, 250, 6.8e-3), (4, 62, 8.8e-3), (6, 42, 12.3e-3)]
+)
+def test_a_write_alone_takes_as_long_as_on_labs_of_four_speeds(slower: float, rate: float, mean_s: float) -> None:
+    """`benchmarks/results/repeatability.md`: what is the drive's grows with the factor, the machine's part stays."""
+    hardware = Hardware(1740 / slower, 56e6 / slower, 8, "ssd")
+    options = LabOptions.from_dict({"osds": "3xnvme", "slower": float(slower)})
+    model = lab_model(options, hardware, "client", TENTACLE, work={"rate": float(rate), "engine": "librbd"})
+    simulation = Simulation(model, {}, 1)
+    simulation.advance(60.0)
+    clients = simulation.clients()[0]
+    assert clients.seconds / clients.operations == pytest.approx(mean_s, rel=0.1)
 
 
 def test_both_kinds_of_work_are_those_of_each_alone() -> None:
