@@ -408,6 +408,16 @@ def test_shards_of_an_erasure_code_are_read_at_the_same_time() -> None:
     assert begins_s(int(np.flatnonzero(counts)[-1])) == pytest.approx(0.01, rel=0.1)
 
 
+def test_an_erasure_coded_write_is_followed_by_an_empty_one_where_no_other_is_under_way() -> None:
+    """Each is an item at every shard, and an answer from all but the primary: five of three shards."""
+    served = []
+    for pool in (Pool("rbd", 256), Pool("rbd", 256, 3, k=2)):
+        writes = ClientStream("rbd", rate=5.0, partial_stripe=False)
+        simulation = run(replace(MODEL, pools=(pool,), clients=(writes,)), 200.0)
+        served.append(float(simulation._tables["progress"]["served"][0]) / simulation.clients()[0].operations)
+    assert served == [pytest.approx(5, rel=0.01), pytest.approx(10, rel=0.01)]
+
+
 def test_with_the_log_on_flash_nobody_waits_for_deferred_writes() -> None:
     on_flash = on_disks(db=Device(20_000.0, 500e6, latency_s=1e-4))
     assert tail_s(on_flash, 64) < 5e-3 < 0.05 * tail_s(on_disks(), 64)

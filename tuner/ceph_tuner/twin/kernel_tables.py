@@ -96,8 +96,10 @@ class KernelTables:
         pgs = sum(len(acting) for _, acting in self.pools.values())
         flying = sum(max(1, round(client.depth * self.share)) for client in model.clients)
         trimming = min(16 * osds, sum(task.kind == records.SNAPTRIM for task in self.work))
-        items = flying * (self._width + 1) + tasks * (2 * self._width + 2) + _TRIMS * trimming * self._width
-        operations = flying + tasks + _TRIMS * trimming
+        # an erasure-coded PG may have an empty write of its own
+        written = flying + sum(len(self.pools[pool.name][1]) for pool in model.pools if pool.k)
+        items = written * (self._width + 1) + tasks * (2 * self._width + 2) + _TRIMS * trimming * self._width
+        operations = written + tasks + _TRIMS * trimming
         # what one event may bring about
         reserve = flying + tasks * (self._width + 1) + 256
         items, operations = items + reserve, operations + reserve

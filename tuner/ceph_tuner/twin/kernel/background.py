@@ -24,6 +24,7 @@ from ceph_tuner.twin.kernel.records import (
     SUBMITS,
     TRIM,
     TRIM_REPLICA,
+    TRIMMING,
     WAITING,
     WAITS,
     WRITE,
@@ -120,5 +121,5 @@ def background_operation_done(state: SimulationState, op: int, now: float) -> No
     release_operation(state, op)
     if phase == EC_RECOVERY:
         shards_read(state, owner, now)
-    else:
+    elif phase == TRIMMING:
         clone_trimmed(state, owner)

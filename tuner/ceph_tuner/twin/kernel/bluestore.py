@@ -11,7 +11,7 @@ from ceph_tuner.twin.kernel.state import SimulationState
 def is_deferred(state: SimulationState, i: int) -> bool:
     """Whether a transaction's data go to the key-value store's log first (bluestore_prefer_deferred_size)."""
     item = state.items[i]
-    small = item.size_bytes < state.parameters.deferred_below_bytes
+    small = 0.0 < item.size_bytes < state.parameters.deferred_below_bytes
     return small and (item.role <= SUBWRITE or item.role == PUSH)
 
 

@@ -19,7 +19,9 @@ from ceph_tuner.twin.kernel.records import (
     CLIENT_ARRIVES,
     DRAINS,
     EC_FIRST,
+    EC_FORWARD,
     EC_READ,
+    HIGH,
     OPEN,
     OSD_BUCKETS,
     PER_OCTAVE,
@@ -51,9 +53,11 @@ def issue(state: SimulationState, number: int, now: float) -> None:
         role = WRITE
         ios = requests(state, size)
         cost = stream.write_cost_bytes
-        if stream.k > 0 and stream.partial_stripe == 1:
-            state.operations[op].phase = EC_FIRST
-            role = EC_READ
+        if stream.k > 0:
+            state.slots[pg * state.parameters.width].writes_under_way += 1
+            if stream.partial_stripe == 1:
+                state.operations[op].phase = EC_FIRST
+                role = EC_READ
     operation = state.operations[op]
     operation.issued_at_s = now - state.parameters.network_s
     operation.size_bytes = size
@@ -76,6 +80,8 @@ def operation_done(state: SimulationState, op: int, now: float) -> None:
     stream = state.streams[number]
     own = state.osds[state.slots[operation.pg * state.parameters.width].osd]
     release_operation(state, op)
+    if stream.k > 0 and operation.phase == WRITING:
+        _roll_forward(state, number, operation.pg, now)
     seconds = now - operation.arrived_at_s
     kind = 0 if operation.phase == READING else 1
     own.counters.operations[kind] += 1.0
@@ -97,6 +103,15 @@ def operation_done(state: SimulationState, op: int, now: float) -> None:
             return
         stream.backlog -= 1
     go_on(state, number, now + 2.0 * state.parameters.network_s + stream.latency_s)
+
+
+def _roll_forward(state: SimulationState, number: int, pg: int, now: float) -> None:
+    """With no write of a PG under way, an empty one lets its shards forget what they kept to go back (ECDummyOp)."""
+    slot = pg * state.parameters.width
+    state.slots[slot].writes_under_way -= 1
+    if state.slots[slot].writes_under_way == 0:
+        op = new_operation(state, number, pg, EC_FORWARD, state.streams[number].size, now)
+        enter(state, new_item(state, WRITE, HIGH, slot, op, state.parameters.least_cost_bytes, 0.0, 0.0))
 
 
 def _drained(state: SimulationState, stream: Stream, number: int, now: float) -> None:

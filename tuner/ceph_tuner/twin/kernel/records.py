@@ -43,7 +43,7 @@ REPLICAS = 4
 LANES = 5
 """The three classes, HIGH and REPLICAS."""
 
-READING, WRITING, EC_FIRST, TRIMMING, EC_RECOVERY = range(5)
+READING, WRITING, EC_FIRST, TRIMMING, EC_RECOVERY, EC_FORWARD = range(6)
 """Phases of operations."""
 CLOSED, OPEN, DRAINS = range(3)
 """Clients: a queue is kept full; arrivals wait for nothing; a pause begins when nothing is under way (fio's rate)."""
@@ -297,6 +297,8 @@ class Slot(Record):
     osd: int
     shard: int
     locked_until_s: float
+    writes_under_way: int
+    """Of clients, at the primary of an erasure-coded PG."""
 
 
 class Stream(Record):
