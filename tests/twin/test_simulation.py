@@ -344,11 +344,13 @@ def test_an_item_of_snaptrim_costs_the_mean_of_heads_and_clones() -> None:
     work = SnaptrimWork("rbd", 4000, 4 * MIB)
     limits = {"osd_mclock_scheduler_background_best_effort_lim": 0.1}
     trimmed = []
-    for clone_bytes in (4 * MIB, 0):
-        model = replace(MODEL, clients=(), snaptrim=(replace(work, clone_bytes=clone_bytes),))
+    for clone_bytes, heads in ((4 * MIB, None), (0, None), (0, 1000)):
+        model = replace(MODEL, clients=(), snaptrim=(replace(work, clone_bytes=clone_bytes, heads=heads),))
         trimmed.append(run(model, 5.0, **limits).counters().trimmed.sum())
     # about one clone is left for each head, and a clone of nothing halves the mean; not all shards always have work
     assert 1.4 * trimmed[0] < trimmed[1] <= 2 * trimmed[0]
+    # four clones of each head: a fifth of it, and not half
+    assert 1.8 * trimmed[1] < trimmed[2] <= 2.5 * trimmed[1]
 
 
 DISK = Device(210.0, 170e6, latency_s=12.4e-3, read_latency_s=12.4e-3)

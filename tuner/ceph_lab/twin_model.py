@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ceph_lab.configuration import throttle_bytes
-from ceph_lab.drives import Drive, Flash
+from ceph_lab.drives import Drive, DriveSet, Flash
 from ceph_lab.drives.presets import THROTTLE
 from ceph_lab.loads import backfill as backfill_load
 from ceph_lab.loads import client as client_load
@@ -13,6 +13,7 @@ from ceph_lab.loads import recovery as recovery_load
 from ceph_lab.loads import scrub as scrub_load
 from ceph_lab.loads import snaptrim as snaptrim_load
 from ceph_lab.loads.client_work import FIO, ClientWork
+from ceph_lab.loads.drive_speed import FLASH_LOG_IOPS, DriveSpeed, objects_for
 from ceph_lab.loads.layout import PoolLayout
 from ceph_lab.memory import RAM_DEVICE
 from ceph_lab.options import LabOptions
@@ -116,9 +117,10 @@ def lab_model(
         pools.append(pool("snaptrim", snaptrim_load.PGS, size))
         snaptrim = (
             SnaptrimWork(
-                "snaptrim", int(PLENTY * work_options["clones"]), int(work_options["clone_bytes"]), clone_bytes=4 * KIB
+                "snaptrim", int(PLENTY * _clones(work_options, hardware, options.drive_of(first), len(osds), size)),
+                int(work_options["clone_bytes"]), clone_bytes=4 * KIB, heads=int(work_options["clones"]),
             ),
-        )
+        )  # fmt: skip
     client = ClientStream(
         "client",
         rate=float(work_options["rate"]) if "rate" in work_options else None,
@@ -160,6 +162,15 @@ def drives_under(options: LabOptions, work: Mapping[str, Any]) -> List[str]:
 def _layout(work: Mapping[str, Any], replicas: int) -> PoolLayout:
     text = str(work.get("pool", ""))
     return PoolLayout.parse("scenario option pool", text) if text else PoolLayout(max(1, replicas))
+
+
+def _clones(work: Mapping[str, Any], hardware: Hardware, drive: Optional[DriveSet], osds: int, replicas: int) -> int:
+    """As many as the lab makes, for trimming to last."""
+    log_on_flash = drive is not None and drive.database is not None
+    log_iops = max(hardware.capacity_iops, FLASH_LOG_IOPS) if log_on_flash else hardware.capacity_iops
+    speed = DriveSpeed(hardware.bandwidth_bytes_s, hardware.capacity_iops, log_iops)
+    lasting = objects_for(float(work["seconds"]), speed.trimmed_clones_s(_layout(work, replicas), osds))
+    return max(int(work["clones"]), lasting)
 
 
 def _osd(options: LabOptions, osd: int, hardware: Hardware, stored_bytes: float) -> OsdModel:

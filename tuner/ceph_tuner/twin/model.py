@@ -263,6 +263,8 @@ class SnaptrimWork:
 
     Trimming costs the PG's mean object, of heads and clones: less at first, where clones are many and small.
     """
+    heads: Optional[int] = None
+    """Objects that the clones are of; None: one for each clone."""
 
 
 @dataclass(frozen=True)

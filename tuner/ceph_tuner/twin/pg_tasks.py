@@ -36,6 +36,8 @@ class PgTask(NamedTuple):
     scrubbed_bytes: float = 0.0
     """What a scrub counts an object as, deep or shallow."""
     clone_bytes: float = 0.0
+    heads: float = 0.0
+    """Objects that the clones are of."""
 
 
 def pg_tasks(
@@ -86,7 +88,8 @@ def pg_tasks(
                 tasks.append(
                     PgTask(records.SNAPTRIM, first + pg, count, class_of("snaptrim", model), pool.size, pool.k,
                            float(trim.object_bytes), trim.start_s,
-                           clone_bytes=float(trim.object_bytes if trim.clone_bytes is None else trim.clone_bytes))
+                           clone_bytes=float(trim.object_bytes if trim.clone_bytes is None else trim.clone_bytes),
+                           heads=count * (1.0 if trim.heads is None else trim.heads / trim.clones))
                 )  # fmt: skip
     for delete in model.deletion:
         pool, (first, acting) = model.pool(delete.pool), pools[delete.pool]

@@ -350,6 +350,8 @@ class Task(Record):
     endless: int
     total: int
     """Objects, or clones."""
+    heads: float
+    """Objects that the clones are of."""
     left: int
     not_begun: int
     """Objects whose recovery has not begun."""

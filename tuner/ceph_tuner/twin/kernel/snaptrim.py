@@ -42,8 +42,8 @@ def _trim_some(state: SimulationState, number: int) -> None:
     task.pending = count
     cost = task.cost_bytes
     if task.cost_is_fixed == 0:
-        # the mean object of the PG, which has one head for each clone
-        heads, clones = task.total, task.left
+        # the mean object of the PG
+        heads, clones = task.heads, task.left
         whole = heads * task.cost_bytes + clones * task.clone_cost_bytes
         cost = cost_of(state, most * whole / (heads + clones))
     i = new_item(state, TRIM, task.lane, slot, number, cost, 0.0, 0.0)
