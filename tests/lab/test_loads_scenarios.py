@@ -82,6 +82,7 @@ def made(*loads: Noted) -> Scenario:
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenarios, "wait_until_quiet", lambda *_, **__: Quiet(0.0, ()))
     monkeypatch.setattr(scenarios, "compact", lambda *_: None)
+    monkeypatch.setattr(scenarios, "send_deferred_in_turn", lambda *_: None)
 
 
 @pytest.mark.usefixtures("_quiet")
@@ -104,6 +105,43 @@ def test_when_one_load_cannot_start_the_others_are_stopped() -> None:
     assert log[-2:] == ["stop client", "stop recovery"]
 
 
+class Asked(LabSession):
+    """Two OSDs on disks and one on flash, of which one disk is down; the commands to OSDs are written down."""
+
+    def __init__(self) -> None:
+        super().__init__(HostLab(""))
+        self.told: List[Tuple[int, str, Any]] = []
+
+    def mon(self, prefix: str, **arguments: Any) -> Any:
+        if prefix == "osd dump":
+            return {"osds": [{"osd": osd, "up": int(osd != 3)} for osd in range(4)]}
+        return {"rotational": str(int(arguments["id"] != 2))}
+
+    def osd(self, osd: int, prefix: str, **arguments: Any) -> Any:
+        if prefix == "config get":
+            return {arguments["var"]: "3.000000"}
+        self.told.append((osd, prefix, arguments.get("val")))
+        return {}
+
+
+def test_disks_count_the_time_of_their_deferred_writes_anew_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session, waits = Asked(), []  # type: Asked, List[float]
+    monkeypatch.setattr(quiet.time, "sleep", waits.append)
+    lab = HostLab("")
+    monkeypatch.setattr(HostLab, "osds", [0, 1, 2, 3])
+    quiet.send_deferred_in_turn(lab, session)
+    assert session.told == [
+        (0, "config set", ["0.05"]),
+        (1, "config set", ["0.05"]),
+        (0, "config unset", None),
+        (1, "config unset", None),
+    ]
+    assert waits == [1.5, 1.5]
+
+
+@pytest.mark.usefixtures("_quiet")
 def test_when_one_load_cannot_stop_the_others_are_stopped_all_the_same() -> None:
     log: List[str] = []
     scenario = made(Noted("client", log, fails="stop"), Noted("recovery", log))
