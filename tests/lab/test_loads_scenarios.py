@@ -141,6 +141,17 @@ def test_disks_count_the_time_of_their_deferred_writes_anew_one_after_the_other(
     assert waits == [1.5, 1.5]
 
 
+def test_an_interrupt_meanwhile_leaves_no_disk_in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    session = Asked()
+    monkeypatch.setattr(quiet.time, "sleep", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        quiet.send_deferred_in_turn(HostLab(""), session)
+    assert session.told[2:] == [(0, "config unset", None), (1, "config unset", None)]
+
+
 @pytest.mark.usefixtures("_quiet")
 def test_when_one_load_cannot_stop_the_others_are_stopped_all_the_same() -> None:
     log: List[str] = []

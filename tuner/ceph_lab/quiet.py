@@ -136,12 +136,19 @@ def send_deferred_in_turn(lab: LabUnderLoad, session: LabSession) -> None:
     """
     disks = [osd for osd in _up(session, lab) if kind_of(session.mon("osd metadata", id=osd)) == "hdd"]
     waits_s = {osd: float(session.osd(osd, "config get", var=_INTERVAL)[_INTERVAL]) for osd in disks}
-    for osd in disks:
-        session.osd(osd, "config set", var=_INTERVAL, val=[str(_AT_ONCE_S)])
-    for osd, wait_s in waits_s.items():
-        time.sleep(wait_s / len(disks))
-        # what it goes by otherwise, whoever has set that
-        session.osd(osd, "config unset", var=_INTERVAL)
+    hurried = []
+    try:
+        for osd in disks:
+            hurried.append(osd)
+            session.osd(osd, "config set", var=_INTERVAL, val=[str(_AT_ONCE_S)])
+        for osd in disks:
+            time.sleep(waits_s[osd] / len(disks))
+            # what it goes by otherwise, whoever has set that
+            session.osd(osd, "config unset", var=_INTERVAL)
+            hurried.remove(osd)
+    finally:
+        for osd in hurried:
+            session.osd(osd, "config unset", var=_INTERVAL)
 
 
 def look(lab: LabUnderLoad, session: LabSession, now: Callable[[], float] = time.monotonic) -> LabLook:
