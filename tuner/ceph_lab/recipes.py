@@ -58,7 +58,7 @@ class Bench:
     def clones(self, seconds: float, layout: PoolLayout) -> int:
         """So many clones that trimming lasts that long."""
         osds = layout.osds(self.lab)
-        return objects_for(seconds, slowest_drive(self.session, osds).trimmed_clones_s(layout, len(osds)))
+        return slowest_drive(self.session, osds).lasting_clones(seconds, layout, len(osds))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from ceph_lab.loads import recovery as recovery_load
 from ceph_lab.loads import scrub as scrub_load
 from ceph_lab.loads import snaptrim as snaptrim_load
 from ceph_lab.loads.client_work import FIO, ClientWork
-from ceph_lab.loads.drive_speed import FLASH_LOG_IOPS, DriveSpeed, objects_for
+from ceph_lab.loads.drive_speed import DriveSpeed
 from ceph_lab.loads.layout import PoolLayout
 from ceph_lab.memory import RAM_DEVICE
 from ceph_lab.options import LabOptions
@@ -167,19 +167,17 @@ def _layout(work: Mapping[str, Any], replicas: int) -> PoolLayout:
 def _clones(work: Mapping[str, Any], hardware: Hardware, drive: Optional[DriveSet], osds: int, replicas: int) -> int:
     """As many as the lab makes, for trimming to last."""
     log_on_flash = drive is not None and drive.database is not None
-    log_iops = max(hardware.capacity_iops, FLASH_LOG_IOPS) if log_on_flash else hardware.capacity_iops
-    speed = DriveSpeed(hardware.bandwidth_bytes_s, hardware.capacity_iops, log_iops)
-    lasting = objects_for(float(work["seconds"]), speed.trimmed_clones_s(_layout(work, replicas), osds))
-    return max(int(work["clones"]), lasting)
+    speed = DriveSpeed.of(hardware.bandwidth_bytes_s, hardware.capacity_iops, log_on_flash)
+    return max(int(work["clones"]), speed.lasting_clones(float(work["seconds"]), _layout(work, replicas), osds))
 
 
 def _osd(options: LabOptions, osd: int, hardware: Hardware, stored_bytes: float) -> OsdModel:
     media, drive = options.media_of(osd), options.drive_of(osd)
     device = _device(drive.data if drive else None, options, stored_bytes)
     # a commit is one write of BlueFS (its counters); behind the kernel's throttle it is split
-    kv_ios, kv_latency_s = (
-        (2.9, 5.8e-4) if drive is None else (1, 5.8e-4 if media == "hdd" else 3e-4 + device.latency_s)
-    )
+    kv_ios = 2.9 if drive is None else 1
+    # flash takes a latency beside the write; elsewhere it is a flush, as found on the throttle
+    kv_latency_s = 3e-4 + device.latency_s if drive is not None and media == "ssd" else 5.8e-4
     # what a fit begins from: found by a search over the windows of four settings, on two cores that the daemons share
     return OsdModel(
         device, capacity_iops=hardware.capacity_iops,

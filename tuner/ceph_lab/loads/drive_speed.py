@@ -26,6 +26,11 @@ class DriveSpeed:
     log_iops: float
     """Of the drive that RocksDB's log lies on."""
 
+    @classmethod
+    def of(cls, bandwidth_bytes_s: float, iops: float, log_on_flash: bool) -> DriveSpeed:
+        """Of one OSD as mClock is told, whose log may lie on another drive."""
+        return cls(bandwidth_bytes_s, iops, max(iops, FLASH_LOG_IOPS) if log_on_flash else iops)
+
     def moved_objects_s(self, layout: PoolLayout, object_bytes: int) -> float:
         """Objects of which one OSD takes a copy, or a chunk, at most: its drive does nothing else.
 
@@ -36,6 +41,10 @@ class DriveSpeed:
     def trimmed_clones_s(self, layout: PoolLayout, osds: int) -> float:
         """Clones that so many OSDs trim together, at most."""
         return TRIMMED_PER_IO * self.log_iops * osds / layout.size
+
+    def lasting_clones(self, seconds: float, layout: PoolLayout, osds: int) -> int:
+        """So many that trimming lasts that long."""
+        return objects_for(seconds, self.trimmed_clones_s(layout, osds))
 
 
 def objects_for(seconds: float, objects_s: float) -> int:
@@ -61,5 +70,4 @@ def _drive(session: LabSession, osd: int) -> DriveSpeed:
         float(session.mon("config get", who=f"osd.{osd}", key=f"osd_mclock_max_{key}_{kind}"))
         for key in ("sequential_bandwidth", "capacity_iops")
     )
-    log_on_flash = kind == "hdd" and log_is_on_flash(said)
-    return DriveSpeed(bandwidth, iops, max(iops, FLASH_LOG_IOPS) if log_on_flash else iops)
+    return DriveSpeed.of(bandwidth, iops, kind == "hdd" and log_is_on_flash(said))

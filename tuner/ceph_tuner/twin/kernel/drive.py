@@ -51,19 +51,19 @@ def under_head(
         ordered_s += way_s[waiting]
         waiting += 1
     # a turn and the distance are chance
-    way = way_s[waiting]
-    apart_s = state.parameters.log_way_s
-    if apart_s > 0.0 and pending == 0.0 and commit != (budget.at_log == 1):
-        way = apart_s
-    way *= 0.5 + uniform(state)
-    if commit and budget.at_log == 1 and pending == 0.0:
-        # the log goes on where the last commit ended, and that place comes round once a turn
-        turn_s = state.parameters.turn_s
-        way = turn_s - (now - budget.ios_free_at_s) % turn_s
-    taken = ios * way + size * prices.s_per_byte
+    chance, apart_s = 0.5 + uniform(state), state.parameters.log_way_s
+    way = way_s[waiting] * chance
     if pending == 0.0:
         budget.busy_since_s = now
-    elif commit and apart_s > 0.0:
+        at_log = budget.at_log == 1
+        if commit and at_log:
+            # the log goes on where the last commit ended, and that place comes round once a turn
+            turn_s = state.parameters.turn_s
+            way = turn_s - (now - budget.ios_free_at_s) % turn_s
+        elif apart_s > 0.0 and commit != at_log:
+            way = apart_s * chance
+    taken = ios * way + size * prices.s_per_byte
+    if pending > 0.0 and commit and apart_s > 0.0:
         return _passed_over(budget, now, at, taken)
     if deferred:
         left = until - at

@@ -119,12 +119,12 @@ def read_shards(state: SimulationState, op: int, lacks: int, lane: int, size: fl
     The primary asks itself by message as well, so that all read at the same time (ReadPipeline::do_read_op).
     """
     operation = state.operations[op]
-    slot, last = operation.pg * state.parameters.width, operation.parts_pending
-    if lacks < 0 or lacks >= last:
-        last -= 1
+    slot, places = operation.pg * state.parameters.width, operation.parts_pending
+    if 0 <= lacks < places:
+        places += 1
     # in the older queue they cost nothing
     cost = state.parameters.least_cost_bytes if state.parameters.wpq == 1 else cost_of(state, size)
-    for place in range(last + 1):
+    for place in range(places):
         if place != lacks:
             i = new_item(state, SUBREAD, lane, slot + place, op, cost, size, 0.0)
             send(state, i, now + (state.parameters.network_s if place > 0 else 0.0))

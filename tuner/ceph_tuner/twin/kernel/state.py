@@ -61,15 +61,15 @@ class Parameters(Record):
     """0: none."""
     throttle_bytes_per_io: float
     deferred_below_bytes: float
+    """Smaller writes are committed with their data, and written to their places later; 0: none."""
     aside_share: float
     """Of a disk's way to any place, its way to one nearby."""
-    """Smaller writes are committed with their data, and written to their places later; 0: none."""
     way_s: Annotated[List[float], ORDERED + 1]
     """How long a disk's head is on its way to the next request, by how many it has to choose from."""
     turn_s: float
+    """Of a disk."""
     log_way_s: float
     """Between a disk's data and its log where that lies apart, else 0."""
-    """Of a disk."""
     request_bytes: float
     """The largest request that a drive takes as one."""
     latency_spread: float
