@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import platform
-import time
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping
 
@@ -16,7 +16,7 @@ import measured_page
 def parser(document: str, output: str) -> argparse.ArgumentParser:
     """Options that all of them have; the first line of `document` describes the benchmark."""
     made = argparse.ArgumentParser(description=document.split("\n", maxsplit=1)[0])
-    made.add_argument("--until", help="begin no run after this time of day, HH:MM")
+    made.add_argument("--until", type=next_at, help="begin no run after this time of day, HH:MM; earlier: tomorrow's")
     made.add_argument("--output", type=Path, default=Path("benchmarks/results") / output)
     made.add_argument("--render", type=Path, help="print the tables of an earlier run, measure nothing")
     made.add_argument("--page", type=Path, help="put the tables between the marks of this page as well")
@@ -30,9 +30,17 @@ def lab_parser(document: str, output: str) -> argparse.ArgumentParser:
     return made
 
 
+def next_at(time_of_day: str) -> datetime:
+    """When the clock shows "HH:MM" next. Raises ValueError for what is none."""
+    now = datetime.now()
+    hour_minute = datetime.strptime(time_of_day, "%H:%M").time()
+    today = datetime.combine(now.date(), hour_minute)
+    return today if today > now else today + timedelta(days=1)
+
+
 def over(arguments: argparse.Namespace) -> bool:
     """Whether no further run is to begin."""
-    return arguments.until is not None and time.strftime("%H:%M") >= arguments.until
+    return arguments.until is not None and datetime.now() >= arguments.until
 
 
 def lines_of(path: Path) -> List[Dict[str, Any]]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import argparse
+from datetime import datetime, timedelta
 from typing import Iterator, List
 
 import pytest
@@ -17,3 +19,22 @@ def test_the_machines_own_figures_can_be_read() -> None:
     shares = runs_file.Processors().percent()
     assert set(shares) == {"busy", "stolen"}
     assert all(0 <= share <= 100 for share in shares.values())
+
+
+def test_a_time_of_day_that_is_over_is_tomorrow_s() -> None:
+    now = datetime.now()
+    soon, before = now + timedelta(minutes=2), now - timedelta(minutes=2)
+    assert runs_file.next_at(f"{soon:%H:%M}") == soon.replace(second=0, microsecond=0)
+    assert runs_file.next_at(f"{before:%H:%M}") == before.replace(second=0, microsecond=0) + timedelta(days=1)
+
+
+@pytest.mark.parametrize("text", ["25:00", "noon", "12"])
+def test_what_is_no_time_of_day_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="match"):
+        runs_file.next_at(text)
+
+
+@pytest.mark.parametrize(("ahead", "over"), [(timedelta(minutes=1), False), (timedelta(minutes=-1), True)])
+def test_a_benchmark_begins_nothing_after_its_time(ahead: timedelta, over: bool) -> None:
+    assert runs_file.over(argparse.Namespace(until=datetime.now() + ahead)) is over
+    assert not runs_file.over(argparse.Namespace(until=None))
