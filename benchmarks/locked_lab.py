@@ -11,7 +11,13 @@ from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.lock_owner import may_live, this_process
-from ceph_tuner.tune.on_cluster import JournalledWriter
+from ceph_tuner.core.goals.guard import GuardLimits
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.tune import MeasuredWork
+from ceph_tuner.tune.interrupts import Interrupts
+from ceph_tuner.tune.measurement import Timing, TrialRunner
+from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
+from ceph_tuner_cli.tune_page import TuneProgress
 
 
 class LockedLab(NamedTuple):
@@ -25,6 +31,14 @@ class LockedLab(NamedTuple):
         """What writes a trial's settings onto all OSDs."""
         hardware = self.cluster.in_force("osd").hardware
         return JournalledWriter(self.applier, "osd", self.cluster.release, hardware, "benchmark")
+
+    def runner(
+        self, slo: Slo, work: MeasuredWork, clock: Clock, progress: TuneProgress, interrupts: Interrupts, timing: Timing
+    ) -> TrialRunner:
+        """Who measures trials on it. How far settings miss a bound is the result here, so no miss ends a window."""
+        lookout = ClusterLookout(self.cluster.commander, clock)
+        limits = GuardLimits(gross=1000.0)
+        return TrialRunner(slo, work, lookout, self.writer(), clock, progress, interrupts, timing, limits)
 
 
 @contextmanager

@@ -25,15 +25,13 @@ from measured_page import shown
 from ceph_lab.recipes import options_for_window
 from ceph_lab.scenarios import scenario
 from ceph_tuner.core.ceph.system_clock import SystemClock
-from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.goals.trial import Run
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.tune.interrupts import Interrupts
-from ceph_tuner.tune.measurement import Timing, TrialRunner
-from ceph_tuner.tune.on_cluster import ClusterLookout
+from ceph_tuner.tune.measurement import Timing
 from ceph_tuner_cli.tune_page import TuneProgress
 
 ALSO = ("client.iops", "client.mean_ms", "client.p95_ms", "client.p99_ms", "recovery.bytes_s", "scrub.bytes_s")
@@ -52,11 +50,7 @@ def measure(arguments: argparse.Namespace) -> Dict[str, Any]:
         work = stack.enter_context(scenario(wanted.scenario, lab, **options))
         progress = stack.enter_context(TuneProgress(wanted.slo))
         interrupts = stack.enter_context(Interrupts(progress.interrupted))
-        writer = target.writer()
-        lookout = ClusterLookout(opened.commander, clock)
-        # how far a profile misses its bound is the result here, so no miss ends a window
-        limits = GuardLimits(gross=1000.0)
-        measuring = TrialRunner(wanted.slo, work, lookout, writer, clock, progress, interrupts, timing, limits)
+        measuring = target.runner(wanted.slo, work, clock, progress, interrupts, timing)
         runs = [Run("profile", name, {PROFILE: name}) for name in opened.release.profiles]
         runs.append(Run("trial", tuned.name, dict(tuned.settings)))
         total = len(runs) * arguments.repeats

@@ -38,7 +38,6 @@ from ceph_lab.scenarios import scenario
 from ceph_lab.twin_model import lab_model
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import LabFailed
-from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.goals.trial import Run
 from ceph_tuner.core.knobs.catalogue import PROFILE
@@ -47,8 +46,7 @@ from ceph_tuner.core.knobs.releases import Release, Settings, parse_version, rel
 from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.search.space import space_for
 from ceph_tuner.tune.interrupts import Interrupts
-from ceph_tuner.tune.measurement import Timing, TrialRunner
-from ceph_tuner.tune.on_cluster import ClusterLookout
+from ceph_tuner.tune.measurement import Timing
 from ceph_tuner.tune.past import written_out
 from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.forecast import metrics_of
@@ -169,10 +167,7 @@ def measure(arguments: argparse.Namespace) -> None:
             if (row["load"], row["label"]) in done or runs_file.over(arguments):
                 continue
             with scenario(row["load"], target.lab, **row["options"]) as work:
-                measuring = TrialRunner(
-                    slo, work, ClusterLookout(target.cluster.commander, clock), target.writer(), clock, progress,
-                    interrupts, timing, GuardLimits(gross=1000.0),
-                )  # fmt: skip
+                measuring = target.runner(slo, work, clock, progress, interrupts, timing)
                 processors = runs_file.Processors()
                 kind = "profile" if PROFILE in row["settings"] else "trial" if row["settings"] else "baseline"
                 run = Run(kind, row["label"], row["settings"])

@@ -33,15 +33,13 @@ from ceph_lab.scenarios import Scenario, scenario
 from ceph_tuner.cluster import Cluster
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import LabFailed
-from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.goals.trial import Run
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.search.space import space_for
 from ceph_tuner.tune.interrupts import Interrupts
-from ceph_tuner.tune.measurement import Timing, TrialRunner
-from ceph_tuner.tune.on_cluster import ClusterLookout
+from ceph_tuner.tune.measurement import Timing
 from ceph_tuner_cli.tune_page import TuneProgress
 
 MIXES = ("client-recovery", "client-scrub", "client-snaptrim", "mixed")
@@ -205,8 +203,6 @@ def measure(arguments: argparse.Namespace) -> None:
         steps = plan(drawn(opened, arguments.seed, arguments.fit, arguments.predict))
         progress = stack.enter_context(TuneProgress(slo))
         interrupts = stack.enter_context(Interrupts(progress.interrupted))
-        writer = target.writer()
-        lookout = ClusterLookout(opened.commander, clock)
         for number, (mix, label, settings) in enumerate(steps, start=1):
             if (mix, label) in done:
                 continue
@@ -215,9 +211,7 @@ def measure(arguments: argparse.Namespace) -> None:
             with ExitStack() as inner:
                 work = Watched(inner.enter_context(scenario(mix, lab, **chosen)), lab)
                 inner.callback(work.close)
-                measuring = TrialRunner(
-                    slo, work, lookout, writer, clock, progress, interrupts, timing, GuardLimits(gross=1000.0)
-                )
+                measuring = target.runner(slo, work, clock, progress, interrupts, timing)
                 run = Run("trial" if settings else "baseline", label, settings)
                 load = os.getloadavg()[0]
                 try:
