@@ -354,8 +354,18 @@ def test_waiting_ends_when_nothing_has_happened_for_a_while_and_says_what_did(mo
 
 
 def test_a_lab_that_never_is_quiet_is_given_up_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NotQuiet, match="not quiet after 5 s: 2 PGs being deleted"):
+    with pytest.raises(NotQuiet, match="not quiet after 6 s: 2 PGs being deleted"):
         waiting(monkeypatch, [look(float(at), deleting=2) for at in range(20)], 5)
+
+
+def test_what_is_deleted_slowly_is_waited_for_as_long_as_it_gets_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    falling = [look(4.0 * at, deleting=9 - at, used=100e6 - at) for at in range(9)]
+    found = waiting(monkeypatch, [*falling, *(look(40.0 + at) for at in range(9))], 5)
+    assert found.seen == ("8 PGs being deleted",)
+    assert found.waited_s > 32.0
+    # bytes that come and go are no progress
+    with pytest.raises(NotQuiet, match="not quiet after 6 s"):
+        waiting(monkeypatch, [look(2.0 * at, deleting=2, used=100e6 + at % 2) for at in range(9)], 5)
 
 
 @pytest.mark.parametrize("layout", [PoolLayout(3), PoolLayout(2, pgs=6), PoolLayout(chunks=(2, 1)), PoolLayout(1)])
