@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import Callable, Optional, Sequence
+from typing import Callable, ClassVar, Mapping, Optional, Sequence, Type
 
 import pytest
 from fake_cluster import FakeCluster, no_interrupts
@@ -11,12 +11,12 @@ from ceph_tuner.core.ceph.uninterrupted import SIGNALS
 from ceph_tuner.core.changes.forecast_pairs import forecast_pairs
 from ceph_tuner.core.errors import CommandFailed, LabFailed, Locked, NotQuiet, RetryLater
 from ceph_tuner.core.goals.slo import Slo, parse_slo
-from ceph_tuner.core.goals.trial import IN_FORCE, Run, Trial, TrialBudget
+from ceph_tuner.core.goals.trial import FEWER_CHANGES, IN_FORCE, Run, Trial, TrialBudget
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import TENTACLE, Settings
 from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
 from ceph_tuner.optimise import Options, SearchVerdict
-from ceph_tuner.search.optimiser import Failed
+from ceph_tuner.search.optimiser import Failed, SettingsProposal
 from ceph_tuner.search.space import space_for
 from ceph_tuner.tune.interrupts import Interrupts
 from ceph_tuner.tune.loop import Foretell, Lessons, tune
@@ -59,13 +59,14 @@ def run(
     lessons: Lessons = lambda baseline: (),
     window: float = 10,
     foretell: Foretell = lambda settings, at: None,
+    search_class: Type[Spy] = Spy,
 ) -> TuneOutcome:
     wanted = wanted or task()
     measuring = TrialRunner(
         wanted.slo, cluster, cluster, cluster, cluster, cluster, interruptible, Timing(settle=2, window=window)
     )
     space = space_for(TENTACLE, wanted.slo.work, wanted.in_force)
-    search = Spy(space, wanted.slo, wanted.in_force, PROFILES, 1, options)
+    search = search_class(space, wanted.slo, wanted.in_force, PROFILES, 1, options)
     if spies is not None:
         spies.append(search)
     return tune(wanted, measuring, search, record, past, lessons, foretell)
@@ -96,8 +97,9 @@ def test_a_winner_that_meets_what_the_profiles_miss_is_written_back_and_checked(
     assert not cluster.working
     assert outcome.check is not None
     kinds = [trial.run.kind for trial in outcome.trials]
-    assert kinds == ["baseline", "profile", "profile", *["trial"] * 3, *["repeat"] * 4, "check"]
-    assert len(spies[0].told) == 6
+    # the fourth trial is the best with fewer changes
+    assert kinds == ["baseline", "profile", "profile", *["trial"] * 4, *["repeat"] * 4, "check"]
+    assert len(spies[0].told) == 7
 
 
 def test_every_trial_is_taken_back_before_the_next_is_written() -> None:
@@ -254,7 +256,8 @@ def test_a_run_that_cannot_be_measured_twice_says_nothing_about_its_settings() -
     cluster, spies = FakeCluster(strike), []
     outcome = run(cluster, spies=spies)
     assert [t.run.label for t in outcome.trials if str(t.failed).startswith("not measured: ")] == ["trial 2"]
-    assert len(spies[0].told) == 5
+    # what is in force, two profiles, two trials, and the best with fewer changes
+    assert len(spies[0].told) == 6
     assert outcome.written
 
 
@@ -436,8 +439,12 @@ def test_lessons_of_earlier_runs_are_told_as_old_after_the_baseline() -> None:
     first, spies = run(FakeCluster(), task(write_back=False)), []
     learnt = [(trial.run.settings, trial.measures) for trial in tried(first)]
     outcome = run(FakeCluster(), task(compare=False), spies=spies, lessons=lambda baseline: learnt)
-    assert [old for _, _, old in spies[0].told] == [False, True, True, True, *[False] * len(tried(outcome))]
-    assert outcome.lessons == 3
+    assert [old for _, _, old in spies[0].told] == [
+        False,
+        *[True] * len(learnt),
+        *[False] * len(tried(outcome)),
+    ]
+    assert outcome.lessons == len(learnt) == 4
 
 
 def test_what_stands_in_the_way_is_named() -> None:
@@ -469,3 +476,57 @@ def test_a_latency_that_the_load_does_not_show_any_more_is_not_the_last_one_for_
     trial = measuring.run(Run("trial", "one", PROFILES["balanced"], ""), 1, 1, baseline)
     assert trial.failed is None
     assert not slow
+
+
+RESERVATION, LIMIT = "osd_mclock_scheduler_client_res", "osd_mclock_scheduler_background_recovery_lim"
+
+
+class Simplifying(Spy):
+    """Leaves out of whatever is best what does nothing on this cluster."""
+
+    leaves_out: ClassVar[Mapping[str, float]] = {RESERVATION: PROFILES["balanced"][RESERVATION]}
+
+    def simpler(self, settings: Settings, built_in: bool) -> Optional[SettingsProposal]:
+        assert built_in
+        return SettingsProposal({**settings, **self.leaves_out}, f"{FEWER_CHANGES}the reservation")
+
+
+def test_the_best_with_fewer_changes_is_measured_as_often_as_the_best_and_wins_where_it_is_as_good() -> None:
+    outcome = run(FakeCluster(), search_class=Simplifying)
+    simpler = [trial for trial in outcome.trials if trial.run.why.startswith(FEWER_CHANGES)]
+    assert [trial.run.kind for trial in simpler] == ["trial", "repeat"]
+    assert outcome.choice.winner.label == simpler[0].run.label == "trial 4"
+    assert outcome.choice.winner.repeats == 2
+    assert "knobs moved" in outcome.choice.reason
+    assert outcome.settings[RESERVATION] == PROFILES["balanced"][RESERVATION]
+    # as often as the one that it was made of
+    again = [trial.run.label for trial in outcome.trials if trial.run.kind == "repeat"]
+    assert {"trial 2", "trial 4"} <= set(again)
+
+
+def test_fewer_changes_that_do_worse_do_not_win() -> None:
+    class TooSimple(Simplifying):
+        leaves_out: ClassVar[Mapping[str, float]] = {LIMIT: PROFILES["balanced"][LIMIT]}
+
+    outcome = run(FakeCluster(), search_class=TooSimple)
+    assert any(trial.run.label == "trial 4" for trial in outcome.trials)
+    assert outcome.choice.better
+    assert outcome.choice.winner.label != "trial 4"
+
+
+def test_fewer_changes_that_were_measured_already_are_not_measured_as_another_trial() -> None:
+    class Known(Spy):
+        def simpler(self, settings: Settings, built_in: bool) -> Optional[SettingsProposal]:
+            return SettingsProposal(self.told[3][0], "known")
+
+    outcome = run(FakeCluster(), search_class=Known)
+    assert len(tried(outcome)) == 3
+
+
+def test_a_search_that_found_nothing_better_leaves_nothing_out() -> None:
+    class Wary(Spy):
+        def simpler(self, settings: Settings, built_in: bool) -> Optional[SettingsProposal]:
+            raise AssertionError("there is nothing to leave out")
+
+    wanted = task(parse_slo({"objectives": ["recovery.bytes_s >= 1.5 * baseline"]}))
+    assert not run(FakeCluster(), wanted, search_class=Wary).choice.better

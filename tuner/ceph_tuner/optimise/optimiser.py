@@ -50,6 +50,10 @@ cube, 6 were given up at 0.02, and 3 at 0.005."""
 _GIVEN_UP = 0.05
 """The last of these where nothing more is safe: then it is but a word for the end of a search, and costs none."""
 
+ALIKE = 0.05
+"""Share by which metrics of settings may differ that count as alike: half of what windows of the same differ by; where
+a metric is not modelled by its logarithm, of how much it varies over the cube."""
+
 
 class SafeOptimiser:
     """Minimises a metric of a mixed space under noisy constraints, from a start that is in use already."""
@@ -180,6 +184,32 @@ class SafeOptimiser:
             {name: float(view.metric(name)[1][row]) for name in names},
             float(feasible[row]),
         )
+
+    def first_as_good(self, settings: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> Optional[Proposal]:
+        """Give the first of `variants` that is thought safe and as good as `settings`; None where none is.
+
+        As good: no metric gets worse by more than `ALIKE`, and the constraints are met as surely, or surely enough.
+        Raises ValueError where nothing was told.
+        """
+        if not variants or self._frozen:
+            return None
+        model, options = self._fitted(), self._options
+        with threadpool_limits(1):
+            view = model.at(np.array([self._space.encode(each) for each in (settings, *variants)], dtype=float))
+            feasible = view.log_feasible()
+            surely = feasible >= min(float(feasible[0]), math.log(max(options.safe_probability, FEASIBLE)))
+            good = [view.allowed(1.0 - options.safe_probability, options), surely]
+            signs = {bounds.name: bounds.sign for bounds in model.bounds}
+            for name, surrogate in model.surrogates.items():
+                mean, unit = view.metric(name)[0], 1.0 if model.is_log(name) else surrogate.scale
+                good.append(signs.get(name, 1.0) * (mean - mean[0]) <= ALIKE * unit)
+        rows = np.flatnonzero(np.all(good, axis=0)[1:])
+        if not len(rows):
+            return None
+        row = int(rows[0])
+        safe = float(np.exp(np.minimum(view.log_safe(), view.log_no_worse())[row + 1]))
+        expected = model.at(view.points[row + 1 : row + 2]).intervals()
+        return Proposal(dict(variants[row]), "as good as the best, as far as is known", safe, expected)
 
     def trust(self) -> Dict[str, Tuple[float, ...]]:
         """Metric -> how far each prior was right about it: 1 as predicted, 0 of no use; empty before the first tell."""

@@ -76,6 +76,12 @@ class Search(Protocol):
     def best(self) -> Settings:
         """Give the settings that are thought best of all that were tried, luck aside."""
 
+    def simpler(self, settings: Settings, built_in: bool) -> Optional[SettingsProposal]:
+        """Give the fewest of these changes that are thought as good; None where it takes all of them.
+
+        `built_in`: a built-in profile is in force.
+        """
+
     def trust(self) -> Mapping[str, Tuple[float, ...]]:
         """Metric -> how far each model that was believed beforehand was right: 1 as predicted, 0 of no use."""
 

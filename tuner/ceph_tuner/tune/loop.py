@@ -10,6 +10,7 @@ from ceph_tuner.core.errors import LabFailed, Locked, RetryLater
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import Candidate
 from ceph_tuner.core.goals.trial import (
+    FEWER_CHANGES,
     NOT_MEASURED,
     Run,
     Trial,
@@ -21,7 +22,7 @@ from ceph_tuner.core.goals.trial import (
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.forecast_record import ForecastRecord
 from ceph_tuner.optimise.contract import SearchVerdict
-from ceph_tuner.search.optimiser import Failed
+from ceph_tuner.search.optimiser import Failed, SettingsProposal
 from ceph_tuner.tune import Search
 from ceph_tuner.tune.measurement import TrialRunner
 from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
@@ -90,8 +91,10 @@ class _Tuning:
         for settings, measures in learnt:
             search.tell(settings, measures, old=True)
         verdict = self._search_on()
+        favourite = self._recommendation()
+        self._try_simpler(favourite)
         trust = search.trust()
-        for run in repeat_runs(self._judge, self._trials, task.budget, self._recommendation()):
+        for run in repeat_runs(self._judge, self._trials, task.budget, favourite):
             self._carry_out(run)
         choice = choice_among(self._judge, self._trials, task.in_force)
         if choice is None:
@@ -117,17 +120,34 @@ class _Tuning:
             proposal = self._search.ask() if verdict.go_on else None
             if proposal is None:
                 return self._search.verdict() if verdict.go_on else verdict
-            earlier_run = self._known.get(_key(proposal.settings))
-            run = Run(
-                "trial",
-                f"trial {number}" if earlier_run is None else earlier_run.label,
-                proposal.settings if earlier_run is None else earlier_run.settings,
-                proposal.why,
-                proposal.expected,
-            )
-            self._tell(proposal.settings, self._carry_out(run))
+            self._try(proposal, number)
         verdict = self._search.verdict()
         return SearchVerdict("budget", f"all {budget.trials} trials are made") if verdict.go_on else verdict
+
+    def _try(self, proposal: SettingsProposal, number: int) -> None:
+        """Measure a proposal; where its settings were measured before, under the same label."""
+        stands_for = self._search.nearest(proposal.settings) or proposal.settings
+        earlier_run = self._known.get(_key(stands_for))
+        run = Run(
+            "trial",
+            f"trial {number}" if earlier_run is None else earlier_run.label,
+            proposal.settings if earlier_run is None else earlier_run.settings,
+            proposal.why,
+            proposal.expected,
+        )
+        self._tell(proposal.settings, self._carry_out(run))
+
+    def _try_simpler(self, favourite: Optional[str]) -> None:
+        """Measure the best with fewer changes, where the models think that as good and time is left for it."""
+        budget, tried = self._task.budget, [trial for trial in self._trials if trial.run.kind == "trial"]
+        best = next(iter(repeat_runs(self._judge, self._trials, budget, favourite)), None)
+        if best is None or any(trial.run.why.startswith(FEWER_CHANGES) for trial in tried):
+            return
+        proposal = self._search.simpler(best.settings, self._task.profile_in_force is not None)
+        if proposal is None or (budget.hours is not None and self._time_is_over(budget.hours, more=2)):
+            return
+        if _key(self._search.nearest(proposal.settings) or proposal.settings) not in self._known:
+            self._try(proposal, len(tried) + 1)
 
     def _written_back(self, outcome: TuneOutcome) -> TuneOutcome:
         choice = outcome.choice
@@ -196,10 +216,10 @@ class _Tuning:
         run = self._known.get(_key(self._search.best()))
         return None if run is None else run.label
 
-    def _time_is_over(self, hours: float) -> bool:
-        """Whether another trial, the finalists and the check would take longer than that."""
+    def _time_is_over(self, hours: float, more: int = 1) -> bool:
+        """Whether `more` windows, the finalists and the check would take longer than that."""
         budget, took = self._task.budget, [trial.seconds for trial in self._trials if trial.seconds > 0]
-        after = 1 + (budget.finalists + 1 + self._task.compare) * budget.repeats + self._task.write_back
+        after = more + (budget.finalists + 1 + self._task.compare) * budget.repeats + self._task.write_back
         seconds = self._runner.clock.now() - self._began
         return bool(seconds + after * sum(took) / max(1, len(took)) > hours * 3600)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.goals.trial import FEWER_CHANGES
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.optimise import Options, Prior, SearchVerdict
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.explanation import Explained, explained
 from ceph_tuner.search.knob_search import PREFERENCE, KnobSearch
 from ceph_tuner.search.optimiser import Result, SettingsProposal
+from ceph_tuner.search.simpler import left_out, simpler_variants
 from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.search.transfer import Elsewhere
 
@@ -29,7 +31,7 @@ class TuningSearch:
         priors: Sequence[Prior] = (),
         elsewhere: Optional[Elsewhere] = None,
     ) -> None:
-        self._space, self._slo = space, slo
+        self._space, self._slo, self._in_force = space, slo, in_force
         suggestions: List[SettingsProposal] = []
         for name, profile in profiles.items():
             settings = self.nearest(profile)
@@ -64,6 +66,22 @@ class TuningSearch:
     def best(self) -> Settings:
         """Give the settings that the models think best of all that were tried."""
         return self._search.safe_optimiser.best().settings
+
+    def simpler(self, settings: Settings, built_in: bool) -> Optional[SettingsProposal]:
+        """Give the fewest of these changes that the models think as good; None where it takes all of them.
+
+        `built_in`: a built-in profile is in force.
+        """
+        whole = self.nearest(settings)
+        if whole is None:
+            return None
+        variants = simpler_variants(self._space, whole, self._in_force, built_in)
+        proposal = self._search.safe_optimiser.first_as_good(whole, variants)
+        if proposal is None:
+            return None
+        names = ", ".join(left_out(self._space, whole, proposal.settings))
+        expected = {name: interval for name, interval in proposal.expected.items() if name != PREFERENCE}
+        return SettingsProposal(proposal.settings, f"{FEWER_CHANGES}{names}, worth nothing by what is known", expected)
 
     def trust(self) -> Dict[str, Tuple[float, ...]]:
         """Metric -> how far each prior was right about it: 1 as predicted, 0 of no use."""

@@ -22,6 +22,8 @@ from ceph_tuner.core.measure.sample import Measure
 KINDS = ("baseline", "profile", "trial", "repeat", "check")
 IN_FORCE = "settings in force"
 """Label of the baseline."""
+FEWER_CHANGES = "the best without "
+"""How the reason of a trial begins that leaves out changes of the best one, which the search thinks worth nothing."""
 NOT_MEASURED = "not measured: "
 """How the failure of a run begins that says nothing about its settings."""
 
@@ -189,6 +191,7 @@ def repeat_runs(
 
     These are what is in force, and the best profile that was measured. In turns, each round in another order, so that a
     drift of the load meets all of them alike. `favourite`: a label that the search's models think best, luck aside.
+    What they think as good with fewer changes comes beside the others.
     Nothing where no tried settings did better than what is in force.
     """
     candidates, (now,) = candidates_of(trials, ("trial",)), candidates_of(trials, ("baseline",))
@@ -199,6 +202,8 @@ def repeat_runs(
     labels += [entry.label for entry in best if entry.label not in labels][: budget.finalists - len(labels)]
     if not labels:
         return []
+    simpler = {trial.run.label for trial in trials if trial.run.why.startswith(FEWER_CHANGES)}
+    labels += [entry.label for entry in better if entry.label in simpler and entry.label not in labels]
     best_profile = best_of(judge, candidates_of(trials, ("profile",)))
     labels += [IN_FORCE, *([best_profile.label] if best_profile else [])]
     first = {trial.run.label: trial.run for trial in reversed(trials)}
