@@ -14,7 +14,7 @@ from ceph_lab.loads.session import LabSession
 from ceph_lab.loads.snaptrim import SnaptrimLoad
 from ceph_lab.quiet import LabLook, Quiet, busy
 from ceph_lab.scenarios import Scenario
-from ceph_tuner.core.errors import InputError, LabFailed, NotQuiet, TunerError
+from ceph_tuner.core.errors import ClusterTimeout, InputError, LabFailed, NotQuiet, TunerError
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.sample import Measure
 
@@ -149,7 +149,22 @@ def test_an_interrupt_meanwhile_leaves_no_disk_in_haste(monkeypatch: pytest.Monk
     monkeypatch.setattr(quiet.time, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
         quiet.send_deferred_in_turn(HostLab(""), session)
-    assert session.told[2:] == [(0, "config unset", None), (1, "config unset", None)]
+    assert session.told[2:] == [(1, "config unset", None), (0, "config unset", None)]
+
+
+def test_an_osd_that_does_not_answer_leaves_no_other_one_in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    class FirstDies(Asked):
+        def osd(self, osd: int, prefix: str, **arguments: Any) -> Any:
+            answer = super().osd(osd, prefix, **arguments)
+            if (osd, prefix) == (0, "config unset"):
+                raise ClusterTimeout("osd.0")
+            return answer
+
+    session = FirstDies()
+    monkeypatch.setattr(quiet.time, "sleep", lambda _: None)
+    with pytest.raises(ClusterTimeout):
+        quiet.send_deferred_in_turn(HostLab(""), session)
+    assert (1, "config unset", None) in session.told
 
 
 @pytest.mark.usefixtures("_quiet")
@@ -310,8 +325,10 @@ def test_an_unknown_scenario_or_option_is_the_users_error() -> None:
 CALM = ["active+clean"] * 3
 
 
-def look(at: float, states: Sequence[str] = CALM, used: float = 1e9, deleting: int = 0, silent: int = 0) -> LabLook:
-    return LabLook(at, states, used, deleting, silent)
+def look(
+    at: float, states: Sequence[str] = CALM, used: float = 1e9, deleting: int = 0, silent: int = 0, osds: int = 2
+) -> LabLook:
+    return LabLook(at, states, used, deleting, silent, osds)
 
 
 @pytest.mark.parametrize(
@@ -363,6 +380,9 @@ def test_what_is_deleted_slowly_is_waited_for_as_long_as_it_gets_less(monkeypatc
     found = waiting(monkeypatch, [*falling, *(look(40.0 + at) for at in range(9))], 5)
     assert found.seen == ("8 PGs being deleted",)
     assert found.waited_s > 32.0
+    # an OSD that comes up with copies of its own to delete has begun anew
+    comes_up = [look(0, used=1e6), *(look(4.0 * at, used=9e6 - at, deleting=3, osds=3) for at in range(1, 5))]
+    assert waiting(monkeypatch, [*comes_up, *(look(20.0 + at, osds=3) for at in range(9))], 5).waited_s > 16.0
     # bytes that come and go are no progress
     with pytest.raises(NotQuiet, match="not quiet after 6 s"):
         waiting(monkeypatch, [look(2.0 * at, deleting=2, used=100e6 + at % 2) for at in range(9)], 5)

@@ -7,8 +7,10 @@ their primaries, because the mgr's view is up to 5 s old.
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from functools import partial
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Tuple
 
 from ceph_lab.loads import LabUnderLoad
 from ceph_lab.loads.session import LabSession
@@ -41,6 +43,8 @@ FALLING_BYTES_S = 256 * 1024.0
 _INTERVAL = "bluestore_max_defer_interval"
 _AT_ONCE_S = 0.05
 """As often as an OSD can look."""
+LONGEST_TURN_S = 30.0
+"""Loads run already: an interval that is longer gives no turns."""
 
 HOLD_S = 2.0
 """Quiet must last this long."""
@@ -69,11 +73,13 @@ class LabLook:
     used_bytes: float
     deleting_pgs: int
     silent_pgs: int = 0
+    osds: int = 0
+    """That run."""
 
     @property
     def left(self) -> Tuple[float, ...]:
-        """What gets less while something is deleted."""
-        return (self.used_bytes, float(self.deleting_pgs))
+        """What gets less while something is deleted, on so many OSDs."""
+        return (self.osds, self.used_bytes, float(self.deleting_pgs))
 
 
 def busy(before: LabLook, now: LabLook, flags: Sequence[str]) -> Dict[str, str]:
@@ -127,7 +133,8 @@ def wait_until_quiet(
         for key, words in going_on.items():
             work.setdefault(key, words)
         tell(f"waiting until the lab is quiet: {', '.join(going_on.values())}")
-        fewest = tuple(map(min, least, current.left))
+        # an OSD that came up has brought its own
+        fewest = tuple(map(min, least, current.left)) if current.left[0] == least[0] else current.left
         least, less_at = (fewest, current.at) if fewest != least else (least, less_at)
         if current.at - less_at > timeout:
             waited_s = current.at - began
@@ -148,19 +155,32 @@ def send_deferred_in_turn(lab: LabUnderLoad, session: LabSession) -> None:
     """
     disks = [osd for osd in _up(session, lab) if kind_of(session.mon("osd metadata", id=osd)) == "hdd"]
     waits_s = {osd: float(session.osd(osd, "config get", var=_INTERVAL)[_INTERVAL]) for osd in disks}
-    hurried = []
-    try:
+    with ExitStack() as hurried:
+        # every one of them goes back, whatever another answers; to what it goes by otherwise, whoever has set that
+        unset = {}
         for osd in disks:
-            hurried.append(osd)
+            unset[osd] = hurried.enter_context(_once(partial(session.osd, osd, "config unset", var=_INTERVAL)))
             session.osd(osd, "config set", var=_INTERVAL, val=[str(_AT_ONCE_S)])
         for osd in disks:
-            time.sleep(waits_s[osd] / len(disks))
-            # what it goes by otherwise, whoever has set that
-            session.osd(osd, "config unset", var=_INTERVAL)
-            hurried.remove(osd)
+            time.sleep(min(waits_s[osd], LONGEST_TURN_S) / len(disks))
+            unset[osd]()
+
+
+@contextmanager
+def _once(action: Callable[[], object]) -> Iterator[Callable[[], None]]:
+    """Do something when told to, and at the end where it was not done by then."""
+    done = False
+
+    def act() -> None:
+        nonlocal done
+        action()
+        done = True
+
+    try:
+        yield act
     finally:
-        for osd in hurried:
-            session.osd(osd, "config unset", var=_INTERVAL)
+        if not done:
+            act()
 
 
 def look(lab: LabUnderLoad, session: LabSession, now: Callable[[], float] = time.monotonic) -> LabLook:
@@ -174,6 +194,7 @@ def look(lab: LabUnderLoad, session: LabSession, now: Callable[[], float] = time
         float(sum(entry["stat_bytes_used"] for entry in counters)),
         sum(int(entry.get("numpg_removing", 0)) for entry in counters),
         len(pgids) - len(pgs),
+        len(counters),
     )
 
 
