@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Sequence
 
 import pytest
 from hypothesis import given
@@ -123,6 +124,23 @@ def test_of_those_that_are_as_good_and_as_steady_the_cheapest_wins_and_it_is_sai
     unlike = [windows("much", 30, 31), windows("few", 61, 62)]
     costs = {"much": ChangeCost(12, 11), "few": ChangeCost(2, 2)}
     assert choose(Judge(SLO), now, unlike, costs).winner.label == "much"
+
+
+@pytest.mark.parametrize(("rate", "winner"), [(29.6e6, "few"), (28e6, "best")])
+def test_fewer_changes_are_not_as_good_where_they_lose_of_the_goal(rate: float, winner: str) -> None:
+    def entry_of(label: str, p95: float, rates: Sequence[float]) -> Candidate:
+        return candidate(label, [{"client.p95_ms": p95, "recovery.bytes_s": each} for each in rates])
+
+    # 60 windows show that those of the same settings differ by 2%
+    slo = parse_slo({"objectives": ["client.p95_ms <= 85 ms"], "maximise": "recovery.bytes_s"})
+    noise = [0.98, 1.02] * 30
+    entries = [
+        entry_of("best", 60.0, [30e6 * each for each in noise]),
+        entry_of("few", 60.0, [rate * each for each in reversed(noise)]),
+    ]
+    now = entry_of("now", 98.0, [15e6 * each for each in noise])
+    costs = {"best": ChangeCost(10, 4), "few": ChangeCost(1, 1)}
+    assert choose(Judge(slo), now, entries, costs).winner.label == winner
 
 
 def test_a_rate_far_above_its_floor_does_not_make_settings_the_steadier_ones() -> None:

@@ -16,6 +16,7 @@ from ceph_tuner.core.knobs.settings import (
     fitting_reservations,
     format_settings,
     moved_knobs,
+    moves_alone,
     notes_on,
     parse_settings,
     reservation_sum,
@@ -152,6 +153,31 @@ def test_a_change_costs_its_entries_and_a_custom_profile_is_ten() -> None:
     assert change_cost(weight, in_force, built_in=False) == ChangeCost(1, 1)
     assert change_cost({PROFILE: "high_client_ops"}, in_force, built_in=True) == ChangeCost(1, 1)
     assert ChangeCost(3, 3) < ChangeCost(10, 1) < ChangeCost(10, 2)
+
+
+def test_of_settings_only_what_moves_is_written_and_the_nine_together() -> None:
+    before = {**TENTACLE.profiles["balanced"], "osd_max_scrubs": 2}
+    batch, weight = "bluestore_deferred_batch_ops_hdd", "osd_mclock_scheduler_client_wgt"
+    assert moves_alone({**before, batch: 4}, before, TENTACLE) == {batch: 4}
+    # a default stands for what has no entry
+    assert moves_alone({**before, batch: 64}, before, TENTACLE) == {}
+    assert moves_alone({"osd_max_scrubs": 3}, before, TENTACLE) == {"osd_max_scrubs": 3}
+    shares = {**TENTACLE.profiles["balanced"], weight: 9}
+    assert moves_alone({**shares, "osd_max_scrubs": 2, PROFILE: "custom"}, before, TENTACLE) == {
+        **shares,
+        PROFILE: "custom",
+    }
+    assert moves_alone({PROFILE: "high_client_ops"}, before, TENTACLE) == {PROFILE: "high_client_ops"}
+
+
+def test_a_knob_is_written_with_what_it_needs_and_that_never_alone() -> None:
+    active, override = "osd_recovery_max_active_ssd", "osd_mclock_override_recovery_settings"
+    before = TENTACLE.profiles["balanced"]
+    settings = {active: 9, override: True, "osd_max_scrubs": 1}
+    assert moves_alone(settings, before, TENTACLE) == settings
+    assert moves_alone({**settings, active: 10}, before, TENTACLE) == {"osd_max_scrubs": 1}
+    # also where it is in force: nobody else need have set it
+    assert override in moves_alone(settings, {**before, override: True}, TENTACLE)
 
 
 def test_shares_are_in_the_order_of_the_table() -> None:

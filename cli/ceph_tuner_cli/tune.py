@@ -147,12 +147,19 @@ def tune(
         "explanation": None if explanation is None else explanation.to_dict(),
         "elsewhere": [entry.to_dict() for entry in ran.transfer.judged],
     }
+    unsaved: Optional[TunerError] = None
     if save is not None and outcome.choice.better:
-        profile_file.write(save, tuned_profile(outcome, request.wanted, connection, now), force)
-        document["saved"] = str(save)
+        try:
+            profile_file.write(save, tuned_profile(outcome, request.wanted, connection, now), force)
+            document["saved"] = str(save)
+        except TunerError as fault:
+            # what took hours to find is shown first
+            unsaved = fault
     emit(document, form, lambda: page(outcome, connection.release, now, classes, explanation, explain, ran.transfer))
     if form is Format.table:
         show_lines(what_to_do(outcome, cluster, ran.commands, document.get("saved")))
+    if unsaved is not None:
+        raise unsaved
     return 0 if outcome.choice.better and not outcome.withdrawn else 1
 
 

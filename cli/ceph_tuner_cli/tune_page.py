@@ -107,7 +107,7 @@ def announcement(cluster: str, task: TuneTask, timing: Timing, space: KnobSpace,
             f"{cluster} is no lab, so nothing was changed. With --yes this, under the cluster's own load,",
             f"- measures {', '.join(['the settings in force', *labels])};",
             f"- tries up to {budget.trials} settings of {len(space.free)} knobs ({', '.join(space.free)}), one by one, "
-            "each taken back before the next;",
+            "each taken back before the next, and the best of them once more with fewer changes;",
             f"- measures the best again, in turns with the settings in force, and {end}: {most}.",
             "What is promised:",
             f"- nothing is tried that is not expected, with {100 * options.safe_probability:g}% probability, to keep "

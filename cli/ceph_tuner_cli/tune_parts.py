@@ -15,6 +15,7 @@ from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.trial import TrialBudget
+from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import fitting_reservations
 from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.core.profiles.in_force import InForce
@@ -93,10 +94,13 @@ def classes_of(outcome: TuneOutcome, now: InForce, belief: Believed) -> List[Acc
 
 
 def commands_of(
-    applier: Applier, target: str, outcome: TuneOutcome, connection: Cluster, now: InForce
+    applier: Applier, target: str, outcome: TuneOutcome, settings: Settings, connection: Cluster, now: InForce
 ) -> Tuple[List[str], List[str]]:
-    """Give the exact commands for a winner that was not left in place, and those that take them back."""
-    if not outcome.choice.better or not outcome.settings:
+    """Give the exact commands for a winner that was not left in place, and those that take them back.
+
+    `settings`: what of the winner's is to be written.
+    """
+    if not outcome.choice.better or not settings:
         return [], []
-    plan = applier.plan(target, to_release_units(outcome.settings, connection.release, now.hardware))
+    plan = applier.plan(target, to_release_units(settings, connection.release, now.hardware))
     return plan.commands, list(way_back(connection.config.dump(), plan, connection.config.places(), connection.release))

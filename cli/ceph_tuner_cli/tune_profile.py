@@ -27,7 +27,7 @@ def tuned_profile(outcome: TuneOutcome, scenario_slo: slo_file.SloFile, connecti
     if best is not None:
         evidence["best_built_in"] = {"profile": best.label, "measured": _short_means(best.means)}
     return Profile.make(
-        str(profile) if built_in else f"tuned-{scenario_slo.slo.name}"[:64],
+        str(profile) if built_in else f"tuned-{scenario_slo.slo.name}"[:64].rstrip("._-"),
         connection.release,
         {name: value for name, value in settings.items() if name != PROFILE},
         version=connection.version,

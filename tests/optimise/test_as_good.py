@@ -48,6 +48,16 @@ def test_where_all_matters_nothing_is_as_good() -> None:
     assert search.first_as_good(search.best().settings, []) is None
 
 
+def test_fewer_changes_are_no_further_away_than_a_trial_may_be() -> None:
+    search = IDLE.search(1, options=Options(step_limit=0.2))
+    for a, idle in [(0.3, 0.5), (0.3, 0.6), (0.4, 0.7), (0.5, 0.8), (0.6, 0.9), (0.7, 0.9), (0.7, 0.5), (0.7, 0.7)]:
+        settings = {"a": a, "idle": idle}
+        search.tell(settings, IDLE.truth(settings))
+    best = {"a": 0.7, "idle": 0.9}
+    assert search.first_as_good(best, [{"a": 0.7, "idle": 0.5}]) is None
+    assert search.first_as_good(best, [{"a": 0.7, "idle": 0.75}]) is not None
+
+
 def test_what_is_not_safe_is_not_as_good_and_a_frozen_search_tries_nothing_more() -> None:
     search = IDLE.search(1)
     played(search, IDLE, 14)

@@ -514,13 +514,33 @@ def test_fewer_changes_that_do_worse_do_not_win() -> None:
     assert outcome.choice.winner.label != "trial 4"
 
 
-def test_fewer_changes_that_were_measured_already_are_not_measured_as_another_trial() -> None:
+def test_fewer_changes_that_were_measured_already_are_measured_once_more_under_their_label() -> None:
     class Known(Spy):
         def simpler(self, settings: Settings, built_in: bool) -> Optional[SettingsProposal]:
-            return SettingsProposal(self.told[3][0], "known")
+            return SettingsProposal(self.told[3][0], f"{FEWER_CHANGES}some")
 
     outcome = run(FakeCluster(), search_class=Known)
-    assert len(tried(outcome)) == 3
+    labels = [trial.run.label for trial in tried(outcome)]
+    assert labels == ["trial 1", "trial 2", "trial 3", "trial 1"]
+    # so that it is known as well as the others, it is a finalist too
+    assert [trial.run.label for trial in outcome.trials if trial.run.kind == "repeat"].count("trial 1") == 1
+
+
+def test_a_resumed_run_measures_other_fewer_changes_itself() -> None:
+    kept: list = []
+    first = run(FakeCluster(), record=kept.append, search_class=Simplifying)
+    assert [trial.run.label for trial in kept if trial.run.fewer_changes] == ["trial 4"]
+    # with fewer trials the fourth is none of the search's, and was measured with other settings
+    again: list = []
+    shorter = run(
+        FakeCluster(), task(budget=TrialBudget(trials=1)), record=again.append, past=kept, search_class=Simplifying
+    )
+    assert [trial.run.label for trial in again if trial.run.fewer_changes] == ["trial 2"]
+    assert shorter.trials != first.trials
+    # with more of them the new best is simplified as well
+    longer: list = []
+    run(FakeCluster(), task(budget=TrialBudget(trials=5)), record=longer.append, past=kept, search_class=Simplifying)
+    assert [trial.run.label for trial in longer if trial.run.kind == "trial"][:2] == ["trial 4", "trial 5"]
 
 
 def test_a_search_that_found_nothing_better_leaves_nothing_out() -> None:

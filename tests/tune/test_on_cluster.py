@@ -51,6 +51,23 @@ def test_trials_are_taken_back_one_by_one_and_the_winner_in_one_step() -> None:
     assert monitors.dump() == before
 
 
+def test_what_is_in_force_is_not_written_and_a_built_in_profile_stays() -> None:
+    monitors = Monitors()
+    before = monitors.dump()
+    shares = TENTACLE.profiles["balanced"]
+    tuner = JournalledWriter(applier(monitors, "tune"), "osd", TENTACLE, HARDWARE, "tune some", shares)
+    tuner.apply({**shares, "osd_max_scrubs": 1})
+    assert {entry.name for entry in monitors.dump()} - {entry.name for entry in before} == {"osd_max_scrubs"}
+    tuner.undo()
+    assert monitors.dump() == before
+    # nothing at all is neither written nor taken back
+    tuner.apply(shares)
+    tuner.undo()
+    assert monitors.dump() == before
+    tuner.apply(TUNED)
+    assert monitors.effective(0)[PROFILE] == "custom"
+
+
 def test_a_trial_whose_process_died_is_taken_back_by_the_next() -> None:
     monitors = Monitors()
     before = monitors.dump()

@@ -8,7 +8,7 @@ import pytest
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import parse_slo
-from ceph_tuner.core.goals.trial import IN_FORCE, Run, Trial
+from ceph_tuner.core.goals.trial import FEWER_CHANGES, IN_FORCE, Run, Trial
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import TENTACLE, Settings
 from ceph_tuner.core.measure.history import History
@@ -51,12 +51,25 @@ def test_the_last_run_on_the_target_is_gone_on_with_where_it_was_about_the_same(
 
 def test_what_an_interrupted_run_measured_is_used_once_and_never_its_check() -> None:
     past = PastTrials([trial("trial", "trial 1", 70), trial("trial", "trial 2", 60), trial("check", "trial 2", 60)])
-    assert past.take("check", "trial 2") is None
-    assert past.take("trial", "trial 2") is not None
-    found = past.take("trial")
+    assert past.of(Run("check", "trial 2", {})) is None
+    assert past.of(Run("trial", "trial 2", {})) is not None
+    found = past.of_search()
     assert found is not None
     assert found.run.label == "trial 1"
-    assert past.take("trial") is None
+    assert past.of_search() is None
+
+
+def test_an_interrupted_run_s_trial_is_used_for_its_own_settings_alone() -> None:
+    past = PastTrials([trial("trial", "trial 1", 70, FAST)])
+    assert past.of(Run("trial", "trial 1", {**FAST, "osd_max_scrubs": 1})) is None
+    assert past.of(Run("trial", "trial 1", FAST)) is not None
+
+
+def test_the_best_with_fewer_changes_is_none_of_the_trials_that_the_search_had_asked_for() -> None:
+    run = Run("trial", "trial 2", FAST, f"{FEWER_CHANGES}osd_max_scrubs")
+    past = PastTrials([Trial(run, 0.0, 20.0, {})])
+    assert past.of_search() is None
+    assert past.of(run) is not None
 
 
 WINNER = {**BALANCED, "osd_max_scrubs": 1}

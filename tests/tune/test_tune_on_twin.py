@@ -119,7 +119,7 @@ def test_tuning_finds_what_serves_clients_better_than_any_built_in_profile_and_l
     outcome = tuned(cluster, TwinWork(cluster, work))
     kinds = [trial.run.kind for trial in outcome.trials]
     assert kinds[:3] == ["baseline", "profile", "profile"]
-    assert kinds.count("trial") == 4
+    assert sum(trial.run.kind == "trial" and not trial.run.fewer_changes for trial in outcome.trials) == 4
     assert kinds[-1] == "check"
     assert all(trial.measures["recovery.bytes_s"].mean > 0 for trial in outcome.trials if trial.failed is None)
     assert outcome.written, outcome.withdrawn

@@ -35,6 +35,7 @@ from ceph_tuner.optimise.contract import (
 )
 from ceph_tuner.optimise.explanation import Explanation
 from ceph_tuner.optimise.history import ToldTrial, intervals, intervals_from, measured
+from ceph_tuner.optimise.margins import risk
 from ceph_tuner.optimise.model import FEASIBLE, Model
 from ceph_tuner.optimise.proposal import SearchStep, next_step
 
@@ -188,7 +189,8 @@ class SafeOptimiser:
     def first_as_good(self, settings: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> Optional[Proposal]:
         """Give the first of `variants` that is thought safe and as good as `settings`; None where none is.
 
-        As good: no metric gets worse by more than `ALIKE`, and the constraints are met as surely, or surely enough.
+        As good: no metric gets worse by more than `ALIKE`, and the constraints are met as surely, or surely enough. It
+        is no further away than a trial may be.
         Raises ValueError where nothing was told.
         """
         if not variants or self._frozen:
@@ -198,7 +200,9 @@ class SafeOptimiser:
             view = model.at(np.array([self._space.encode(each) for each in (settings, *variants)], dtype=float))
             feasible = view.log_feasible()
             surely = feasible >= min(float(feasible[0]), math.log(max(options.safe_probability, FEASIBLE)))
-            good = [view.allowed(1.0 - options.safe_probability, options), surely]
+            near = np.max(np.abs(view.points - view.points[0]), axis=1) <= options.step_limit
+            allowed = view.allowed(risk(self._violated(), 1.0 - options.safe_probability), options)
+            good = [near, allowed, surely]
             signs = {bounds.name: bounds.sign for bounds in model.bounds}
             for name, surrogate in model.surrogates.items():
                 mean, unit = view.metric(name)[0], 1.0 if model.is_log(name) else surrogate.scale

@@ -10,12 +10,12 @@ from ceph_tuner.core.errors import LabFailed, Locked, RetryLater
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import Candidate
 from ceph_tuner.core.goals.trial import (
-    FEWER_CHANGES,
     NOT_MEASURED,
     Run,
     Trial,
     best_built_in,
     choice_among,
+    finalist_labels,
     repeat_runs,
     standing,
 )
@@ -110,7 +110,7 @@ class _Tuning:
         """Try settings until the search, the trials or the time are at an end; say which."""
         budget = self._task.budget
         for number in range(1, budget.trials + 1):
-            before = self._past.take("trial")
+            before = self._past.of_search()
             if before is not None:
                 self._tell(self._written_out(before.run.settings), self._carry_out(before.run, before))
                 continue
@@ -139,15 +139,15 @@ class _Tuning:
 
     def _try_simpler(self, favourite: Optional[str]) -> None:
         """Measure the best with fewer changes, where the models think that as good and time is left for it."""
-        budget, tried = self._task.budget, [trial for trial in self._trials if trial.run.kind == "trial"]
-        best = next(iter(repeat_runs(self._judge, self._trials, budget, favourite)), None)
-        if best is None or any(trial.run.why.startswith(FEWER_CHANGES) for trial in tried):
+        budget = self._task.budget
+        label = next(iter(finalist_labels(self._judge, self._trials, budget, favourite)), None)
+        best = next((trial.run for trial in self._trials if trial.run.label == label), None)
+        if best is None or (budget.hours is not None and self._time_is_over(budget.hours, 0)):
             return
         proposal = self._search.simpler(best.settings, self._task.profile_in_force is not None)
-        if proposal is None or (budget.hours is not None and self._time_is_over(budget.hours, more=2)):
-            return
-        if _key(self._search.nearest(proposal.settings) or proposal.settings) not in self._known:
-            self._try(proposal, len(tried) + 1)
+        before = [trial.run.settings for trial in self._trials if trial.run.fewer_changes]
+        if proposal is not None and proposal.settings not in before:
+            self._try(proposal, 1 + sum(trial.run.kind == "trial" for trial in self._trials))
 
     def _written_back(self, outcome: TuneOutcome) -> TuneOutcome:
         choice = outcome.choice
@@ -161,7 +161,7 @@ class _Tuning:
 
     def _carry_out(self, run: Run, before: Optional[Trial] = None, keep: bool = False) -> Trial:
         number, total = len(self._trials) + 1, max(len(self._trials) + 1, self._task.most_runs)
-        before = before or (None if keep else self._past.take(run.kind, run.label))
+        before = before or (None if keep else self._past.of(run))
         if before is not None:
             self._runner.measured_before(before, number, total)
             trial = before
@@ -216,10 +216,13 @@ class _Tuning:
         run = self._known.get(_key(self._search.best()))
         return None if run is None else run.label
 
-    def _time_is_over(self, hours: float, more: int = 1) -> bool:
-        """Whether `more` windows, the finalists and the check would take longer than that."""
+    def _time_is_over(self, hours: float, trials: int = 1) -> bool:
+        """Whether so many trials, the finalists and the check would take longer than that."""
         budget, took = self._task.budget, [trial.seconds for trial in self._trials if trial.seconds > 0]
-        after = more + (budget.finalists + 1 + self._task.compare) * budget.repeats + self._task.write_back
+        # the best with fewer changes is one trial more, and one finalist more
+        trials += not any(trial.run.fewer_changes for trial in self._trials)
+        finalists = budget.finalists + 1 + 1 + self._task.compare
+        after = trials + finalists * budget.repeats + self._task.write_back
         seconds = self._runner.clock.now() - self._began
         return bool(seconds + after * sum(took) / max(1, len(took)) > hours * 3600)
 

@@ -13,6 +13,7 @@ from ceph_tuner.core.goals.guard import Sight
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import Release, Settings, nine
+from ceph_tuner.core.knobs.settings import moves_alone
 from ceph_tuner.core.measure.osd_documents import slow_ops
 from ceph_tuner.core.profiles.translation import to_release_units
 
@@ -22,9 +23,18 @@ _ANY: Settings = {PROFILE: "custom", **nine((0.4, 2, 0), (0.3, 1, 0), (0.1, 1, 0
 class JournalledWriter:
     """`tune.Writer` by the applier: each write is journalled as a trial, so that a killed run is taken back."""
 
-    def __init__(self, applier: Applier, target: str, release: Release, hardware: Hardware, why: str) -> None:
+    def __init__(
+        self,
+        applier: Applier,
+        target: str,
+        release: Release,
+        hardware: Hardware,
+        why: str,
+        in_force: Optional[Settings] = None,
+    ) -> None:
+        """`in_force`: what need not be written, with shares as fractions; None: all is written."""
         self._applier, self._target, self._why = applier, target, why
-        self._release, self._hardware = release, hardware
+        self._release, self._hardware, self._in_force = release, hardware, in_force
         self._entry: Optional[Entry] = None
 
     def check(self) -> None:
@@ -33,6 +43,10 @@ class JournalledWriter:
 
     def apply(self, settings: Settings) -> None:
         """Write settings; their shares are fractions, whatever the release takes."""
+        if self._in_force is not None:
+            settings = moves_alone(settings, self._in_force, self._release)
+        if not settings:
+            return
         own_units = to_release_units(settings, self._release, self._hardware)
         self._entry = self._applier.apply(self._applier.plan(self._target, own_units), self._why, trial=True)
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.goals.trial import Trial
+from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings
 from ceph_tuner.core.measure.history import History
@@ -122,12 +122,19 @@ class PastTrials:
     def __init__(self, trials: Sequence[Trial] = ()) -> None:
         self._left = [trial for trial in trials if trial.run.kind != "check"]
 
-    def take(self, kind: str, label: Optional[str] = None) -> Optional[Trial]:
-        """Give the first that is left of this kind, and label where one is given; None where there is none."""
-        for place, trial in enumerate(self._left):
-            if trial.run.kind == kind and label in (None, trial.run.label):
-                return self._left.pop(place)
-        return None
+    def of_search(self) -> Optional[Trial]:
+        """Give the first that is left of what the search had asked for; None where there is none."""
+        return self._take(lambda run: run.kind == "trial" and not run.fewer_changes)
+
+    def of(self, wanted: Run) -> Optional[Trial]:
+        """Give the first that is left of this run, by kind, label and settings; None where there is none."""
+        return self._take(
+            lambda run: (run.kind, run.label, run.settings) == (wanted.kind, wanted.label, wanted.settings)
+        )
+
+    def _take(self, fits: Callable[[Run], bool]) -> Optional[Trial]:
+        place = next((place for place, trial in enumerate(self._left) if fits(trial.run)), None)
+        return None if place is None else self._left.pop(place)
 
 
 def lessons(

@@ -227,7 +227,16 @@ def _bounds(judge: Judge, entry: Candidate, noise: Mapping[str, float], others: 
 
 
 def _as_good(judge: Judge, entry: Candidate, other: Candidate, noise: Mapping[str, float]) -> bool:
-    """Whether no objective's margin is smaller by more than the noise, in the means and in the worst windows."""
+    """Whether no objective's margin is smaller by more than the noise, in the means and in the worst windows.
+
+    Nor is the goal's metric worse, in the means.
+    """
+    goal = judge.slo.goal if judge.slo is not None else None
+    if goal is not None and goal.metric in other.means:
+        best = other.means[goal.metric]
+        worse = goal.sign * (entry.means.get(goal.metric, math.inf * goal.sign) - best)
+        if worse > noise.get(goal.metric, WINDOW_NOISE) * abs(best):
+            return False
 
     def margins(values: Mapping[str, float]) -> List[Tuple[str, float]]:
         return [(each.objective.metric, min(each.margin or 0.0, ENOUGH)) for each in judge.verdicts(values)]

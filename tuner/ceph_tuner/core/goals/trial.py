@@ -41,6 +41,11 @@ class Run:
     forecast: Optional[ForecastRecord] = None
     """What the twin said of it beforehand, where the cluster is described to one."""
 
+    @property
+    def fewer_changes(self) -> bool:
+        """Whether it is the best one without changes that seem worth nothing."""
+        return self.kind == "trial" and self.why.startswith(FEWER_CHANGES)
+
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"kind (={self.kind!r}) must be one of {', '.join(KINDS)}")
@@ -184,15 +189,13 @@ def choice_among(judge: Judge, trials: Sequence[Trial], in_force: Settings) -> O
     return choose(judge, now, [entry for entry in candidates if entry is not now], costs)
 
 
-def repeat_runs(
+def finalist_labels(
     judge: Judge, trials: Sequence[Trial], budget: TrialBudget, favourite: Optional[str] = None
-) -> List[Run]:
-    """Give the runs that decide: the best tried settings again, in turns with what exists already.
+) -> List[str]:
+    """Label the tried settings that are worth measuring again, the best first; none that does no better than before.
 
-    These are what is in force, and the best profile that was measured. In turns, each round in another order, so that a
-    drift of the load meets all of them alike. `favourite`: a label that the search's models think best, luck aside.
-    What they think as good with fewer changes comes beside the others.
-    Nothing where no tried settings did better than what is in force.
+    `favourite`: a label that the search's models think best, luck aside. The best with fewer changes comes beside the
+    others, where it was tried.
     """
     candidates, (now,) = candidates_of(trials, ("trial",)), candidates_of(trials, ("baseline",))
     before = judge.rank(now.means)
@@ -200,10 +203,21 @@ def repeat_runs(
     labels = [entry.label for entry in better if entry.label == favourite]
     best = finalists(judge, better, budget.finalists)
     labels += [entry.label for entry in best if entry.label not in labels][: budget.finalists - len(labels)]
+    simpler = {trial.run.label for trial in trials if trial.run.fewer_changes}
+    return labels + [entry.label for entry in better if entry.label in simpler and entry.label not in labels]
+
+
+def repeat_runs(
+    judge: Judge, trials: Sequence[Trial], budget: TrialBudget, favourite: Optional[str] = None
+) -> List[Run]:
+    """Give the runs that decide: the finalists again, in turns with what exists already.
+
+    That is what is in force, and the best profile that was measured. In turns, each round in another order, so that a
+    drift of the load meets all of them alike. Nothing where no tried settings did better than what is in force.
+    """
+    labels = finalist_labels(judge, trials, budget, favourite)
     if not labels:
         return []
-    simpler = {trial.run.label for trial in trials if trial.run.why.startswith(FEWER_CHANGES)}
-    labels += [entry.label for entry in better if entry.label in simpler and entry.label not in labels]
     best_profile = best_of(judge, candidates_of(trials, ("profile",)))
     labels += [IN_FORCE, *([best_profile.label] if best_profile else [])]
     first = {trial.run.label: trial.run for trial in reversed(trials)}

@@ -28,6 +28,7 @@ __all__ = [
     "fitting_reservations",
     "format_settings",
     "moved_knobs",
+    "moves_alone",
     "notes_on",
     "parse_settings",
     "reservation_sum",
@@ -110,6 +111,28 @@ def change_cost(settings: Mapping[str, Value], in_force: Mapping[str, Value], bu
     others = moved_knobs({name: value for name, value in settings.items() if name not in MCLOCK_NINE}, in_force)
     custom = 1 + len(MCLOCK_NINE) if built_in and moved > others else moved - others
     return ChangeCost(others + custom, moved)
+
+
+def moves_alone(settings: Settings, in_force: Mapping[str, Value], release: Release) -> Settings:
+    """Leave out what is in force already: it needs no write, and a built-in profile stays where none of the nine moves.
+
+    The nine come together or not at all; a knob comes with what it needs beside it.
+    """
+    if settings.get(PROFILE, "custom") != "custom":
+        return dict(settings)
+
+    def moved(name: str) -> bool:
+        before = in_force.get(name, KNOBS[name].default(release))
+        return before is None or not same_value(str(settings[name]), str(before))
+
+    others = [name for name in settings if name not in (PROFILE, *MCLOCK_NINE)]
+    needed_by = {name: {need for need, _ in KNOBS[name].effective(release).needs} for name in others}
+    needs = {need for names in needed_by.values() for need in names}
+    moves = [name for name in others if name not in needs and moved(name)]
+    wanted = {*moves, *(need for name in moves for need in needed_by[name])}
+    if any(moved(name) for name in MCLOCK_NINE if name in settings):
+        wanted.update((PROFILE, *MCLOCK_NINE))
+    return {name: value for name, value in settings.items() if name in wanted}
 
 
 def reservation_sum(settings: Mapping[str, Value]) -> float:
