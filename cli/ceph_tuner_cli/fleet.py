@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from ceph_tuner.core.moments import duration
+from ceph_tuner.core.wording import first_of
 from ceph_tuner.fleet import fleet_file
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.member_answers import MemberAnswer, ask_all
@@ -63,8 +64,7 @@ def asked(members: Sequence[Member], ask: Callable[[Member], T], within_s: float
 
         def report() -> None:
             names = [member.name for member in members if member.name not in answers]
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            tell(f"waiting for {', '.join(names[:3])}{more}", len(answers), len(members))
+            tell(f"waiting for {first_of(names, 3)}", len(answers), len(members))
 
         report()
         for answer in ask_all(members, ask, within_s):

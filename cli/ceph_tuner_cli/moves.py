@@ -21,7 +21,7 @@ from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
 if TYPE_CHECKING:
     from ceph_tuner.core.changes.lock import Lock
     from ceph_tuner.moves import MapView, MovePlan, MovePool
-    from ceph_tuner.moves.mover import MoveOutcome, MoveTask
+    from ceph_tuner.moves.mover import MoveOutcome, MoveProgress, MoveTask
     from ceph_tuner.moves.record import MoveRecord
 
 pgs_app = typer.Typer(help="A pool's number of PGs, in small steps.", no_args_is_help=True)
@@ -299,7 +299,8 @@ def _carry_out(
     from ceph_tuner.moves.mover import Mover
     from ceph_tuner.moves.record import MoveStore
     from ceph_tuner.moves.switches import give_back, pause
-    from ceph_tuner_cli.moves_page import MoveLine
+    from ceph_tuner_cli.moves_page import progress_words
+    from ceph_tuner_cli.progress_line import progress_line
 
     store = MoveStore(connection.store)
     new_record = record.changed(
@@ -308,8 +309,13 @@ def _carry_out(
     try:
         with uninterrupted():
             record = pause(connection, store, record, *pauses)
-        with MoveLine(connection.name) as line:
-            return Mover(connection, task, plan, record, lock, line.show).run()
+        with progress_line(connection.name, "moving") as show:
+
+            def report(progress: MoveProgress) -> None:
+                all_of_it = progress.moved + progress.left
+                show(progress_words(progress), progress.at, progress.moved, all_of_it, bool(progress.waits_for))
+
+            return Mover(connection, task, plan, record, lock, report).run()
     finally:
         newest = None
         with suppress(TunerError):

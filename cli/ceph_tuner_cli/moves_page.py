@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Mapping, Sequence, Union
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ceph_tuner.core.moments import utc, utc_minute
+from ceph_tuner.core.wording import digits, first_of
 from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveOutcome, MoveProgress
-from ceph_tuner_cli.render import Tell, messages, say, working
 from ceph_tuner_cli.tables import Columns, columns
 
-SAID_EVERY_S = 600.0
-"""Without a terminal, a move says so often how far it is."""
 _ENDS = {DONE: "done", INTERRUPTED: "interrupted; the same command goes on"}
 
 
@@ -22,7 +19,7 @@ def size(count: float) -> str:
     """Bytes for people."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if count < 1024 or unit == "TiB":
-            return f"{count:.3g} {unit}"
+            return f"{digits(count)} {unit}"
         count /= 1024
     return ""
 
@@ -51,8 +48,7 @@ def outcome_page(name: str, outcome: MoveOutcome) -> RenderableType:
     if outcome.held:
         lines.append(f"{outcome.held} PGs are held where they are by upmap entries.")
     if outcome.left:
-        more = len(outcome.left) - 8
-        lines.append(f"left: {', '.join(outcome.left[:8])}{f' and {more} more' if more > 0 else ''}")
+        lines.append(f"left: {first_of(outcome.left, 8)}")
     return Group(*(Text(line) for line in lines))
 
 
@@ -66,33 +62,6 @@ def records_page(rows: Sequence[Mapping[str, Any]]) -> Union[str, Columns]:
         back = f"{len(row['undo'])} commands" if row["undo"] else ""
         table.add_row(row["name"], row["state"], utc(row["began"]), ", ".join(pauses), back)
     return table
-
-
-class MoveLine:
-    """How far a move is: a line on a terminal, else a line of text now and then."""
-
-    def __init__(self, cluster: str) -> None:
-        self._cluster, self._stack = cluster, ExitStack()
-        self._tell: Tell = lambda text, done=0, total=None: None
-        self._said_at = 0.0
-        self._waited_for: Optional[str] = None
-
-    def __enter__(self) -> MoveLine:
-        self._tell = self._stack.enter_context(working(f"{self._cluster}: moving"))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def show(self, progress: MoveProgress) -> None:
-        """Show how far it is, and when it will be done."""
-        words = progress_words(progress)
-        self._tell(f"{self._cluster}: {words}", progress.moved, progress.moved + progress.left)
-        changed = bool(progress.waits_for) != bool(self._waited_for)
-        if progress.at - self._said_at >= SAID_EVERY_S or (changed and not messages.is_interactive):
-            say([f"{utc_minute(progress.at)} {words}"])
-            self._said_at = progress.at
-        self._waited_for = progress.waits_for
 
 
 def progress_words(progress: MoveProgress) -> str:

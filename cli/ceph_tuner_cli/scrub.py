@@ -26,6 +26,7 @@ from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
 
 if TYPE_CHECKING:
     from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubView
+    from ceph_tuner.scrub_plan.drain import DrainProgress
     from ceph_tuner.scrub_plan.plan import ScrubPlan
 
 app = typer.Typer(help="Deep scrubs: when they come, and to have them done by a date.", no_args_is_help=True)
@@ -103,7 +104,8 @@ def drain(
     from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, Drain, DrainTask
     from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
     from ceph_tuner_cli.interruption import INTERRUPTED as CODE_INTERRUPTED
-    from ceph_tuner_cli.scrub_page import DrainLine, drain_page, order_page
+    from ceph_tuner_cli.progress_line import progress_line
+    from ceph_tuner_cli.scrub_page import drain_page, order_page, progress_words
 
     where = _zone(zone)
     with working(f"{cluster}: connecting"):
@@ -140,8 +142,13 @@ def drain(
             despite_flags,
             window,
         )
-        with connection.lock("ceph-tuner scrub drain") as lock, DrainLine(cluster, until) as line:
-            outcome = Drain(connection, scrub_plan.view, task, lock, line.show).run()
+        with connection.lock("ceph-tuner scrub drain") as lock, progress_line(cluster, "draining") as show:
+
+            def report(progress: DrainProgress) -> None:
+                words = progress_words(progress, until)
+                show(words, progress.at, progress.done, progress.total, bool(progress.waits_for))
+
+            outcome = Drain(connection, scrub_plan.view, task, lock, report).run()
     warn(outcome.remarks)
     emit({"cluster": cluster, "by": until, **outcome.to_dict()}, form, lambda: drain_page(outcome, until))
     if outcome.reason == INTERRUPTED:

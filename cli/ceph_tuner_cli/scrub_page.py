@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from datetime import datetime, timezone, tzinfo
 from typing import List, Optional, Sequence
 
@@ -10,17 +9,15 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ceph_tuner.core.moments import duration, utc_minute
+from ceph_tuner.core.wording import first_of
 from ceph_tuner.report.words import amount, quantity
 from ceph_tuner.scrub_plan import HOURS, RateRange, ScrubPg
 from ceph_tuner.scrub_plan.drain import DrainOutcome, DrainProgress
 from ceph_tuner.scrub_plan.plan import ScrubPlan
 from ceph_tuner.scrub_plan.rates import SCRUBBED
-from ceph_tuner_cli.render import Tell, messages, say, working
 from ceph_tuner_cli.tables import Columns, columns
 
 FIRST_PGS, FIRST_OBSTACLE_PGS = 15, 4
-SAID_EVERY_S = 600.0
-"""Without a terminal, a drain says so often how far it is."""
 
 
 def plan_page(plan: ScrubPlan, zone: tzinfo, every: bool) -> RenderableType:
@@ -69,10 +66,9 @@ def _moment(at: Optional[float]) -> str:
 def _obstacles(plan: ScrubPlan) -> Columns:
     table = columns("stands in the way", "until", "PGs", keep=("until",))
     for obstacle in plan.obstacles:
-        pgs = ", ".join(obstacle.pgs[:FIRST_OBSTACLE_PGS])
-        more = len(obstacle.pgs) - FIRST_OBSTACLE_PGS
+        pgs = first_of(obstacle.pgs, FIRST_OBSTACLE_PGS)
         until = utc_minute(obstacle.until) if obstacle.until is not None else "unknown" if obstacle.pgs else ""
-        table.add_row(obstacle.words, until, f"{pgs} and {more} more" if more > 0 else pgs)
+        table.add_row(obstacle.words, until, pgs)
     return table
 
 
@@ -147,34 +143,6 @@ def drain_page(outcome: DrainOutcome, by: float) -> RenderableType:
     if outcome.left:
         lines.append(f"{len(outcome.left)} PGs are left; the same command goes on with them.")
     return Group(*(Text(line) for line in lines))
-
-
-class DrainLine:
-    """A context manager: on a terminal a line that moves; elsewhere a line every ten minutes, and at each change."""
-
-    def __init__(self, cluster: str, by: float) -> None:
-        self._cluster, self._by = cluster, by
-        self._stack = ExitStack()
-        self._tell: Tell = lambda *words: None
-        self._said_at = float("-inf")
-        self._waited_for = ""
-
-    def __enter__(self) -> DrainLine:
-        self._tell = self._stack.enter_context(working(f"{self._cluster}: draining"))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def show(self, progress: DrainProgress) -> None:
-        """Show how far it is, and when it will be done."""
-        words = progress_words(progress, self._by)
-        self._tell(f"{self._cluster}: {words}", progress.done, progress.total)
-        is_new = bool(progress.waits_for) != bool(self._waited_for)
-        if progress.at - self._said_at >= SAID_EVERY_S or (is_new and not messages.is_interactive):
-            say([f"{utc_minute(progress.at)} {words}"])
-            self._said_at = progress.at
-        self._waited_for = progress.waits_for
 
 
 def progress_words(progress: DrainProgress, by: float) -> str:

@@ -46,11 +46,6 @@ class Columns:
             cell.stylize_before(style or "")
         self._rows.append(row + [Text("")] * (len(self._headings) - len(row)))
 
-    @property
-    def row_count(self) -> int:
-        """So many rows there are."""
-        return len(self._rows)
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if self.title:
             yield Text(self.title, "italic")

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.wording import first_of
 from ceph_tuner.why import CAUSES, Cause, WhyFacts, examine, gather
 from ceph_tuner_cli.cluster_option import AnyClusterOption
 from ceph_tuner_cli.from_option import FromOption, cluster_or_state
@@ -89,7 +90,7 @@ def page(causes: Sequence[Cause]) -> RenderableType:
 
 
 def _rows(cause: Cause) -> List[Tuple[str, str]]:
-    pools = ", ".join(cause.pools[:5]) + (f" and {len(cause.pools) - 5} more" if len(cause.pools) > 5 else "")
+    pools = first_of(cause.pools, 5)
     unit = cause.unit[:-1] if cause.waiting == 1 else cause.unit
     where = f", {'pool' if len(cause.pools) == 1 else 'pools'} {pools}" if pools else ""
     rows = [("    waits", f"{cause.waiting:.3g} {unit}{where}")]

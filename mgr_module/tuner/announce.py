@@ -25,6 +25,7 @@ from ceph_tuner.core.autopilot.audit_log import (
 )
 from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN
 from ceph_tuner.core.printable import LONGEST_LINE, one_line
+from ceph_tuner.core.wording import first_of
 
 WARNINGS = (BREACH, DRIFT, FAILOVER, GAVE_UP, REFUSED, STOPPED, TAKEN_BACK)
 SHOWN_TARGETS = 3
@@ -130,8 +131,7 @@ def _warns(record: AuditRecord) -> bool:
 def _targets(targets: Any) -> str:
     if not isinstance(targets, (list, tuple)) or not targets:
         return ""
-    more = f" and {len(targets) - SHOWN_TARGETS} more" if len(targets) > SHOWN_TARGETS else ""
-    return f" on {', '.join(map(str, targets[:SHOWN_TARGETS]))}{more}"
+    return f" on {first_of(map(str, targets), SHOWN_TARGETS)}"
 
 
 def _rows(effects: Any) -> List[Mapping[str, Any]]:

@@ -151,7 +151,7 @@ class BookSwitching:
             "regime": held.name if held is not None else "",
             "on": state.on,
             "page": state.page if state.stands else 0,
-            "switches": sum(0 <= now - at < 3600.0 for at in state.switches),
+            "switches": len(state.switches_within_an_hour(now)),
         }
 
     def health(self) -> Dict[str, List[str]]:

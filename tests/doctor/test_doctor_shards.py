@@ -10,7 +10,7 @@ from patients import OSDS, healthy, osd_facts
 from ceph_tuner.core.errors import CommandFailed
 from ceph_tuner.core.measure.queue_dump import (
     ServedClass,
-    read_queued,
+    queued,
     read_tags,
     served,
     served_meanwhile,
@@ -95,13 +95,13 @@ def test_a_reservation_s_clock_that_was_hardly_behind_says_nothing_while_it_stan
     ("limit", "at", "ahead"), [(525546.4, 1795525545.1, 1.3), (525540.0, 1795525545.1, -5.1), (2.0, 1795999999.0, 3.0)]
 )
 def test_a_limit_s_clock_is_ahead_or_behind(limit: float, at: float, ahead: float) -> None:
-    (item,) = read_queued(dump(record(1, 1, limit).replace("req_count:0", "req_count:3")), at)
+    (item,) = queued(read_tags(dump(record(1, 1, limit).replace("req_count:0", "req_count:3"))), at)
     assert (item.waiting, item.service_class) == (3, "client")
     assert item.limit_ahead_s == pytest.approx(ahead, abs=1e-3)
 
 
 def test_without_a_limit_nothing_is_ahead() -> None:
-    (item,) = read_queued(dump(record(1, 1)), 1795525545.1)
+    (item,) = queued(read_tags(dump(record(1, 1))), 1795525545.1)
     assert item.limit_ahead_s == 0.0
 
 

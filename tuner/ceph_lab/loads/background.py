@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, ClassVar, Dict, List, Mapping, Optional, Tuple
 
 from ceph_lab.loads import LoadProgress, LoadResult
 from ceph_lab.loads.pools import Flags, LoadPool, Tell, silent, total, write_in_batches
@@ -184,8 +184,8 @@ class BackgroundLoad(ABC):
         self._last = now
 
 
-def wait_for(what: str, condition: Any, timeout: float, pause: float = 0.5) -> None:
-    """Ask until `reached()` is true. Raises LoadFailed that names what was waited for."""
+def wait_for(what: str, condition: Callable[[], bool], timeout: float, pause: float = 0.5) -> None:
+    """Ask until `condition()` is true. Raises LoadFailed that names what was waited for."""
     until = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > until:

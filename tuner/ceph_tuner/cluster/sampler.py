@@ -16,7 +16,6 @@ from ceph_tuner.core.errors import (
     CommandFailed,
     InputError,
     PermissionRefused,
-    RetryLater,
     TunerError,
 )
 from ceph_tuner.core.measure.counters import DaemonReport
@@ -24,12 +23,12 @@ from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.metrics import Scope
 from ceph_tuner.core.measure.osd_documents import osd_latency, osd_queues, osd_values, slow_ops
 from ceph_tuner.core.measure.pg_documents import (
-    UNHEARD,
     UNKNOWN,
     check_heard,
     coded_recovered,
     data_chunks,
     deep_scrub_intervals,
+    heard_pg_rows,
     late_pgs,
     pg_details,
     pool_readings,
@@ -156,15 +155,12 @@ class ClusterSampler:
         # classes and pools have no sums but these
         if not (busy or has_queue or self._scopes) and now - self._pgs_at < DETAIL_S:
             return {}
-        answer = self._ask("pg ls")
-        if isinstance(answer, dict) and not answer.get("pg_ready", True):
-            raise RetryLater(UNHEARD)
-        rows = answer["pg_stats"] if isinstance(answer, dict) else answer
+        rows = heard_pg_rows(self._ask("pg ls"))
         self._rows = rows if self._scopes else ()
         self._pgs, self._pgs_at = pg_details(rows, chunks), now
         names = ("num_objects", "num_object_copies", "num_object_clones")
         self._totals = {name: float(sum(row["stat_sum"][name] for row in rows)) for name in names}
-        self._coded = coded_recovered(((int(str(row["pgid"]).split(".")[0]), row["stat_sum"]) for row in rows), chunks)
+        self._coded = coded_recovered(((pool_of(str(row["pgid"])), row["stat_sum"]) for row in rows), chunks)
         return self._pgs
 
     def _members_in(self, osd_dump: Mapping[str, Any], notes: List[str]) -> Dict[Scope, Members]:

@@ -8,6 +8,7 @@ import time
 from datetime import datetime, timezone
 
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.wording import digits
 
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)\Z")
 LAST_S = 253_402_300_799.0
@@ -47,11 +48,7 @@ def duration(seconds: float) -> str:
     """`40 s`, `15 min`, `3.2 h`, `9.5 d`: three digits that count. What is below nothing is nothing."""
     seconds = max(seconds, 0.0)
     scale, unit = next((scale, unit) for least, scale, unit in DURATION_SCALES if seconds >= least)
-    return f"{_digits(seconds / scale)} {unit}"
-
-
-def _digits(value: float) -> str:
-    return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"
+    return f"{digits(seconds / scale)} {unit}"
 
 
 def duration_s(text: str, place: str) -> float:

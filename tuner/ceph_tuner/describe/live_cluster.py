@@ -1,8 +1,8 @@
 """A live cluster as its twin is told of it, out of what Ceph's own commands say. Changes nothing there.
 
 What Ceph does not know is guessed, and each guess is a note: what a drive can do, what clients would do if they were
-not held up, what one of them does at a time. What is there lies beside: `osds_seen`, `pools_seen`, `clients_seen`,
-`work_seen`.
+not held up, what one of them does at a time. What is there lies beside: `osds`, `pools`, `clients`,
+`background_work`.
 """
 
 from __future__ import annotations

@@ -9,6 +9,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.errors import CommandFailed, PermissionRefused
+from ceph_tuner.core.measure.pg_documents import ERASURE, pg_rows
+from ceph_tuner.core.measure.reading import pool_of
 from ceph_tuner.core.measure.scopes import takes_of
 
 PGS_MOST = 20_000
@@ -88,7 +90,7 @@ def pools_seen(commander: Commander) -> PoolsSeen:
     codes: Dict[str, Optional[int]] = {}
     pools: Dict[int, PoolSeen] = {}
     for row in osd_map["pools"]:
-        profile = str(row.get("erasure_code_profile", "")) if int(row.get("type", 1)) == 3 else ""
+        profile = str(row.get("erasure_code_profile", "")) if int(row.get("type", 1)) == ERASURE else ""
         if profile not in codes:
             codes[profile] = _data_chunks(commander, profile)
         data_chunks = codes[profile]
@@ -169,11 +171,9 @@ def _with_rates(commander: Commander, pools: Dict[int, PoolSeen], notes: List[st
 
 
 def _with_pgs(commander: Commander, pools: Dict[int, PoolSeen]) -> Dict[int, PoolSeen]:
-    answer = _ask(commander, "pg ls")
-    rows: Sequence[Mapping[str, Any]] = answer["pg_stats"] if isinstance(answer, dict) else answer
     by_pool: Dict[int, List[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        by_pool[int(str(row["pgid"]).split(".")[0])].append(row)
+    for row in pg_rows(_ask(commander, "pg ls")):
+        by_pool[pool_of(str(row["pgid"]))].append(row)
     with_pgs = {}
     for number, pool in pools.items():
 

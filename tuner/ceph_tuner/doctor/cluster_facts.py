@@ -33,8 +33,9 @@ from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.osd_documents import osd_queues
 from ceph_tuner.core.measure.osd_selection import spread
-from ceph_tuner.core.measure.pg_documents import deep_scrub_intervals, stamp_s
+from ceph_tuner.core.measure.pg_documents import ERASURE, deep_scrub_intervals, pg_rows, stamp_s
 from ceph_tuner.core.measure.queue_dump import Dump, read_tags, served
+from ceph_tuner.core.measure.reading import pool_of
 from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts, grouped
 from ceph_tuner.doctor.finding import named
@@ -43,9 +44,6 @@ OSDS_MOST = 64
 """OSDs that are asked themselves, five commands each, evenly over their ids and many at a time."""
 PGS_MOST = 20_000
 """PGs that are listed one by one, about 4 KiB of JSON each."""
-
-_ERASURE = 3
-"""Type of an erasure-coded pool (`pg_pool_t::TYPE_ERASURE`)."""
 
 LOG_LINES = "10000"
 
@@ -186,7 +184,7 @@ class _FactsReader:
                 int(row["size"]),
                 raw_bytes=float(stats.get(row["pool"], {}).get("stored_raw", 0)),
                 operations=float(sum(stats.get(row["pool"], {}).get(name, 0) for name in ("rd", "wr"))),
-                erasure=row.get("type") == _ERASURE,
+                erasure=row.get("type") == ERASURE,
                 autoscaled=row.get("pg_autoscale_mode") == "on",
                 flags=tuple(str(row.get("flags_names", "")).split(",")),
                 deep_scrub_interval=intervals.get(int(row["pool"]), 0.0),
@@ -203,8 +201,7 @@ class _FactsReader:
             return ()
         self._report("the PGs", 0, 1)
         answer: Any = self._or_note("the PGs", lambda: self._mon("pg ls"), [])
-        rows = answer["pg_stats"] if isinstance(answer, dict) else answer
-        return tuple(_pg(row) for row in rows)
+        return tuple(_pg(row) for row in pg_rows(answer))
 
     def _health(self) -> Dict[str, Tuple[str, ...]]:
         checks = self._mon("health", detail="detail").get("checks", {})
@@ -283,7 +280,7 @@ def _pg(row: Mapping[str, Any]) -> PgFacts:
     seconds = float(row.get("last_scrub_duration", 0))
     deep = row["last_scrub_stamp"] == row["last_deep_scrub_stamp"] and seconds > 0
     return PgFacts(
-        int(str(row["pgid"]).split(".")[0]),
+        pool_of(str(row["pgid"])),
         tuple(int(osd) for osd in row["acting"]),
         float(row["stat_sum"]["num_bytes"]),
         float(row["stat_sum"]["num_objects"]),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
+from ceph_tuner.core.wording import digits, first_of
+
 POINTLESS, MISLEADING, COSTLY = "pointless", "misleading", "costly"
 SEVERITIES = {
     POINTLESS: "settings do nothing, or next to nothing, where this holds",
@@ -71,9 +73,7 @@ def restarts(osds: Iterable[int]) -> Tuple[str, ...]:
 
 def named(osds: Iterable[int], most: int = 5) -> str:
     """`osd.1, osd.2 and 7 more`."""
-    ids = sorted(osds)
-    more = f" and {len(ids) - most} more" if len(ids) > most else ""
-    return ", ".join(f"osd.{osd}" for osd in ids[:most]) + more
+    return first_of((f"osd.{osd}" for osd in sorted(osds)), most)
 
 
 def some(lines: Iterable[str], most: int = 6) -> Tuple[str, ...]:
@@ -86,5 +86,5 @@ def size(nbytes: float) -> str:
     """Bytes as people read them: `1.5 TB`."""
     for scale, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if nbytes >= scale:
-            return f"{nbytes / scale:.3g} {unit}"
+            return f"{digits(nbytes / scale)} {unit}"
     return f"{nbytes:.0f} B"

@@ -10,7 +10,7 @@ from ceph_tuner.cluster.lock_holder import holder_of, under_way
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.journal import APPLIED, Entry, Journal
 from ceph_tuner.core.changes.shard_rereading import Key
-from ceph_tuner.core.knobs.settings import same_value
+from ceph_tuner.core.knobs.settings import same
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,8 @@ def drifted(entries: Sequence[ConfigEntry], in_force: Sequence[Entry]) -> List[s
     return [
         f"{who} {name}: {_value_text(now.get((who, name)))} instead of {_value_text(value)}"
         for (who, name), value in ours.items()
-        if not _same(now.get((who, name)), value)
+        if not same(now.get((who, name)), value)
     ]
-
-
-def _same(one: Optional[str], other: Optional[str]) -> bool:
-    return one == other if one is None or other is None else same_value(one, other)
 
 
 def _value_text(value: Optional[str]) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field
-from typing import Dict, FrozenSet, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Dict, FrozenSet, List, Mapping, Optional, Protocol, Tuple
 
 Pairs = Tuple[Tuple[int, int], ...]
 """The pairs of a pg_upmap_items entry: from which OSD to which."""
@@ -166,9 +166,3 @@ class MovePlan(Protocol):
 def total_bytes(bytes_by_key: Mapping[str, float]) -> float:
     """All that is left."""
     return sum(bytes_by_key.values())
-
-
-def names_of(items: Sequence[str], most: int = 8) -> str:
-    """The first of them."""
-    more = f" and {len(items) - most} more" if len(items) > most else ""
-    return ", ".join(items[:most]) + more

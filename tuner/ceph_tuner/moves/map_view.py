@@ -6,8 +6,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import parsed, shaped
-from ceph_tuner.core.errors import InputError, RetryLater
-from ceph_tuner.core.measure.pg_documents import UNHEARD, data_chunks
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.measure.pg_documents import ERASURE, data_chunks, flags_of, heard_pg_rows
 from ceph_tuner.core.measure.reading import pool_of
 from ceph_tuner.moves import CrushRule, MapView, MoveOsd, MovePg, MovePool, Pairs
 
@@ -15,13 +15,10 @@ from ceph_tuner.moves import CrushRule, MapView, MoveOsd, MovePg, MovePool, Pair
 def read_map(cluster: Cluster) -> MapView:
     """The whole, in four commands. Raises TunerError."""
     osd_map, crush = _ask(cluster, "osd dump"), _ask(cluster, "osd crush dump")
-    usage, pg_rows = _ask(cluster, "osd df"), _ask(cluster, "pg ls")
-    if isinstance(pg_rows, dict) and not pg_rows.get("pg_ready", True):
-        raise RetryLater(UNHEARD)
+    usage, pg_answer = _ask(cluster, "osd df"), _ask(cluster, "pg ls")
     with shaped("osd dump"):
         pools = {int(pool["pool"]): _pool(pool) for pool in osd_map["pools"]}
-        rows = pg_rows["pg_stats"] if isinstance(pg_rows, dict) else pg_rows
-        chunks = data_chunks(osd_map)
+        rows, chunks = heard_pg_rows(pg_answer), data_chunks(osd_map)
         return MapView(
             cluster.clock.now(),
             tuple(_pg(row, chunks) for row in rows if pool_of(str(row["pgid"])) in pools),
@@ -30,7 +27,7 @@ def read_map(cluster: Cluster) -> MapView:
             {int(rule["rule_id"]): _rule(rule) for rule in crush["rules"]},
             {str(row["pgid"]): _pairs(row["mappings"]) for row in osd_map.get("pg_upmap_items", [])},
             frozenset(str(row["pgid"]) for row in osd_map.get("pg_upmap", [])),
-            frozenset(flag for flag in str(osd_map.get("flags", "")).split(",") if flag),
+            flags_of(osd_map.get("flags", "")),
             float(osd_map.get("backfillfull_ratio", 0.9)),
             str(osd_map.get("require_min_compat_client", "")),
         )
@@ -75,7 +72,7 @@ def _pool(pool: Mapping[str, Any]) -> MovePool:
     return MovePool(
         int(pool["pool"]),
         str(pool["pool_name"]),
-        int(pool["type"]) == 3,
+        int(pool["type"]) == ERASURE,
         int(pool["crush_rule"]),
         pg_num,
         int(pool.get("pg_num_target", pg_num)),

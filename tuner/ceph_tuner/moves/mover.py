@@ -17,7 +17,8 @@ from ceph_tuner.core.errors import CommandFailed, TunerError
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.hours import Hours
 from ceph_tuner.core.moments import utc_minute
-from ceph_tuner.moves import MapWrite, MovePlan, names_of, total_bytes
+from ceph_tuner.core.wording import first_of
+from ceph_tuner.moves import MapWrite, MovePlan, total_bytes
 from ceph_tuner.moves.forecast import FinishTime, MoveForecast, open_s
 from ceph_tuner.moves.map_view import read_map
 from ceph_tuner.moves.pgs_plan import PoolIs
@@ -36,6 +37,7 @@ UNIT = 2e-5
 """CRUSH keeps weights in steps of 1/65536."""
 REFUSALS = 3
 """So often an entry is written before its PG is passed over."""
+NAMED_PGS = 8
 STOPPING = ("norebalance", "nobackfill", "norecover", "pauserd", "pausewr")
 """Flags under which no data moves: the operator's, so they are waited for, never cleared. `pause` is the last two."""
 
@@ -231,7 +233,7 @@ class Mover:
                 self._record = self._store.save(self._record.changed(weighed=False), self._clock.now())
             loose = write_weights(self._cluster, self._lock, self._store, self._record, self._view, weights)
         if loose:
-            self._remarks.append(f"no entry can hold these PGs, so they move at once: {names_of(loose)}")
+            self._remarks.append(f"no entry can hold these PGs, so they move at once: {first_of(loose, NAMED_PGS)}")
         self._record = self._store.save(self._record.changed(weighed=True), self._clock.now())
         self._changed = self._stepped = self._clock.now()
         self._ended = self._clock.monotonic()
@@ -328,7 +330,7 @@ class Mover:
         """Write the next step. Gives why nothing could be."""
         writes = self._plan.writes(self._view, self._pace.at_once, frozenset(self._passed_over))
         if not writes:
-            return f"PGs that can be moved now: {names_of(list(self._bytes_to_do()))} cannot"
+            return f"PGs that can be moved now: {first_of(self._bytes_to_do(), NAMED_PGS)} cannot"
         self._step_began, now = self._clock.monotonic(), self._clock.now()
         # closed hours are counted where the forecast comes to them, and not as part of a step
         closed_s = max(0.0, now - self._stepped - open_s(self._stepped, now, self._task.hours))
@@ -399,7 +401,7 @@ class Mover:
         to_do = list(self._bytes_to_do()) if reason != DONE else []
         remarks = [*self._remarks, *(f"{key} was not taken: {why}" for key, why in self._passed_over.items())]
         if self._begun:
-            remarks.append(f"what is on its way goes on to its end: {names_of(list(self._begun))}")
+            remarks.append(f"what is on its way goes on to its end: {first_of(self._begun, NAMED_PGS)}")
         held_pgs = len(self._store.held(self._record)) if not isinstance(self._plan, ReweightPlan) else len(to_do)
         return MoveOutcome(
             began,

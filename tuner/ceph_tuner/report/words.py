@@ -8,6 +8,7 @@ from ceph_tuner.core.knobs.catalogue import Knob
 from ceph_tuner.core.knobs.releases import Value
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.moments import DURATION_SCALES
+from ceph_tuner.core.wording import digits
 
 if TYPE_CHECKING:
     from ceph_tuner.search.explanation import InTheWay
@@ -38,17 +39,12 @@ def amount(metric: str, value: Optional[float], *ends: float) -> Tuple[str, str]
     if value is None:
         return "not seen", ""
     scale, unit = scale_of(metric, value)
-    return f"{_digits(value / scale)} {unit}".rstrip(), "–".join(_digits(end / scale) for end in ends)
+    return f"{digits(value / scale)} {unit}".rstrip(), "–".join(digits(end / scale) for end in ends)
 
 
 def quantity(metric: str, value: Optional[float]) -> str:
     """Write a value in the unit that people read it in."""
     return amount(metric, value)[0]
-
-
-def _digits(value: float) -> str:
-    """Three digits that count, and of large numbers all before the point."""
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def percent_change(ratio: float) -> str:

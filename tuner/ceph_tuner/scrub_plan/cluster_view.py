@@ -9,13 +9,14 @@ from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import deep_scrub_interval
 from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.ceph.ports import Commander
-from ceph_tuner.core.errors import RetryLater
 from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.pg_documents import (
-    UNHEARD,
     data_chunks,
     deep_scrub_intervals,
+    flags_of,
+    heard_pg_rows,
     late_pgs,
+    osds_of,
     pg_details,
     stamp_s,
 )
@@ -52,7 +53,7 @@ def read_view(cluster: Cluster) -> ScrubView:
 
 def read_again(cluster: Cluster, before: ScrubView, usual_interval_s: float) -> ScrubView:
     """The same with PGs and flags as they are now; options and places stay. Raises TunerError."""
-    osd_map, rows = _ask(cluster.commander, "osd dump"), _pg_rows(cluster.commander)
+    osd_map, rows = _ask(cluster.commander, "osd dump"), heard_pg_rows(_ask(cluster.commander, "pg ls"))
     now = cluster.clock.now()
     with shaped("osd dump"):
         flags, pool_flags = _flags(osd_map)
@@ -78,7 +79,7 @@ def _pgs(
             ScrubPg(
                 pgid,
                 names[pool],
-                _osds(row["acting"]),
+                osds_of(row["acting"]),
                 detail.raw_bytes,
                 own.get(pool, usual_s),
                 stamp_s(detail.deep_scrubbed),
@@ -87,15 +88,10 @@ def _pgs(
                 detail.snaptrim_queue,
                 detail.scrub_lasted_s if detail.scrub_lasted_s > 0 and _last_was_deep(row) else None,
                 _progress(detail),
-                _osds(row["up"]),
+                osds_of(row["up"]),
             )
         )
     return tuple(pgs)
-
-
-def _osds(places: Sequence[Any]) -> Tuple[int, ...]:
-    """Without the places that no OSD fills: a number beyond all of them."""
-    return tuple(int(osd) for osd in places if 0 <= int(osd) < 2**31 - 1)
 
 
 def _progress(pg: PgDetail) -> float:
@@ -108,12 +104,8 @@ def _last_was_deep(row: Mapping[str, Any]) -> bool:
 
 
 def _flags(osd_map: Mapping[str, Any]) -> Tuple[FrozenSet[str], Dict[str, FrozenSet[str]]]:
-    pools = {str(pool["pool_name"]): _words(pool.get("flags_names", "")) for pool in osd_map["pools"]}
-    return _words(osd_map.get("flags", "")), pools
-
-
-def _words(text: object) -> FrozenSet[str]:
-    return frozenset(word for word in str(text).split(",") if word)
+    pools = {str(pool["pool_name"]): flags_of(pool.get("flags_names", "")) for pool in osd_map["pools"]}
+    return flags_of(osd_map.get("flags", "")), pools
 
 
 def read_rules(cluster: Cluster, osds: Sequence[int]) -> Tuple[ScrubRules, List[str]]:
@@ -153,14 +145,6 @@ def read_rules(cluster: Cluster, osds: Sequence[int]) -> Tuple[ScrubRules, List[
             which = "the commonest" if name.endswith(("_hour", "_day")) else "the strictest"
             notes.append(f"OSDs differ in {name}: {counts_text}; {which} is taken")
     return rules, notes
-
-
-def _pg_rows(commander: Commander) -> List[Mapping[str, Any]]:
-    answer = _ask(commander, "pg ls")
-    if isinstance(answer, dict) and not answer.get("pg_ready", True):
-        raise RetryLater(UNHEARD)
-    rows: List[Mapping[str, Any]] = answer["pg_stats"] if isinstance(answer, dict) else answer
-    return rows
 
 
 def _ask(commander: Commander, prefix: str) -> Any:

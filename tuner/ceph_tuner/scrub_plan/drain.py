@@ -15,7 +15,7 @@ import errno
 from collections import deque
 from dataclasses import dataclass, field, replace
 from datetime import timezone, tzinfo
-from typing import Any, Callable, Deque, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import deep_scrub_interval
@@ -24,6 +24,7 @@ from ceph_tuner.core.errors import CommandFailed, Locked, RetryLater, TunerError
 from ceph_tuner.core.goals.guard import HEALTH_ERR, Sight
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.measure.sample import Window
+from ceph_tuner.core.wording import first_of
 from ceph_tuner.pacing.client_watch import LOOK_S, ClientWatch, Silence
 from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubView
@@ -347,9 +348,8 @@ class Drain:
         remarks = []
         under_way = [pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in to_do]
         if to_do and (under_way or self._requests):
-            remarks.append(
-                "scrubs that were asked for go on to their end: " + _pgid_list([*under_way, *self._requests])
-            )
+            pgids = first_of(dict.fromkeys([*under_way, *self._requests]), 8)
+            remarks.append(f"scrubs that were asked for go on to their end: {pgids}")
         if self._damage:
             remarks.append("scrubs found damage: see `ceph health detail`")
         return DrainOutcome(
@@ -365,9 +365,3 @@ class Drain:
             to_do,
             tuple(remarks),
         )
-
-
-def _pgid_list(pgids: Sequence[str], most: int = 8) -> str:
-    once = list(dict.fromkeys(pgids))
-    more = f" and {len(once) - most} more" if len(once) > most else ""
-    return ", ".join(once[:most]) + more

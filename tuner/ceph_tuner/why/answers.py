@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Any, Dict, FrozenSet, Iterable, Mapping, NamedTuple, Set, Tuple
 
 from ceph_tuner.core.ceph.commands import parsed, shaped
+from ceph_tuner.core.measure.pg_documents import flags_of, osds_of
 from ceph_tuner.core.measure.queue_dump import Dump, read_tags, strict_queued
+from ceph_tuner.core.measure.reading import pool_of
 from ceph_tuner.why.facts import PgNow, PoolNow, Slots
 
 _SECTIONS = ("osd", "bluestore")
@@ -63,7 +65,7 @@ def pg_now(row: Mapping[str, Any], before: Mapping[str, Any]) -> PgNow:
     total, then = row["stat_sum"], before["stat_sum"]
     return PgNow(
         str(row["pgid"]),
-        int(str(row["pgid"]).partition(".")[0]),
+        pool_of(str(row["pgid"])),
         osds_of(row["acting"]),
         osds_of(row["up"]),
         states_of(row),
@@ -75,14 +77,9 @@ def pg_now(row: Mapping[str, Any], before: Mapping[str, Any]) -> PgNow:
     )
 
 
-def osds_of(places: Iterable[Any]) -> Tuple[int, ...]:
-    """Without the places that no OSD fills: a number beyond all of them."""
-    return tuple(int(osd) for osd in places if 0 <= int(osd) < 2**31 - 1)
-
-
 def pool_now(row: Mapping[str, Any]) -> PoolNow:
     """One pool of the OSD map."""
-    return PoolNow(str(row["pool_name"]), flags=words_of(row.get("flags_names", "")))
+    return PoolNow(str(row["pool_name"]), flags=flags_of(row.get("flags_names", "")))
 
 
 def placed(pools: Mapping[int, PoolNow], pgs: Iterable[PgNow], classes: Mapping[int, str]) -> Dict[int, PoolNow]:
@@ -127,8 +124,3 @@ def slots_of(document: Mapping[str, Any]) -> Slots:
         tuple(str(item["item"]) for item in document.get("in_progress", [])),
         tuple(str(item["item"]) for queue in document.get("queues", []) for item in queue.get("items", [])),
     )
-
-
-def words_of(text: object) -> FrozenSet[str]:
-    """Words between commas, as flags stand in the OSD map."""
-    return frozenset(word for word in str(text).split(",") if word)

@@ -24,7 +24,7 @@ from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.core.measure.osd_selection import spread
-from ceph_tuner.core.measure.pg_documents import late_pgs, pool_intervals
+from ceph_tuner.core.measure.pg_documents import flags_of, late_pgs, pg_rows, pool_intervals
 from ceph_tuner.core.measure.queue_dump import QueuedClass, queued, served
 from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.doctor.finding import named
@@ -39,7 +39,6 @@ from ceph_tuner.why.answers import (
     pool_now,
     rising_counters,
     states_of,
-    words_of,
 )
 from ceph_tuner.why.facts import OsdNow, PgNow, Slots, WhyFacts
 
@@ -142,7 +141,7 @@ class TwoLooks:
             tuple(self._osd(place) for place in self._places if place.osd in self._osds),
             pgs,
             placed(pools, pgs, {place.osd: place.device_class for place in self._places}),
-            words_of(self._osd_map.get("flags", "")),
+            flags_of(self._osd_map.get("flags", "")),
             tuple(self._notes),
         )
 
@@ -210,8 +209,7 @@ class TwoLooks:
             self._notes[f"{count} PGs are not listed one by one (at most {PGS_MOST})"] = None
             return []
         answer: Any = self._or_note("the PGs", lambda: self._mon("pg ls"), [])
-        rows: List[Mapping[str, Any]] = answer["pg_stats"] if isinstance(answer, dict) else answer
-        return rows
+        return pg_rows(answer)
 
     def _answers_at(self, prefix: str, meaning: Callable[[Mapping[str, Any]], _T]) -> Dict[int, Tuple[float, _T]]:
         """OSD -> when it answered, and what that means. What one says that has no meaning is its fault alone."""

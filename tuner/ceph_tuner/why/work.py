@@ -5,6 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Callable, Collection, Dict, List
 
+from ceph_tuner.core.wording import first_of
 from ceph_tuner.why.facts import BACKFILL, CLIENT, RECOVERY, SCRUB, SNAPTRIM, PgNow, WhyFacts
 
 _WAITS = {
@@ -99,9 +100,7 @@ def share(part: List[PgNow], whole: List[PgNow]) -> float:
 
 def some_pgs(pgs: List[PgNow], most: int = 3) -> str:
     """`3.1, 3.7 and 5 more`."""
-    ids = [pg.pgid for pg in pgs]
-    more = f" and {len(ids) - most} more" if len(ids) > most else ""
-    return ", ".join(ids[:most]) + more
+    return first_of((pg.pgid for pg in pgs), most)
 
 
 def matters(facts: WhyFacts, work: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Container, Dict, Iterable, List, Mapping, Optional, Sequence
 from ceph_tuner.core.autopilot.permits import unsteady
 from ceph_tuner.core.goals.guard import Sight
 from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.wording import first_of
 
 BELIEVED = {"ssd": (1_000.0, 80_000.0), "hdd": (50.0, 500.0)}
 """IOPS that 18.2.7 and 20.2.4 take from a bench at boot: osd_mclock_iops_capacity_low_threshold_* and …_threshold_*."""
@@ -88,8 +89,7 @@ def summary(doubts: Sequence[CapacityDoubt], most: int = 5) -> List[str]:
     for rule, words in RULES.items():
         osds = [f"osd.{finding.osd}" for finding in doubts if finding.rule == rule]
         if osds:
-            more = f" and {len(osds) - most} more" if len(osds) > most else ""
-            lines.append(f"{words}: {', '.join(osds[:most])}{more}")
+            lines.append(f"{words}: {first_of(osds, most)}")
     return lines
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Optional, Sequence
+from typing import Callable, Dict, List, Optional
 
 from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE
 from ceph_tuner.core.autopilot.events import Look
@@ -26,6 +26,7 @@ from ceph_tuner.core.autopilot.state import (
 )
 from ceph_tuner.core.autopilot.transitions import asks_again
 from ceph_tuner.core.moments import duration, utc_minute
+from ceph_tuner.core.wording import first_of
 
 _MODES = {
     OFF: "The automatic mode is off: it changes nothing. `ceph tuner auto on` starts it.",
@@ -120,7 +121,7 @@ def _comparing(state: AutopilotState, look: Look, policy: Policy, now: float) ->
         *_why(state),
         *_misses(look),
         *_waits(look),
-        f"Next: it writes the settings to {_some(canary.targets)}.",
+        f"Next: it writes the settings to {first_of(canary.targets, 3)}.",
         "Dropped at once: the cluster changes, `ceph tuner auto pause` or `off`.",
     ]
 
@@ -218,11 +219,6 @@ def _effects(look: Look) -> List[str]:
     return [f"So far {in_words(effect)}: {_VERDICTS[effect.verdict]}." for effect in estimates] or [
         "No effect seen yet."
     ]
-
-
-def _some(targets: Sequence[str], most: int = 3) -> str:
-    more = f" and {len(targets) - most} more" if len(targets) > most else ""
-    return ", ".join(targets[:most]) + more
 
 
 def _of(state: AutopilotState) -> Proposed:

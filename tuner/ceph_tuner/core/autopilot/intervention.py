@@ -6,10 +6,10 @@ from typing import Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequen
 
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place, covered
-from ceph_tuner.core.changes.plan import Restore, SettingDrift
+from ceph_tuner.core.changes.plan import Restore, SettingDrift, text_of
 from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.knobs.catalogue import KNOBS, NEVER_SET
-from ceph_tuner.core.knobs.settings import same_value
+from ceph_tuner.core.knobs.settings import same
 
 _LEFT_OUT = ("capacity", "pool", *NEVER_SET)
 """Kinds of knobs that are left out: an OSD writes its capacity itself when it boots, pools are no option, and what the
@@ -38,13 +38,13 @@ def interventions(
         own_values[restore.key] = own_values.get(restore.key, frozenset()) | restore.ours
     drift = []
     for key, values in sorted(own_values.items()):
-        if not any(_same(new.get(key), value) for value in values):
+        if not any(same(new.get(key), value) for value in values):
             texts = sorted(value for value in values if value is not None)
             drift.append(str(SettingDrift(*key, texts[0] if texts else None, new.get(key))))
     manual: List[str] = []
     for key in sorted(old.keys() | new.keys()):
-        if key not in own_values and not _same(old.get(key), new.get(key)) and covered(key[0], places):
-            now_text, was = (_text_of(table.get(key)) for table in (new, old))
+        if key not in own_values and not same(old.get(key), new.get(key)) and covered(key[0], places):
+            now_text, was = (text_of(table.get(key)) for table in (new, old))
             manual.append(f"{key[0]} {key[1]}: {now_text}, before the trial {was}")
     return Interventions(tuple(drift), tuple(manual))
 
@@ -55,11 +55,3 @@ def _knobs(entries: Iterable[ConfigEntry]) -> Dict[Key, str]:
         for entry in entries
         if entry.name in KNOBS and KNOBS[entry.name].work not in _LEFT_OUT
     }
-
-
-def _same(one: Optional[str], other: Optional[str]) -> bool:
-    return one is other if one is None or other is None else same_value(one, other)
-
-
-def _text_of(value: Optional[str]) -> str:
-    return "no entry" if value is None else value

@@ -21,6 +21,7 @@ from ceph_tuner.core.goals.judge import Judge, beyond
 from ceph_tuner.core.goals.slo import Objective, Slo
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.sample import clients_wait, finish_s
+from ceph_tuner.core.wording import first_of
 
 RULES = {
     "slo": "hard objectives are broken in guard_windows windows in a row, or grossly in guard_patience samples",
@@ -88,9 +89,9 @@ class Watchdog:
             sight = Sight(sight.at, sight.health, values, sight.words, sight.checks)
         breach = self._guard.watch(sight)
         if drift:
-            return Breach("drift", f"somebody changed what is on trial: {_some(drift)}")
+            return Breach("drift", f"somebody changed what is on trial: {first_of(drift, NAMED, '; ')}")
         if manual:
-            return Breach("manual", f"somebody changed other knobs of these OSDs: {_some(manual)}")
+            return Breach("manual", f"somebody changed other knobs of these OSDs: {first_of(manual, NAMED, '; ')}")
         return breach
 
     def close(self, window_means: Mapping[str, float], in_force: bool = True) -> Optional[Breach]:
@@ -165,12 +166,6 @@ class Watchdog:
 
     def _asked_for(self, values: Mapping[str, float]) -> Dict[str, float]:
         return asked_for(values, self._baseline, self._policy.guard_tolerance, self._left)
-
-
-def _some(words: Sequence[str]) -> str:
-    """The first of many: a reason has to fit into the store."""
-    more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
-    return "; ".join(words[:NAMED]) + more
 
 
 def _limits(policy: Policy) -> GuardLimits:

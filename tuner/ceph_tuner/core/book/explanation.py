@@ -34,7 +34,7 @@ def explain(state: BookState, look: Optional[BookLook], limits: BookLimits, now:
     if state.rests:
         pages = ", ".join(f"{page} until {utc(until)}" for page, until in sorted(state.rests.items()))
         lines.append(f"pages that are left out for a while: {pages}")
-    used = sum(0 <= now - at < 3600.0 for at in state.switches)
+    used = len(state.switches_within_an_hour(now))
     lines.append(f"{used} of {limits.switches} switches of this hour were made")
     return lines
 

@@ -17,6 +17,8 @@ PHASES = {
     RETURNING: "the book's settings are being taken back",
 }
 
+HOUR_S = 3600.0
+
 
 @dataclass(frozen=True)
 class BookState:
@@ -61,6 +63,10 @@ class BookState:
             raise ValueError("times must be finite")
         if self.phase in (WATCHING, HOLDING) and not self.changes:
             raise ValueError(f"phase {self.phase} needs a change that stands")
+
+    def switches_within_an_hour(self, now: float) -> Tuple[float, ...]:
+        """Times of the switches that count towards the limit; those of a clock that was ahead bind nobody."""
+        return tuple(at for at in self.switches if 0 <= now - at < HOUR_S)
 
     @property
     def on_cluster(self) -> bool:

@@ -33,9 +33,8 @@ from ceph_tuner.core.autopilot.phases import BY_HAND
 from ceph_tuner.core.book.events import OFF, ON, BookLook, Replace, Strike
 from ceph_tuner.core.book.limits import BookLimits
 from ceph_tuner.core.book.page import Page, same_settings
-from ceph_tuner.core.book.state import HOLDING, RESTING, RETURNING, SWITCHING, WATCHING, BookState
+from ceph_tuner.core.book.state import HOLDING, HOUR_S, RESTING, RETURNING, SWITCHING, WATCHING, BookState
 
-HOUR_S = 3600.0
 AGAIN_S = 60.0
 """After so long it tries to write again where another tuner was at work: each attempt is a record in the trail."""
 MOST_DEATHS = 3
@@ -302,12 +301,11 @@ def _rested(state: BookState, page: int, at: float, limits: BookLimits) -> BookS
 
 
 def _forgetting(state: BookState, at: float, limits: BookLimits) -> BookState:
-    """Without switches and rests that are over; those of a clock that was ahead bind nobody."""
+    """Without switches and rests that are over."""
     rests: Mapping[int, float] = {
         page: until for page, until in state.rests.items() if at < until <= at + limits.rest + HOUR_S
     }
-    switches = tuple(each for each in state.switches if 0 <= at - each < HOUR_S)
-    return replace(state, rests=rests, switches=switches)
+    return replace(state, rests=rests, switches=state.switches_within_an_hour(at))
 
 
 def _spent(state: BookState, limits: BookLimits) -> bool:

@@ -6,7 +6,7 @@ The order is what makes it right (docs/safe-writes.md):
   change of one by removing that key from `osd` and `osd.N`, whoever wrote it, and keeps scheduling by the old values.
 - So a change goes: profile `custom`, nine values, profile as wanted (when that is a built-in one), other options.
   Taking it back: other options, then the nine values while the profile is still `custom`, and the profile after them.
-- On the way to a built-in profile the OSDs' shards are made to read their values again (`rereading`).
+- On the way to a built-in profile the OSDs' shards are made to read their values again (`shard_rereading`).
 """
 
 from __future__ import annotations
@@ -99,9 +99,7 @@ class SettingDrift:
     found: Optional[str]
 
     def __str__(self) -> str:
-        return (
-            f"{self.who} {self.name}: found {_text_of(self.found)} instead of our {_text_of(self.ours)}, left as it is"
-        )
+        return f"{self.who} {self.name}: found {text_of(self.found)} instead of our {text_of(self.ours)}, left as it is"
 
 
 @dataclass(frozen=True)
@@ -368,5 +366,6 @@ def _one(values: Iterable[Optional[str]]) -> Optional[str]:
     return next((value for value in values if value not in (None, "custom")), next(iter(values), None))
 
 
-def _text_of(value: Optional[str]) -> str:
+def text_of(value: Optional[str]) -> str:
+    """A value of the configuration database for people."""
     return "no entry" if value is None else value

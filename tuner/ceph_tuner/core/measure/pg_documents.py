@@ -9,7 +9,7 @@ import math
 import time
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.errors import RetryLater
 from ceph_tuner.core.measure.reading import PgDetail, PoolReading, ServedOperations, pool_of
@@ -23,6 +23,29 @@ ERASURE = 3
 """Type of an erasure-coded pool (`pg_pool_t::TYPE_ERASURE`)."""
 
 _STAMP = "%Y-%m-%dT%H:%M:%S"
+
+
+def pg_rows(answer: Any) -> List[Mapping[str, Any]]:
+    """Rows of `pg ls`, whichever form the release gives them."""
+    rows: List[Mapping[str, Any]] = answer["pg_stats"] if isinstance(answer, dict) else answer
+    return rows
+
+
+def heard_pg_rows(answer: Any) -> List[Mapping[str, Any]]:
+    """The same. Raises RetryLater where the active mgr has not heard of the PGs yet."""
+    if isinstance(answer, dict) and not answer.get("pg_ready", True):
+        raise RetryLater(UNHEARD)
+    return pg_rows(answer)
+
+
+def flags_of(text: object) -> FrozenSet[str]:
+    """Words between commas, as flags stand in the OSD map."""
+    return frozenset(word for word in str(text).split(",") if word)
+
+
+def osds_of(places: Iterable[Any]) -> Tuple[int, ...]:
+    """A PG's OSDs, without the places that none fills: a number beyond all of them."""
+    return tuple(int(osd) for osd in places if 0 <= int(osd) < 2**31 - 1)
 
 
 def data_chunks(osd_map: Mapping[str, Any]) -> Dict[int, int]:

@@ -63,13 +63,8 @@ def read_tags(answer: Mapping[str, Any]) -> Dump:
     return {(shard, name, client): tags for shard, name, client, tags in _records(answer)}
 
 
-def read_queued(answer: Mapping[str, Any], at: float) -> Tuple[QueuedClass, ...]:
-    """Read the same for what waits; `at` is when it was answered, in seconds since the epoch."""
-    return queued(read_tags(answer), at)
-
-
 def queued(dump: Dump, at: float) -> Tuple[QueuedClass, ...]:
-    """What waits by a dump of that moment."""
+    """What waits by a dump; `at` is when it was answered, in seconds since the epoch."""
     return tuple(
         QueuedClass(shard, name, tags.waiting, _ahead(tags.limit, at) if tags.limit > 0 else 0.0)
         for (shard, name, _), tags in dump.items()

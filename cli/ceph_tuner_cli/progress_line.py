@@ -1,0 +1,32 @@
+"""How far long work on a cluster is: a line that moves on a terminal, else a line of text now and then."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Callable, Iterator
+
+from ceph_tuner.core.moments import utc_minute
+from ceph_tuner_cli.render import messages, say, working
+
+SAID_EVERY_S = 600.0
+"""Without a terminal it is said so often; and at once where it begins to wait, or goes on."""
+
+Show = Callable[[str, float, int, int, bool], None]
+"""Takes the words, the time in seconds since the epoch, what is done, all there is to do, and whether it waits."""
+
+
+@contextmanager
+def progress_line(cluster: str, doing: str) -> Iterator[Show]:
+    """`doing` is shown until something is known."""
+    said_at, waited = float("-inf"), False
+    with working(f"{cluster}: {doing}") as tell:
+
+        def show(words: str, at: float, done: int, total: int, waits: bool) -> None:
+            nonlocal said_at, waited
+            tell(f"{cluster}: {words}", done, total)
+            if at - said_at >= SAID_EVERY_S or (waits != waited and not messages.is_interactive):
+                say([f"{utc_minute(at)} {words}"])
+                said_at = at
+            waited = waits
+
+        yield show
