@@ -143,6 +143,16 @@ def test_fewer_changes_are_not_as_good_where_they_lose_of_the_goal(rate: float, 
     assert choose(Judge(slo), now, entries, costs).winner.label == winner
 
 
+def test_a_worst_window_that_keeps_its_bounds_by_a_tenth_is_as_good_as_any() -> None:
+    now = windows("now", 98, 99)
+    costs = {"many": ChangeCost(10, 5), "few": ChangeCost(1, 1)}
+    # the bound is at 80: the deviation inside of the windows leaves 11% of it, and none
+    wild = choose(Judge(SLO), now, [windows("many", 60, 61, spread=1), windows("few", 62, 63, spread=8)], costs)
+    assert wild.winner.label == "few"
+    wilder = choose(Judge(SLO), now, [windows("many", 60, 61, spread=1), windows("few", 62, 63, spread=20)], costs)
+    assert wilder.winner.label == "many"
+
+
 def test_a_rate_far_above_its_floor_does_not_make_settings_the_steadier_ones() -> None:
     def entry_of(label: str, p95: float, rate: float) -> Candidate:
         return candidate(label, [{"client.p95_ms": p95, "recovery.bytes_s": rate, "client.p99_ms": 120.0}] * 2)

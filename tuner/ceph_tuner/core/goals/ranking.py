@@ -9,8 +9,8 @@ The choice among settings that were measured has four steps, none of which a sin
 3. Of those whose means differ from the first one's by less than is worth a write (`LEAST_GAIN`), the steadiest wins:
    the one whose worst window, with the deviation inside of it, has the smallest loss. There headroom beyond half of
    the bound counts for nothing: that a rate is ten times its floor instead of five says nothing of steadiness.
-4. Of those that are as good as that one in each objective, but for what windows of the same settings differ by, the one
-   that takes the fewest writes wins, and of these the one that moves the fewest knobs: what a knob does that shows
+4. Of those that are as good as that one in each objective, but for what windows of the same settings differ by, and
+   whose worst window is as good or has headroom of `MARGIN`, the one that takes the fewest writes wins, and of these the one that moves the fewest knobs: what a knob does that shows
    nothing under this load may show under another.
 """
 
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.goals.goal import Goal
-from ceph_tuner.core.goals.judge import Judge, Verdict
+from ceph_tuner.core.goals.judge import MARGIN, Judge, Verdict
 from ceph_tuner.core.knobs.settings import ChangeCost
 from ceph_tuner.core.measure.metrics import METRICS
 
@@ -229,7 +229,7 @@ def _bounds(judge: Judge, entry: Candidate, noise: Mapping[str, float], others: 
 def _as_good(judge: Judge, entry: Candidate, other: Candidate, noise: Mapping[str, float]) -> bool:
     """Whether no objective's margin is smaller by more than the noise, in the means and in the worst windows.
 
-    Nor is the goal's metric worse, in the means.
+    Nor is the goal's metric worse, in the means. A worst window needs no more headroom than `MARGIN`.
     """
     goal = judge.slo.goal if judge.slo is not None else None
     if goal is not None and goal.metric in other.means:
@@ -238,13 +238,14 @@ def _as_good(judge: Judge, entry: Candidate, other: Candidate, noise: Mapping[st
         if worse > noise.get(goal.metric, WINDOW_NOISE) * abs(best):
             return False
 
-    def margins(values: Mapping[str, float]) -> List[Tuple[str, float]]:
-        return [(each.objective.metric, min(each.margin or 0.0, ENOUGH)) for each in judge.verdicts(values)]
+    def margins(values: Mapping[str, float], enough: float) -> List[Tuple[str, float]]:
+        return [(each.objective.metric, min(each.margin or 0.0, enough)) for each in judge.verdicts(values)]
 
+    pairs = ((entry.means, other.means, ENOUGH), (entry.worst(judge), other.worst(judge), MARGIN))
     return all(
         margin >= best - noise.get(metric, WINDOW_NOISE)
-        for values, of_other in ((entry.means, other.means), (entry.worst(judge), other.worst(judge)))
-        for (metric, margin), (_, best) in zip(margins(values), margins(of_other))
+        for own, of_other, enough in pairs
+        for (metric, margin), (_, best) in zip(margins(own, enough), margins(of_other, enough))
     )
 
 
