@@ -51,9 +51,9 @@ cube, 6 were given up at 0.02, and 3 at 0.005."""
 _GIVEN_UP = 0.05
 """The last of these where nothing more is safe: then it is but a word for the end of a search, and costs none."""
 
-ALIKE = 0.05
-"""Share by which metrics of settings may differ that count as alike: half of what windows of the same differ by; where
-a metric is not modelled by its logarithm, of how much it varies over the cube."""
+ALIKE = 0.1
+"""Share by which metrics of settings may differ that are worth a measurement as alike: windows of the same settings
+differ by as much. Where a metric is not modelled by its logarithm, of how much it varies over the cube."""
 
 
 class SafeOptimiser:

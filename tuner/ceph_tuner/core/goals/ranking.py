@@ -9,9 +9,9 @@ The choice among settings that were measured has four steps, none of which a sin
 3. Of those whose means differ from the first one's by less than is worth a write (`LEAST_GAIN`), the steadiest wins:
    the one whose worst window, with the deviation inside of it, has the smallest loss. There headroom beyond half of
    the bound counts for nothing: that a rate is ten times its floor instead of five says nothing of steadiness.
-4. Of those that are as good as that one in each objective, but for what windows of the same settings differ by, and
-   whose worst window is as good or has headroom of `MARGIN`, the one that takes the fewest writes wins, and of these the one that moves the fewest knobs: what a knob does that shows
-   nothing under this load may show under another.
+4. Of those that are as good as that one in each objective, but for what windows of the same settings differ by, the one
+   that takes the fewest writes wins, and of these the one that moves the fewest knobs: what a knob does that shows
+   nothing under this load may show under another. Its worst window is as good as well, or has headroom of `MARGIN`.
 """
 
 from __future__ import annotations
