@@ -33,7 +33,7 @@ def test_what_does_nothing_is_left_as_it_was_and_what_matters_is_not() -> None:
     start, without_idle = IDLE.start, {"a": best["a"], "idle": IDLE.start["idle"]}
     # a bowl's floor is flat: half of the way costs a quarter of the gain, which is more than what counts as alike
     halfway = {"a": (start["a"] + best["a"]) / 2, "idle": start["idle"]}
-    proposal = search.first_as_good(best, [start, halfway, without_idle, best])
+    proposal = search.first_as_good(best, [start, halfway, without_idle, best], 0.02)
     assert proposal is not None
     assert proposal.settings == without_idle
     assert 0.95 <= proposal.safe <= 1.0
@@ -44,8 +44,8 @@ def test_what_does_nothing_is_left_as_it_was_and_what_matters_is_not() -> None:
 def test_where_all_matters_nothing_is_as_good() -> None:
     search = IDLE.search(1)
     played(search, IDLE, 14)
-    assert search.first_as_good(search.best().settings, [IDLE.start]) is None
-    assert search.first_as_good(search.best().settings, []) is None
+    assert search.first_as_good(search.best().settings, [IDLE.start], 0.02) is None
+    assert search.first_as_good(search.best().settings, [], 0.02) is None
 
 
 def test_fewer_changes_are_no_further_away_than_a_trial_may_be() -> None:
@@ -54,17 +54,17 @@ def test_fewer_changes_are_no_further_away_than_a_trial_may_be() -> None:
         settings = {"a": a, "idle": idle}
         search.tell(settings, IDLE.truth(settings))
     best = {"a": 0.7, "idle": 0.9}
-    assert search.first_as_good(best, [{"a": 0.7, "idle": 0.5}]) is None
-    assert search.first_as_good(best, [{"a": 0.7, "idle": 0.75}]) is not None
+    assert search.first_as_good(best, [{"a": 0.7, "idle": 0.5}], 0.02) is None
+    assert search.first_as_good(best, [{"a": 0.7, "idle": 0.75}], 0.02) is not None
 
 
 def test_what_is_not_safe_is_not_as_good_and_a_frozen_search_tries_nothing_more() -> None:
     search = IDLE.search(1)
     played(search, IDLE, 14)
     # lower cost, and too hot
-    assert search.first_as_good(search.best().settings, [{"a": 0.8, "idle": 0.5}]) is None
+    assert search.first_as_good(search.best().settings, [{"a": 0.8, "idle": 0.5}], 0.02) is None
     frozen = IDLE.search(1, options=Options(violation_budget=0))
     for settings in (IDLE.start, {"a": 0.9, "idle": 0.2}):
         frozen.tell(settings, IDLE.truth(settings))
     assert frozen.verdict().state == "frozen"
-    assert frozen.first_as_good(IDLE.start, [IDLE.start]) is None
+    assert frozen.first_as_good(IDLE.start, [IDLE.start], 0.02) is None

@@ -16,6 +16,7 @@ from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import TENTACLE, Settings
 from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
 from ceph_tuner.optimise import Options, SearchVerdict
+from ceph_tuner.optimise.contract import Expected
 from ceph_tuner.search.optimiser import Failed, SettingsProposal
 from ceph_tuner.search.space import space_for
 from ceph_tuner.tune.interrupts import Interrupts
@@ -33,9 +34,9 @@ class Spy(TuningSearch):
 
     told: list
 
-    def tell(self, settings: Settings, result: object, old: bool = False) -> None:
+    def tell(self, settings: Settings, result: object, old: bool = False, expected: Optional[Expected] = None) -> None:
         self.told = [*getattr(self, "told", []), (settings, result, old)]
-        super().tell(settings, result, old)  # type: ignore[arg-type]
+        super().tell(settings, result, old, expected)  # type: ignore[arg-type]
 
 
 def task(slo: Slo = SLO, **changes: object) -> TuneTask:

@@ -52,8 +52,8 @@ _GIVEN_UP = 0.05
 """The last of these where nothing more is safe: then it is but a word for the end of a search, and costs none."""
 
 ALIKE = 0.1
-"""Share by which metrics of settings may differ that are worth a measurement as alike: windows of the same settings
-differ by as much. Where a metric is not modelled by its logarithm, of how much it varies over the cube."""
+"""Share by which constrained metrics of settings may differ that are worth a measurement as alike: windows of the same
+settings differ by as much. Where a metric is not modelled by its logarithm, of how much it varies over the cube."""
 
 
 class SafeOptimiser:
@@ -186,11 +186,14 @@ class SafeOptimiser:
             float(feasible[row]),
         )
 
-    def first_as_good(self, settings: Mapping[str, Any], variants: Sequence[Mapping[str, Any]]) -> Optional[Proposal]:
+    def first_as_good(
+        self, settings: Mapping[str, Any], variants: Sequence[Mapping[str, Any]], within: float
+    ) -> Optional[Proposal]:
         """Give the first of `variants` that is thought safe and as good as `settings`; None where none is.
 
-        As good: no metric gets worse by more than `ALIKE`, and the constraints are met as surely, or surely enough. It
-        is no further away than a trial may be.
+        As good: the objective gets worse by no more than `within` (in its model's unit), no constraint's metric by more
+        than `ALIKE`, and the constraints are met as surely, or surely enough. It is no further away than a trial may
+        be.
         Raises ValueError where nothing was told.
         """
         if not variants or self._frozen:
@@ -203,10 +206,13 @@ class SafeOptimiser:
             near = np.max(np.abs(view.points - view.points[0]), axis=1) <= options.step_limit
             allowed = view.allowed(risk(self._violated(), 1.0 - options.safe_probability), options)
             good = [near, allowed, surely]
-            signs = {bounds.name: bounds.sign for bounds in model.bounds}
-            for name, surrogate in model.surrogates.items():
-                mean, unit = view.metric(name)[0], 1.0 if model.is_log(name) else surrogate.scale
-                good.append(signs.get(name, 1.0) * (mean - mean[0]) <= ALIKE * unit)
+            worse = [(self._objective, 1.0, within)]
+            for bounds in model.bounds:
+                unit = 1.0 if model.is_log(bounds.name) else model.surrogates[bounds.name].scale
+                worse.append((bounds.name, bounds.sign, ALIKE * unit))
+            for name, sign, tolerance in worse:
+                mean = view.metric(name)[0]
+                good.append(sign * (mean - mean[0]) <= tolerance)
         rows = np.flatnonzero(np.all(good, axis=0)[1:])
         if not len(rows):
             return None

@@ -9,7 +9,7 @@ from ceph_tuner.core.goals.guard import Sight
 from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.sample import Measure
-from ceph_tuner.optimise.contract import SearchVerdict
+from ceph_tuner.optimise.contract import Expected, SearchVerdict
 from ceph_tuner.search.optimiser import Result, SettingsProposal
 
 
@@ -64,8 +64,8 @@ class Search(Protocol):
     def ask(self) -> Optional[SettingsProposal]:
         """Give settings to try next; None where nothing more may be tried (`verdict` says why)."""
 
-    def tell(self, settings: Settings, result: Result, old: bool = False) -> None:
-        """Take a result, of any settings; `old` ones are of an earlier run."""
+    def tell(self, settings: Settings, result: Result, old: bool = False, expected: Optional[Expected] = None) -> None:
+        """Take a result, of any settings; `old` ones are of an earlier run. `expected`: what was said of it before."""
 
     def forget_pending(self) -> None:
         """Let what was asked for and could not be measured be asked for again."""

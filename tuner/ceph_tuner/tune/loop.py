@@ -207,9 +207,9 @@ class _Tuning:
         self._known.setdefault(_key(stands_for), trial.run)
         if trial.failed is None or trial.hopeless:
             # of a hopeless one everything that was seen counts as well; its error says how short it was
-            self._search.tell(stands_for, trial.measures)
+            self._search.tell(stands_for, trial.measures, expected=trial.run.expected)
         else:
-            self._search.tell(stands_for, Failed(trial.failed, trial.means))
+            self._search.tell(stands_for, Failed(trial.failed, trial.means), expected=trial.run.expected)
 
     def _recommendation(self) -> Optional[str]:
         """Label of what the models think best of all that was tried."""

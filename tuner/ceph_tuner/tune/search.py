@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ceph_tuner.core.goals.ranking import LEAST_GAIN
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import FEWER_CHANGES
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.optimise import Options, Prior, SearchVerdict
+from ceph_tuner.optimise.contract import Expected
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.explanation import Explained, explained
 from ceph_tuner.search.knob_search import PREFERENCE, KnobSearch
@@ -51,9 +53,12 @@ class TuningSearch:
         """Give settings to try next; None where no more are safe."""
         return self._search.ask()
 
-    def tell(self, settings: Settings, result: Result, old: bool = False) -> None:
-        """Take a result; the first is that of the settings in force. `old` ones are of an earlier run."""
-        self._search.tell(settings, result, old)
+    def tell(self, settings: Settings, result: Result, old: bool = False, expected: Optional[Expected] = None) -> None:
+        """Take a result; the first is that of the settings in force. `old` ones are of an earlier run.
+
+        `expected`: what was said of it before, where that was another process.
+        """
+        self._search.tell(settings, result, old, expected)
 
     def forget_pending(self) -> None:
         """Let what was asked for and could not be measured be asked for again."""
@@ -76,7 +81,7 @@ class TuningSearch:
         if whole is None:
             return None
         variants = simpler_variants(self._space, whole, self._in_force, built_in)
-        proposal = self._search.safe_optimiser.first_as_good(whole, variants)
+        proposal = self._search.safe_optimiser.first_as_good(whole, variants, LEAST_GAIN[False])
         if proposal is None:
             return None
         names = ", ".join(left_out(self._space, whole, proposal.settings))
