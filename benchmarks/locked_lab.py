@@ -25,12 +25,8 @@ class LockedLab(NamedTuple):
 
     cluster: Cluster
     lab: Lab
-    applier: Applier
-
-    def writer(self) -> JournalledWriter:
-        """What writes a trial's settings onto all OSDs."""
-        hardware = self.cluster.in_force("osd").hardware
-        return JournalledWriter(self.applier, "osd", self.cluster.release, hardware, "benchmark")
+    writer: JournalledWriter
+    """Writes a trial's settings onto all OSDs."""
 
     def runner(
         self, slo: Slo, work: MeasuredWork, clock: Clock, progress: TuneProgress, interrupts: Interrupts, timing: Timing
@@ -38,7 +34,7 @@ class LockedLab(NamedTuple):
         """Who measures trials on it. How far settings miss a bound is the result here, so no miss ends a window."""
         lookout = ClusterLookout(self.cluster.commander, clock)
         limits = GuardLimits(gross=1000.0)
-        return TrialRunner(slo, work, lookout, self.writer(), clock, progress, interrupts, timing, limits)
+        return TrialRunner(slo, work, lookout, self.writer, clock, progress, interrupts, timing, limits)
 
 
 @contextmanager
@@ -51,6 +47,7 @@ def locked_lab(name: str, clock: Clock, program: str) -> Iterator[LockedLab]:
         with Lock(cluster.store, clock, this_process(), may_live) as lock:
             applier = Applier(cluster.config, cluster.store, clock, lock, cluster.release, program)
             applier.recover()
-            yield LockedLab(cluster, lab, applier)
+            hardware = cluster.in_force("osd").hardware
+            yield LockedLab(cluster, lab, JournalledWriter(applier, "osd", cluster.release, hardware, "benchmark"))
     finally:
         cluster.close()

@@ -7,10 +7,9 @@ their primaries, because the mgr's view is up to 5 s old.
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ceph_lab.loads import LabUnderLoad
 from ceph_lab.loads.session import LabSession
@@ -157,30 +156,13 @@ def send_deferred_in_turn(lab: LabUnderLoad, session: LabSession) -> None:
     waits_s = {osd: float(session.osd(osd, "config get", var=_INTERVAL)[_INTERVAL]) for osd in disks}
     with ExitStack() as hurried:
         # every one of them goes back, whatever another answers; to what it goes by otherwise, whoever has set that
-        unset = {}
-        for osd in disks:
-            unset[osd] = hurried.enter_context(_once(partial(session.osd, osd, "config unset", var=_INTERVAL)))
+        turns = {osd: hurried.enter_context(ExitStack()) for osd in disks}
+        for osd, turn in turns.items():
+            turn.callback(session.osd, osd, "config unset", var=_INTERVAL)
             session.osd(osd, "config set", var=_INTERVAL, val=[str(_AT_ONCE_S)])
-        for osd in disks:
+        for osd, turn in turns.items():
             time.sleep(min(waits_s[osd], LONGEST_TURN_S) / len(disks))
-            unset[osd]()
-
-
-@contextmanager
-def _once(action: Callable[[], object]) -> Iterator[Callable[[], None]]:
-    """Do something when told to, and at the end where it was not done by then."""
-    done = False
-
-    def act() -> None:
-        nonlocal done
-        action()
-        done = True
-
-    try:
-        yield act
-    finally:
-        if not done:
-            act()
+            turn.close()
 
 
 def look(lab: LabUnderLoad, session: LabSession, now: Callable[[], float] = time.monotonic) -> LabLook:

@@ -14,10 +14,11 @@ from typing import Dict, List, Mapping, Optional, Sequence
 import numpy as np
 
 from ceph_tuner.core.goals.judge import Judge, weighed
+from ceph_tuner.core.goals.ranking import LEAST_GAIN
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.metrics import METRICS
-from ceph_tuner.optimise import Constraint, Measured, Options, Prior, SafeOptimiser, SearchVerdict
+from ceph_tuner.optimise import Constraint, Measured, Options, Prior, Proposal, SafeOptimiser, SearchVerdict
 from ceph_tuner.optimise.contract import Array, Expected
 from ceph_tuner.search.optimiser import Failed, Result, SettingsProposal
 from ceph_tuner.search.space import KnobSpace
@@ -69,12 +70,12 @@ class KnobSearch:
         if self._opening:
             proposals, self._opening = self._opening[:count], self._opening[count:]
             return proposals
-        return [
-            SettingsProposal(
-                proposal.settings, proposal.why, {n: e for n, e in proposal.expected.items() if n != PREFERENCE}
-            )
-            for proposal in self._search.ask(count)
-        ]
+        return [_of_metrics(proposal) for proposal in self._search.ask(count)]
+
+    def first_as_good(self, settings: Settings, variants: Sequence[Settings]) -> Optional[SettingsProposal]:
+        """Give the first of these variants that is thought safe, and worse by no more than is worth a write."""
+        proposal = self.safe_optimiser.first_as_good(settings, variants, LEAST_GAIN[False])
+        return None if proposal is None else _of_metrics(proposal)
 
     def tell(self, settings: Settings, result: Result, old: bool = False, expected: Optional[Expected] = None) -> None:
         """Take a result, of any settings; `old` ones are of an earlier search.
@@ -161,6 +162,12 @@ class KnobSearch:
     def _at_least(self, name: str, value: float) -> float:
         bounds = [constraint.bound for constraint in self._constraints if constraint.name == name]
         return max(value, _LEAST * bounds[0]) if bounds and METRICS[name].unit != "1" else value
+
+
+def _of_metrics(proposal: Proposal) -> SettingsProposal:
+    """What is expected of the preference says nothing to anybody else."""
+    expected = {name: interval for name, interval in proposal.expected.items() if name != PREFERENCE}
+    return SettingsProposal(proposal.settings, proposal.why, expected)
 
 
 class _WithPreference:

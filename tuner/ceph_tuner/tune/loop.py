@@ -205,11 +205,10 @@ class _Tuning:
             self._search.forget_pending()
             return
         self._known.setdefault(_key(stands_for), trial.run)
-        if trial.failed is None or trial.hopeless:
-            # of a hopeless one everything that was seen counts as well; its error says how short it was
-            self._search.tell(stands_for, trial.measures, expected=trial.run.expected)
-        else:
-            self._search.tell(stands_for, Failed(trial.failed, trial.means), expected=trial.run.expected)
+        # of a hopeless one everything that was seen counts as well; its error says how short it was
+        went_well = trial.failed is None or trial.hopeless
+        result = trial.measures if went_well else Failed(trial.failed or "", trial.means)
+        self._search.tell(stands_for, result, expected=trial.run.expected)
 
     def _recommendation(self) -> Optional[str]:
         """Label of what the models think best of all that was tried."""
@@ -219,10 +218,10 @@ class _Tuning:
     def _time_is_over(self, hours: float, trials: int = 1) -> bool:
         """Whether so many trials, the finalists and the check would take longer than that."""
         budget, took = self._task.budget, [trial.seconds for trial in self._trials if trial.seconds > 0]
-        # the best with fewer changes is one trial more, and one finalist more
+        # the best with fewer changes is one trial more
         trials += not any(trial.run.fewer_changes for trial in self._trials)
-        finalists = budget.finalists + 1 + 1 + self._task.compare
-        after = trials + finalists * budget.repeats + self._task.write_back
+        again = budget.most_finalists + 1 + self._task.compare
+        after = trials + again * budget.repeats + self._task.write_back
         seconds = self._runner.clock.now() - self._began
         return bool(seconds + after * sum(took) / max(1, len(took)) > hours * 3600)
 

@@ -36,9 +36,9 @@ class TuneTask:
     def most_runs(self) -> int:
         """Windows that are measured where nothing ends the search before its last trial."""
         first_runs, budget = self.opening, self.budget
-        # with a simpler variant of the best: one trial more, and one more of those that are measured again
-        finalists = budget.finalists + 1 + 1 + (len(first_runs) > 1)
-        return len(first_runs) + budget.trials + 1 + finalists * budget.repeats + self.write_back
+        again = budget.most_finalists + 1 + (len(first_runs) > 1)
+        # one trial more: the best with fewer changes
+        return len(first_runs) + budget.trials + 1 + again * budget.repeats + self.write_back
 
 
 @dataclass(frozen=True)

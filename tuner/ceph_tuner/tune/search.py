@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.core.goals.ranking import LEAST_GAIN
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import FEWER_CHANGES
 from ceph_tuner.core.knobs.releases import Settings
@@ -81,12 +81,11 @@ class TuningSearch:
         if whole is None:
             return None
         variants = simpler_variants(self._space, whole, self._in_force, built_in)
-        proposal = self._search.safe_optimiser.first_as_good(whole, variants, LEAST_GAIN[False])
+        proposal = self._search.first_as_good(whole, variants)
         if proposal is None:
             return None
         names = ", ".join(left_out(self._space, whole, proposal.settings))
-        expected = {name: interval for name, interval in proposal.expected.items() if name != PREFERENCE}
-        return SettingsProposal(proposal.settings, f"{FEWER_CHANGES}{names}, worth nothing by what is known", expected)
+        return replace(proposal, why=f"{FEWER_CHANGES}{names}, worth nothing by what is known")
 
     def trust(self) -> Dict[str, Tuple[float, ...]]:
         """Metric -> how far each prior was right about it: 1 as predicted, 0 of no use."""

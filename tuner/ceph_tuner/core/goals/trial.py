@@ -143,6 +143,11 @@ class TrialBudget:
     hours: Optional[float] = None
     """Time for all of it; None: as long as it takes."""
 
+    @property
+    def most_finalists(self) -> int:
+        """Tried settings that are measured again, the best with fewer changes among them."""
+        return self.finalists + 1
+
     def __post_init__(self) -> None:
         if self.trials < 1 or self.finalists < 1 or self.repeats < 0:
             raise ValueError(
