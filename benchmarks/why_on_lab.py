@@ -15,10 +15,11 @@ import json
 import random
 import sys
 import time
+from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import runs_file
 from made_causes import HEALTHY, MADE, MadeCause, made
@@ -104,17 +105,26 @@ def lab_of(name: str) -> str:
     return json.dumps(CASES[name].lab)
 
 
+def missing(names: Iterable[str], runs: int, there: Sequence[Dict[str, Any]], release: str) -> List[str]:
+    """Each case as often as it needs looks to have `runs` of this release, in an order by chance."""
+    looked = Counter(line["made"] for line in there if line["release"] == release)
+    due = [name for name in names for _ in range(runs - looked[name])]
+    random.Random(len(due)).shuffle(due)
+    return due
+
+
 def main() -> int:
     parser = runs_file.lab_parser(__doc__ or "", "why-on-lab.jsonl")
     parser.set_defaults(cluster="why")
     parser.add_argument("--release", default="tentacle")
-    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=10, help="looks at each on this release, with those that are there")
     parser.add_argument("--only", nargs="*", default=[*CASES])
     parser.add_argument("--states", type=Path, help="directory for what was seen")
     given = parser.parse_args()
     for _, alike in itertools.groupby(() if given.render else sorted(given.only, key=lab_of), lab_of):
-        names = [*alike] * given.runs
-        random.Random(len(names)).shuffle(names)
+        names = missing(alike, given.runs, runs_file.lines_of(given.output), given.release)
+        if not names or runs_file.over(given):
+            continue
         lab = up(given.cluster, {"release": given.release, **CASES[names[0]].lab}, lambda line: None)
         try:
             for name in names:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from ceph_tuner.core.goals.slo import Slo, parse_slo
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE
 from ceph_tuner.core.knobs.releases import TENTACLE, Settings
 from ceph_tuner.core.knobs.settings import check_settings
 from ceph_tuner.core.measure.sample import Measure
@@ -16,7 +17,7 @@ from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.knob_search import KnobSearch
 from ceph_tuner.search.optimiser import Failed, Result
 from ceph_tuner.search.shares_prior import SharesPrior
-from ceph_tuner.search.space import DEFERRED, space_for
+from ceph_tuner.search.space import CHUNK, DEFERRED, space_for
 
 IN_FORCE = TENTACLE.profiles["balanced"]
 SPACE = space_for(TENTACLE, ["recovery"], IN_FORCE)
@@ -115,8 +116,8 @@ def test_a_prior_saves_trials_even_where_it_is_wrong_by_two(factor: float) -> No
 
 def test_designs_bound_the_wait_by_the_chunk_where_a_limit_is_divided_among_shards() -> None:
     here = informed_designs(space_for(TENTACLE, ["recovery"], IN_FORCE, shards=8), ["recovery"])
-    assert here[0].settings["osd_recovery_max_chunk"] == 256 << 10
-    assert here[0].settings["osd_mclock_scheduler_background_recovery_lim"] == 0
+    assert here[1].settings["osd_recovery_max_chunk"] == 256 << 10
+    assert here[1].settings["osd_mclock_scheduler_background_recovery_lim"] == 0
     one = informed_designs(SPACE, ["recovery"])
     assert all("osd_recovery_max_chunk" not in proposal.settings for proposal in one)
     assert one[0].settings["osd_mclock_scheduler_background_recovery_lim"] > 0
@@ -126,6 +127,26 @@ def test_on_hard_disks_few_deferred_writes_at_once_are_the_first_design_and_chan
     space = space_for(TENTACLE, ["client", "recovery"], IN_FORCE, kind="hdd")
     first = informed_designs(space, ["client", "recovery"])[0]
     assert first.settings == {**space.nearest(IN_FORCE), DEFERRED: 4}
+
+
+def test_on_several_shards_the_chunk_of_recovery_is_a_design_by_itself() -> None:
+    space = space_for(TENTACLE, ["client", "recovery"], IN_FORCE, shards=8)
+    first = informed_designs(space, ["client", "recovery"])[0]
+    assert first.settings == {**space.nearest(IN_FORCE), CHUNK: 256 << 10}
+
+
+@pytest.mark.parametrize("work", ["scrub", "snaptrim"])
+def test_best_effort_is_held_back_by_its_counts_with_the_shares_in_force(work: str) -> None:
+    space = space_for(TENTACLE, ["client", work], IN_FORCE)
+    first = informed_designs(space, ["client", work])[0]
+    before = space.nearest(IN_FORCE)
+    moved = {name for name, value in first.settings.items() if value != before[name]}
+    assert moved and not moved & set(MCLOCK_NINE)
+
+
+def test_what_is_in_force_is_no_design() -> None:
+    space = space_for(TENTACLE, ["client", "recovery"], {**IN_FORCE, CHUNK: 256 << 10}, shards=8)
+    assert all(proposal.settings != space.nearest({}) for proposal in informed_designs(space, ["recovery"]))
 
 
 def test_an_opening_is_tried_in_its_order() -> None:

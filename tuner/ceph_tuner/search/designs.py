@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Dict, Iterable, List, Tuple
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.core.knobs.releases import nine
+from ceph_tuner.core.knobs.releases import Settings, nine
 from ceph_tuner.search.optimiser import SettingsProposal
 from ceph_tuner.search.space import CHUNK, DEFERRED, KnobSpace
 
@@ -80,12 +80,24 @@ def informed_designs(space: KnobSpace, work: Iterable[str]) -> List[SettingsProp
     for one, other in zip(_RECOVERY_ON_SHARDS if CHUNK in space.free else _RECOVERY, _BEST_EFFORT):
         designs += [one] if recovery else []
         designs += [other] if best_effort else []
+    wanted = _by_counts_alone(space, recovery, best_effort)
+    wanted += [(why, {**nine(client, recover, effort), **counts}) for why, client, recover, effort, counts in designs]
+    here = space.nearest({})
     proposals: List[SettingsProposal] = []
-    if DEFERRED in space.free:
-        few = space.nearest({DEFERRED: KNOBS[DEFERRED].search_bounds[0]})
-        proposals.append(SettingsProposal(few, "few deferred writes at once"))
-    for why, client, recover, effort, counts in designs:
-        settings = space.nearest({**nine(client, recover, effort), **counts})
-        if all(settings != proposal.settings for proposal in proposals):
+    for why, values in wanted:
+        settings = space.nearest(values)
+        if settings != here and all(settings != proposal.settings for proposal in proposals):
             proposals.append(SettingsProposal(settings, why))
     return proposals
+
+
+def _by_counts_alone(space: KnobSpace, recovery: bool, best_effort: bool) -> List[Tuple[str, Settings]]:
+    """Give what may do the work by itself, with the shares as they are in force."""
+    wanted: List[Tuple[str, Settings]] = []
+    if DEFERRED in space.free:
+        wanted.append(("few deferred writes at once, nothing else", {DEFERRED: KNOBS[DEFERRED].search_bounds[0]}))
+    if recovery and CHUNK in space.free:
+        wanted.append(("recovery in small chunks, nothing else", {CHUNK: 256 * KIB}))
+    if best_effort:
+        wanted.append(("small chunks, one at a time, nothing else", dict(_SMALLEST)))
+    return wanted
