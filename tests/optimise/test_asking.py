@@ -10,7 +10,7 @@ from typing import Any, Dict, Mapping
 
 import numpy as np
 import pytest
-from small_problems import BOLD, BOWL, MIXED, SmallProblem, played
+from small_problems import BOLD, BOWL, HOT, MIXED, SmallProblem, played
 
 from ceph_tuner.optimise import Constraint, Measured, Options, SafeOptimiser
 from ceph_tuner.optimise.contract import Array
@@ -226,6 +226,15 @@ def test_a_suggestion_that_serves_is_taken_up_by_its_name() -> None:
     asked = played(search, BOWL, 6)
     near = min(asked, key=lambda proposal: distance(BOWL, proposal.settings, good))
     assert distance(BOWL, near.settings, good) < 0.1
+
+
+def test_the_first_suggestion_that_is_as_good_as_anything_is_tried_as_it_is() -> None:
+    """Of many settings that meet the constraint as surely, one means something to whoever reads it."""
+    suggestions = {"warm": {"a": 0.3, "b": 0.3}, "cool": {"a": 0.05, "b": 0.1}, "cooler": {"a": 0.04, "b": 0.05}}
+    search = HOT.search(options=BOLD, priors=[Told()], suggestions=suggestions)
+    _, second = played(search, HOT, 2)
+    assert second.settings == suggestions["cool"]
+    assert second.why.startswith("cool: most likely to meet every constraint")
 
 
 def test_settings_of_no_point_are_refused_at_once() -> None:

@@ -133,7 +133,7 @@ def test_on_hard_disks_the_batch_of_deferred_writes_is_searched() -> None:
 
 
 def test_the_same_request_gives_the_same_answer_and_another_seed_another_one() -> None:
-    told = REQUEST["told"] + history(3)
+    told = REQUEST["told"] + history(4)
     first = answer(request(told=told))
     assert first["verdict"]["state"] == "searching"
     assert answer(request(told=told)) == first

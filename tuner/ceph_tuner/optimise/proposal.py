@@ -27,6 +27,9 @@ _NOTABLE = 2.0
 _REPEATS, _LEAST_TRIALS = 3, 10
 """Times that the best known is measured, and trials, before it is given up that anything else is safe."""
 
+_AS_GOOD = math.log(0.95)
+"""Share of the best trial's worth from which a suggestion is as good. It means something to whoever reads it."""
+
 _BESIDE = 0.01
 """Least distance from what is under way, in the cube."""
 
@@ -138,6 +141,7 @@ def next_step(
         region = Region.around(centre, half * 0.5**shrink, categories)
         point = _best_safe(space, safety, region, worth, list(within.values()), generator)
         if point is not None:
+            point = _as_good(safety, worth, point, list(within.values()))
             break
     gain = _gain(model, worth, point) if met.any() else 0.0
     why = "most gain that is expected" if met.any() else "most likely to meet every constraint"
@@ -184,16 +188,28 @@ def _best_safe(
         points = refined(region, points, _score(model.at(points), worth, safety), number, generator)
     order = np.argsort(-_score(model.at(points), worth, safety), kind="stable")[:_ROUNDED]
     rounded_points = rounded(space, points[order])
-    view = model.at(rounded_points)
-    apart = np.min(np.max(np.abs(rounded_points[:, None, :] - model.points[None, :, :]), axis=2), axis=1)
-    # what is nearly the same as what is under way would say nothing new
-    under_way = model.points[len(safety.measured_model.points) :]
-    beside = np.max(np.abs(rounded_points[:, None, :] - under_way[None, :, :]), axis=2)
-    score = np.where(
-        safety.allows(safety.of(view)) & (apart > _SAME) & (beside > _BESIDE).all(axis=1), worth.of(view), -np.inf
-    )
+    score = _worth_trying(safety, worth, rounded_points)
     best = int(np.argmax(score))
     return rounded_points[best] if np.isfinite(score[best]) else None
+
+
+def _as_good(safety: _Safety, worth: _Worth, point: Array, suggestions: Sequence[Array]) -> Array:
+    """Give the first of the suggestions that is worth as much as a point, within a little; else the point."""
+    score = _worth_trying(safety, worth, np.vstack([point, *suggestions]))
+    return next((each for each, its in zip(suggestions, score[1:]) if its >= score[0] + _AS_GOOD), point)
+
+
+def _worth_trying(safety: _Safety, worth: Union[_Worth, _Lesson], points: Array) -> Array:
+    """Worth of points of the space, shape (n,); -inf for what is not safe, and for what was tried or is under way."""
+    tried, under_way = np.split(safety.model.points, [len(safety.measured_model.points)])
+    view = safety.model.at(points)
+
+    def apart(others: Array, least: float) -> Array:
+        return np.all(np.max(np.abs(points[:, None, :] - others[None, :, :]), axis=2) > least, axis=1)
+
+    # what is nearly the same as what is under way would say nothing new
+    new = np.logical_and(apart(tried, _SAME), apart(under_way, _BESIDE))
+    return np.where(np.logical_and(safety.allows(safety.of(view)), new), worth.of(view), -np.inf)
 
 
 def _around_safest(
