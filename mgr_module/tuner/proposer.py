@@ -64,8 +64,7 @@ class Proposer:
         if slo is None:
             return Answered(self._now(), why="no SLO is set: `ceph tuner slo set 'client.p95_ms<=80'`")
         objectives = absolute(slo, {**state.baseline, **self._aim.part_of(self._service.reference())})
-        device_class = self._aim.device_class
-        answer = self._service.ask_for(objectives, state.baseline, state.begun, state.proposals, device_class)
+        answer = self._service.ask_for(objectives, state.baseline, state.begun, state.proposals, self._aim)
         proposals: List[Mapping[str, Any]] = answer["proposals"]
         if not proposals:
             verdict = answer.get("verdict") or {}

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Seque
 from ceph_tuner import __version__
 from ceph_tuner.core.autopilot.learning import absolute, absolute_where_relative
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, osd_versions, parsed
+from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.errors import InputError, RetryLater
 from ceph_tuner.core.goals.judge import Judge
@@ -22,7 +23,7 @@ from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.sample import Window, at_work
 from ceph_tuner.core.measure.scopes import Members
 from ceph_tuner.core.measure.timeline import timeline
-from ceph_tuner.core.profiles.in_force import hardware_of, kind_of_all
+from ceph_tuner.core.profiles.in_force import hardware_of, kind_of_all, searched_from
 from ceph_tuner.core.profiles.profile import Profile
 
 from .aim import Aim
@@ -37,6 +38,7 @@ from .slos import SloBook
 from .worker import ask_worker
 from .worker_trials import worker_trials
 
+EVERY_OSD = "osd"
 ASKED_OSDS = 16
 """OSDs asked for their capacity and settings by a command."""
 
@@ -144,9 +146,14 @@ class Service:
         """Sorted ids of the running OSDs, of all or of a class."""
         return self.scopes.among(self.inventory.running(), device_class)
 
-    def _options_of_some(self, device_class: str = "") -> Dict[int, Dict[str, str]]:
-        """Options of some OSDs, of those that answer in time."""
-        osds = spread(self.running(device_class), 3)
+    def _options_of_some(self, device_class: str = "", target: str = EVERY_OSD) -> Dict[int, Dict[str, str]]:
+        """Options of some OSDs, of those that answer in time: of a class, and where one is given of a target."""
+        running = self.running(device_class)
+        if target != EVERY_OSD:
+            section = Target.parse(target)
+            covered = {place.osd for place in self.config.places() if section.covers(place)}
+            running = [osd for osd in running if osd in covered]
+        osds = spread(running, 3)
         questions: List[Tuple[str, str, Mapping[str, str]]] = [(f"osd.{osd}", "config show", {}) for osd in osds]
         answers = self.commander.tell_many(questions, 2.0)
         return {int(daemon[len("osd.") :]): parsed(text, "config show") for (daemon, _), text in answers.items()}
@@ -245,7 +252,7 @@ class Service:
         trials, window = self._trials(aim.device_class), aim.window(BASELINE_WINDOW_S)
         now, judge = at_work(_means(window)), Judge(slo, aim.part_of(self.reference()))
         baseline = aim.part_of(self.baseline() or {}) or now or None
-        options_of = self._options_of_some(aim.device_class)
+        options_of = self._options_of_some(aim.device_class, aim.target)
         in_force = _agreement(options_of)["settings"]
         # relative bounds refer to what `status` holds them against
         objectives = absolute(slo, judge.reference)
@@ -271,12 +278,10 @@ class Service:
         what = f"{{class={aim.device_class}}}" if aim.device_class else ""
         return InputError("recommend", "no SLO", f"one first: ceph tuner slo set 'client.p95_ms{what}<=80'")
 
-    def ask_for(
-        self, slo: Slo, baseline: Mapping[str, float], start: float, seed: int, device_class: str = ""
-    ) -> Dict[str, Any]:
+    def ask_for(self, slo: Slo, baseline: Mapping[str, float], start: float, seed: int, aim: Aim) -> Dict[str, Any]:
         """Have the optimiser propose for the cluster as it is since `start`: older trials were under another load."""
-        trials = [trial for trial in self._trials(device_class) if trial.at >= start]
-        return self._ask(slo, self._options_of_some(device_class), baseline, trials, seed)
+        trials = [trial for trial in self._trials(aim.device_class) if trial.at >= start]
+        return self._ask(slo, self._options_of_some(aim.device_class, aim.target), baseline, trials, seed)
 
     def _ask(
         self,
@@ -288,11 +293,14 @@ class Service:
         explain: bool = False,
     ) -> Dict[str, Any]:
         """Give the worker's answer. Raises WorkerError, which a health check then shows."""
+        version = self.release_version()
+        release = release_of(version)
+        in_force = [searched_from(options, release, self.inventory.kind(osd)) for osd, options in options_of.items()]
         request = {
             "version": 1,
-            "release": self.release_version(),
+            "release": version,
             "slo": slo.to_dict(),
-            "in_force": _agreement(options_of)["settings"],
+            "in_force": in_force[0] if in_force else {},
             "baseline": baseline,
             "told": worker_trials(trials),
             "knobs": None,

@@ -189,6 +189,31 @@ def test_without_objectives_there_is_nothing_to_ask_for() -> None:
     assert "slo set" in found.why
 
 
+def test_the_search_begins_with_all_that_is_in_force(tmp_path: Path) -> None:
+    """Not with the nine alone: what was kept last may be a chunk."""
+    kept = tmp_path / "request"
+    body = f"import sys; open({str(kept)!r}, 'w').write(sys.stdin.read()); print({proposing(GOOD)!r})"
+    aboard = OnTwin(worker_python=worker(tmp_path, body), worker_timeout=20.0)
+    aboard.service.config.set("osd", "osd_scrub_chunk_max", "7")
+    assert ready(aboard).ask(ASKING, Policy()).refused == ""
+    in_force = json.loads(kept.read_text())["in_force"]
+    assert in_force["osd_scrub_chunk_max"] == 7
+    assert in_force["osd_mclock_profile"] == "balanced"
+    # also what is at its default: another patch level has another one
+    assert in_force["osd_max_scrubs"] == 3
+
+
+def test_what_is_in_force_is_that_of_osds_of_the_target(tmp_path: Path) -> None:
+    kept = tmp_path / "request"
+    body = f"import sys; open({str(kept)!r}, 'w').write(sys.stdin.read()); print({proposing(GOOD)!r})"
+    aboard = OnTwin(worker_python=worker(tmp_path, body), worker_timeout=20.0)
+    aboard.service.config.set("osd.3", "osd_scrub_chunk_max", "7")
+    ready(aboard, "osd.3").ask(ASKING, Policy())
+    assert json.loads(kept.read_text())["in_force"]["osd_scrub_chunk_max"] == 7
+    ready(aboard, "osd.2").ask(ASKING, Policy())
+    assert json.loads(kept.read_text())["in_force"]["osd_scrub_chunk_max"] == 15
+
+
 @pytest.mark.parametrize("target", ["osd/class:nvme", "osd/host:nowhere", "mon", "osd.77", "???"])
 def test_a_target_that_is_not_there_is_refused(target: str, tmp_path: Path) -> None:
     found, _ = asked(tmp_path, proposing(GOOD), target)

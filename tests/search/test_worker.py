@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from ceph_tuner.core.knobs.releases import MCLOCK_NINE, RELEASES, TENTACLE
-from ceph_tuner.core.knobs.settings import check_settings
+from ceph_tuner.core.knobs.releases import MCLOCK_NINE, RELEASES, TENTACLE, release_of
+from ceph_tuner.core.knobs.settings import check_settings, fitting_reservations
 from ceph_tuner.search.space import CLIENT_LIMIT
 from ceph_tuner.search.worker import answer, serve
 
@@ -61,6 +61,20 @@ def test_a_proposal_says_what_is_expected_of_it() -> None:
     assert set(proposal["expected"]) == {"client.p95_ms", "recovery.bytes_s"}
     for middle, low, high in proposal["expected"].values():
         assert low < middle < high
+
+
+@pytest.mark.parametrize("release", ["18.2.7", "20.2.4"])
+def test_a_knob_that_is_a_design_by_itself_leaves_the_shares_in_proportion(release: str) -> None:
+    """20.2.4's `balanced` reserves 1.05 in sum, which no custom profile may."""
+    easy = {"name": "some", "objectives": ["client.p95_ms <= 95 ms", "recovery.bytes_s >= 1 MB/s"]}
+    (proposal,) = answer(request(release=release, shards=8, slo=easy, told=[]))["proposals"]
+    assert proposal["why"].startswith("recovery in small chunks, nothing else")
+    nine = {name: value for name, value in proposal["settings"].items() if name in MCLOCK_NINE}
+    assert nine == {name: value for name, value in fitted(release).items() if name in MCLOCK_NINE}
+
+
+def fitted(release: str) -> dict:
+    return dict(fitting_reservations(release_of(release).profiles["balanced"]))
 
 
 def test_answers_that_were_far_off_make_the_next_one_less_sure() -> None:
@@ -133,11 +147,12 @@ def test_on_hard_disks_the_batch_of_deferred_writes_is_searched() -> None:
 
 
 def test_the_same_request_gives_the_same_answer_and_another_seed_another_one() -> None:
-    told = REQUEST["told"] + history(4)
-    first = answer(request(told=told))
+    # with the chunk as well, so that there is more than one edge to go to
+    told = REQUEST["told"] + history(3)
+    first = answer(request(told=told, shards=8))
     assert first["verdict"]["state"] == "searching"
-    assert answer(request(told=told)) == first
-    assert answer(request(told=told, seed=4))["proposals"] != first["proposals"]
+    assert answer(request(told=told, shards=8)) == first
+    assert answer(request(told=told, shards=8, seed=4))["proposals"] != first["proposals"]
 
 
 def test_nan_and_infinity_in_what_was_seen_count_as_not_seen() -> None:

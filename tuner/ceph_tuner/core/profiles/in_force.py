@@ -13,7 +13,7 @@ from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.ceph.target import Place, running
 from ceph_tuner.core.changes.configuration import Configuration
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, PermissionRefused
-from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE, Knob, unmet_needs
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE, Knob, searchable, unmet_needs
 from ceph_tuner.core.knobs.cost import Hardware, kind_of_class
 from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, Release, Settings, Version, parse_version
 from ceph_tuner.core.knobs.settings import settings_in_force
@@ -154,6 +154,19 @@ def hardware_on(commander: Commander, config: Configuration, target: str) -> Har
     place = running(target, config.places())[0]
     kind = kinds_of(commander, [place])[place.osd]
     return hardware_of(config.effective(place.osd), place.device_class, f"osd.{place.osd}", kind)
+
+
+def searched_from(options: Mapping[str, str], release: Release, kind: str) -> Settings:
+    """Give what an OSD has, for a search: the profile's name, the nine as fractions, and all else that is searched.
+
+    Also what is at its default: another patch level has another one. `kind`: of its drive. Nothing is refused that
+    Ceph takes, but for numbers below 0, which are left out. Raises InputError where an option is missing.
+    """
+    in_force = settings_in_force(options)
+    nine = {name: in_force.pop(name) for name in MCLOCK_NINE if name in in_force}
+    names = [entry.name for entry in searchable(release) if entry.name in options and entry.name not in MCLOCK_NINE]
+    others = {name: value for name, value in settings_in_force(options, tuple(names)).items() if float(value) >= 0}
+    return {**in_force, **from_release_units(nine, release, hardware_of(options, kind=kind)), **others}
 
 
 def profile_in_force(
