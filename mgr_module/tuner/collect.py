@@ -178,6 +178,10 @@ class Collector:
             notes=tuple(notes),
         )
 
+    def map_changed(self) -> None:
+        """The mgr tells of OSD maps, and has a new one. Any thread may call."""
+        self._osds.map_changed()
+
     def end(self) -> None:
         """Leave nothing behind in the OSDs."""
         self._served.end()

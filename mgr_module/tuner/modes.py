@@ -34,6 +34,7 @@ from .lookout import BOOST
 from .regime_watch import RegimeWatch
 from .sampler import Sampler
 from .service import STATUS_WINDOW_S, Service
+from .turns import Turns
 
 CAPACITY_S = 600.0
 """How often stored capacities are held against what is known."""
@@ -171,9 +172,16 @@ class Modes:
         if port:
             self._endpoint.publish(self._metrics())
 
-    def close(self) -> None:
-        """Let the port go; a trial is left to the guardian and to the next active mgr."""
+    def close(self, end: float) -> None:
+        """Let the port go, and wait until `end` (of `time.monotonic`) for the threads, which were told to stop.
+
+        A trial is left to the guardian and to the next active mgr.
+        """
         self._endpoint.close()
+        for _, driver in self._drivers():
+            driver.inbox.wake.set()
+        for thread in list(self._threads.values()):
+            thread.join(max(0.0, end - time.monotonic()))
 
     def switch(self, mode: str, device_class: str = "") -> Dict[str, Any]:
         """Change the mode of a class, or without one of all that have objectives."""
@@ -301,19 +309,19 @@ class Modes:
         return [name for name in names[:MOST_CLASSES] if scoped("client.iops", Scope(CLASS, name)) in METRICS]
 
     def _keep_running(self, stop: threading.Event) -> None:
-        for name, run in self._runs():
+        for name, driver in self._drivers():
             current = self._threads.get(name)
             if current is None or not current.is_alive():
-                thread = threading.Thread(target=run, args=(stop,), daemon=True)
+                thread = threading.Thread(target=driver.run, args=(stop,), daemon=True)
                 thread.name = f"tuner-{name.strip('=')}" if name else "tuner-automatic"
                 thread.start()
                 self._threads[name] = thread
 
-    def _runs(self) -> List[Tuple[str, Callable[[threading.Event], None]]]:
+    def _drivers(self) -> List[Tuple[str, Turns[Any]]]:
         """What has a thread of its own, by name."""
-        modes = [(mode.aim.device_class, mode.driver.run) for mode in self.all]
-        books = [(book.name, book.driver.run) for book in self.books.all]
-        return [*modes, (BOOST, self.boosts.driver.run), *books]
+        modes = [(mode.aim.device_class, mode.driver) for mode in self.all]
+        books = [(book.name, book.driver) for book in self.books.all]
+        return [*modes, (BOOST, self.boosts.driver), *books]
 
     def _addressees(self, what: str) -> List[Automatic]:
         """Modes that a word without a class is for."""

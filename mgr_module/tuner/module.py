@@ -7,6 +7,7 @@ import contextlib
 import errno
 import json
 import threading
+import time
 from dataclasses import fields
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
@@ -27,6 +28,9 @@ from .service import Service
 LEAST_PAUSE_S = 0.5
 """Between two samples, however long one takes."""
 
+JOIN_S = 5.0
+"""How long a mgr that shuts down waits for the module's threads: one may wait for an answer that never comes."""
+
 
 def _option(row: Any) -> Any:
     bounds = {name: value for name, value in (("min", row.low), ("max", row.high)) if value is not None}
@@ -38,14 +42,16 @@ class Module(framework.MgrModule):  # type: ignore[misc]
 
     CLICommand = compat.REGISTRY
     MODULE_OPTIONS = [_option(row) for row in OPTIONS]  # noqa: RUF012
-    NOTIFY_TYPES: Any = []  # noqa: RUF012
+    NOTIFY_TYPES: Any = [framework.NotifyType.osd_map]  # noqa: RUF012
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._stop = threading.Event()
+        self._modes_thread: Optional[threading.Thread] = None
         self.log.addFilter(PrintableLog())
         self._jobs = Jobs()
         self._checks: Dict[str, Any] = {}
+        self._reporting = threading.Lock()
         commander = MgrCommander(self, framework.CommandResult)
         self._collector = collector = Collector(self, commander, compat.counters(self), self._limits)
         self._sampler = Sampler(collector, lambda: self._service.history(), after_ten_minutes=self._keep_outcomes)
@@ -68,13 +74,15 @@ class Module(framework.MgrModule):  # type: ignore[misc]
     def serve(self) -> None:
         """Sample until told to stop. An error costs one sample: nothing that is raised may end this."""
         exempt_what_is_loaded()
-        automatic: Optional[threading.Thread] = None
+        # from here on it is told of each map
+        self._collector.map_changed()
         while not self._stop.is_set():
             with self._surviving("the automatic mode cannot be started"):
-                if automatic is None or not automatic.is_alive():
-                    automatic = threading.Thread(target=self._modes.run, args=(self._stop,), daemon=True)
-                    automatic.name = "tuner-modes"
-                    automatic.start()
+                if self._modes_thread is None or not self._modes_thread.is_alive():
+                    thread = threading.Thread(target=self._modes.run, args=(self._stop,), daemon=True)
+                    thread.name = "tuner-modes"
+                    thread.start()
+                    self._modes_thread = thread
             with self._surviving("sampling failed"):
                 self._sampler.tick()
             with self._surviving("nothing could be told of this sample"):
@@ -86,10 +94,19 @@ class Module(framework.MgrModule):  # type: ignore[misc]
                 pause = min(max(pause, rest), threading.TIMEOUT_MAX)
             self._stop.wait(pause)
 
+    def notify(self, notify_type: Any, notify_id: str) -> None:
+        """Ceph calls it as a map, or whatever else is in NOTIFY_TYPES, is new."""
+        if notify_type == framework.NotifyType.osd_map:
+            self._collector.map_changed()
+
     def shutdown(self) -> None:
-        """Stop sampling; a trial is left to whoever comes next."""
+        """Stop sampling, and wait for the module's threads; a trial is left to whoever comes next."""
         self._stop.set()
-        self._modes.close()
+        end = time.monotonic() + JOIN_S
+        with self._surviving("the automatic modes cannot be ended"):
+            self._modes.close(end)
+        if self._modes_thread is not None:
+            self._modes_thread.join(max(0.0, end - time.monotonic()))
         with self._surviving("a query of the OSDs cannot be ended"):
             self._collector.end()
 
@@ -490,6 +507,11 @@ class Module(framework.MgrModule):  # type: ignore[misc]
 
     def _report_health(self) -> None:
         """Tell what is wrong; what of it cannot be told is told as such. Raises nothing."""
+        # the sampling thread and each command tell of it: what is older must not be told last
+        with self._reporting:
+            self._tell_health()
+
+    def _tell_health(self) -> None:
         fresh_checks: Dict[str, Any] = {}
         unknown: List[str] = []
         parts: Dict[str, Callable[[], Mapping[str, Any]]] = {

@@ -1,8 +1,9 @@
 """Which OSDs run, without ever building the whole OSD map of a large cluster at once.
 
-The mgr's `osd_map` makes some seventy Python objects of each OSD, all under the interpreter's lock. Where there are few
-OSDs that is nothing. Where there are many, the monitors are asked for the same rows as text, only when the map has a
-new epoch, and each tick reads some of them.
+The mgr's `osd_map` makes some seventy Python objects of each OSD, all under the interpreter's lock, so it is read only
+when it has a new epoch. Where there are few OSDs, each tick looks at the epoch, and reads a new map whole. Where there
+are many, copying the map for its epoch takes long as well: it is looked at when the mgr has told of a new one. Then the
+monitors are asked for the same rows as text, and each tick reads some of them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from .proto import Mgr
 ROWS = 1000
 """OSDs' rows read per tick."""
 ANSWER_S = 10.0
+UNTOLD = 12
+"""Looks after which a large map's epoch is looked at though the mgr told of no new map."""
 
 _ROW = re.compile(r'\{\s*"osd":\s*(\d+)[^{}]*?"up":\s*([01])[^{}]*?"up_from":\s*(\d+)')
 """Where a row of `osd info` has what counts. Decoding whole rows, addresses and all, takes eight times as long."""
@@ -38,10 +41,20 @@ class Osds:
         """Data chunks of the erasure-coded pools; None where the map is not read whole."""
         self.scrub_intervals: Optional[Dict[int, float]] = None
         """Pool -> its own deep-scrub interval; None where the map is not read whole."""
+        self._told: Optional[int] = None
+        """Maps that the mgr told of; None while it tells of none."""
+        self._known_of: Optional[int] = None
+        """What `_told` was as the map was read that is known here."""
+        self._looks = 0
+        """Since then."""
         self._epoch: Optional[int] = None
         self._text: Optional[str] = None
         self._place = 0
         self._found: Dict[int, Optional[int]] = {}
+
+    def map_changed(self) -> None:
+        """The mgr tells of maps, and has a new one. Any thread may call."""
+        self._told = (self._told or 0) + 1
 
     def look(self, limit: int, osd_map: Callable[[], Any], notes: List[str]) -> bool:
         """Look at the map, or at a part of it; tells whether there are more than `limit` OSDs.
@@ -50,15 +63,28 @@ class Osds:
         """
         if not self.known:
             self.known = self._count()
+        self._looks += 1
         if self.known > limit:
             self._look_at_part(osd_map, notes)
             return True
+        self._look_at_whole(osd_map)
+        return self.known > limit
+
+    def _may_be_new(self) -> bool:
+        """Whether the newest map of many OSDs may be another one than is known here."""
+        return self._told is None or self._told != self._known_of or self._looks >= UNTOLD
+
+    def _look_at_whole(self, osd_map: Callable[[], Any]) -> None:
+        epoch = int(osd_map().get_epoch())
+        if epoch == self._epoch and self.chunks is not None:
+            return
         whole = self._mgr.get("osd_map")
         rows, self.chunks, self.scrub_intervals = whole["osds"], data_chunks(whole), deep_scrub_intervals(whole)
         self.known = len(rows)
         self.born = {int(osd["osd"]): int(osd["up_from"]) for osd in rows if osd["up"]}
         self.down_osds = frozenset(int(osd["osd"]) for osd in rows if osd["in"] and not osd["up"])
-        return self.known > limit
+        # that of before: what has come since is read in the next tick
+        self._epoch = epoch
 
     def _count(self) -> int:
         """How many there are, before anything is known; 0 where the monitors do not say."""
@@ -70,7 +96,11 @@ class Osds:
     def _look_at_part(self, osd_map: Callable[[], Any], notes: List[str]) -> None:
         self.down_osds = self.chunks = self.scrub_intervals = None
         if self._text is None:
+            if not self._may_be_new():
+                return
+            told = self._told
             epoch = int(osd_map().get_epoch())
+            self._known_of, self._looks = told, 0
             if epoch == self._epoch:
                 return
             self._text, self._place, self._found, self._epoch = self._ask("osd info"), 0, {}, epoch
@@ -80,7 +110,7 @@ class Osds:
         at_end = self._read(self._text)
         if not self._found:
             notes.append("the monitors did not list the OSDs: those of the last list are watched")
-            self._text, self._epoch = None, None
+            self._text = self._epoch = self._known_of = None
             return
         up = {osd: since for osd, since in self._found.items() if since is not None}
         if at_end:

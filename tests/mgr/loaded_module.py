@@ -54,6 +54,7 @@ class Loaded(RunningMgr, tuner.Module):  # type: ignore[misc]
         self._stop, self._jobs, self._checks = threading.Event(), Jobs(), {}
         self._sampler, self._service, self._modes = aboard.sampler, aboard.service, aboard.modes
         self._collector = aboard.collector
+        self._reporting, self._modes_thread = threading.Lock(), None
 
     def get_module_option(self, name: str, default: Any) -> Any:
         return self.aboard.options.get(name, default)

@@ -6,6 +6,7 @@ frameworks of both releases really do is tested on real clusters.
 
 from __future__ import annotations
 
+import enum
 import sys
 import threading
 import types
@@ -48,9 +49,16 @@ class MgrModule:
         raise RuntimeError("the module itself runs on real clusters only")
 
 
+class NotifyType(str, enum.Enum):
+    """What Ceph tells a module of; it passes the plain words."""
+
+    osd_map = "osd_map"
+
+
 framework: Any = types.ModuleType("mgr_module")
 framework.CommandResult = CommandResult
 framework.MgrModule = MgrModule
+framework.NotifyType = NotifyType
 framework.Option = dict
 framework.CLICommand = object
 framework.CLIReadCommand = _command("r")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any, Dict, List
 
 import pytest
@@ -181,7 +182,7 @@ def test_notes_say_what_stands_in_the_way_of_the_guardian_and_of_the_metrics() -
     # this mgr does not know its way to the monitors
     assert any("mon_map" in note for note in aboard.modes.whole.notes())
     aboard.during(lambda: aboard.modes.switch("off"))
-    aboard.modes.close()
+    aboard.modes.close(time.monotonic() + 5.0)
 
 
 def test_the_trail_is_part_of_the_past_the_newest_last() -> None:

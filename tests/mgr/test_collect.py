@@ -27,7 +27,7 @@ class RecordedMgr:
         self.looks: List[Dict[str, Any]] = json.loads((RECORDED / f"{release}-readings.json").read_text())
         self.look, self.pg_count, self.silent = 0, pgs, -1
         self.told: List[Tuple[str, str]] = []
-        self.dumps = 0
+        self.dumps = self.epoch = 0
         self.states = {"active+clean": pgs}
 
     @property
@@ -55,6 +55,10 @@ class RecordedMgr:
 
     def get_osdmap(self) -> Any:
         return self
+
+    def get_epoch(self) -> int:
+        self.epoch += 1
+        return self.epoch
 
     def pg_to_up_acting_osds(self, pool: int, seed: int) -> Mapping[str, int]:
         return {"acting_primary": seed % 3}

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
-from typing import List, Tuple
+from typing import Any, List, Tuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mgr_stand_in import CommandResult
 from synthetic_mgr import SyntheticMgr
 
 from tuner.commander import MgrCommander
-from tuner.osds import Osds
+from tuner.osds import UNTOLD, Osds
 
 
 class Mute(SyntheticMgr):
@@ -32,7 +33,7 @@ def watched(mgr: SyntheticMgr) -> Osds:
     return Osds(mgr, MgrCommander(mgr, CommandResult))  # type: ignore[arg-type]
 
 
-def test_a_small_cluster_is_read_whole_each_time() -> None:
+def test_a_small_cluster_is_read_whole() -> None:
     mgr = SyntheticMgr(20, 40)
     osds = watched(mgr)
     mgr.set_away(3, True)
@@ -40,6 +41,57 @@ def test_a_small_cluster_is_read_whole_each_time() -> None:
     assert osds.born == {osd: 100 + osd for osd in range(20) if osd != 3}
     assert osds.down_osds == {3}
     assert "osd info" not in mgr.asked
+
+
+def test_a_small_map_is_read_only_when_it_has_a_new_epoch() -> None:
+    mgr = SyntheticMgr(20, 40)
+    osds = watched(mgr)
+    look(osds, mgr, 5)
+    assert mgr.asked["osd_map"] == 1
+    mgr.set_away(3, True)
+    look(osds, mgr, 1)
+    assert 3 not in osds.born
+    look(osds, mgr, 5)
+    assert mgr.asked["osd_map"] == 2
+
+
+def test_a_map_that_could_not_be_read_is_read_again() -> None:
+    class Failing(SyntheticMgr):
+        failing = False
+
+        def get(self, data_name: str) -> Any:
+            if self.failing and data_name == "osd_map":
+                raise RuntimeError("no memory")
+            return super().get(data_name)
+
+    mgr = Failing(20, 40)
+    osds = watched(mgr)
+    look(osds, mgr, 1)
+    mgr.set_away(3, True)
+    mgr.failing = True
+    with pytest.raises(RuntimeError):
+        look(osds, mgr, 1)
+    mgr.failing = False
+    look(osds, mgr, 1)
+    assert 3 not in osds.born
+
+
+def test_the_object_of_a_large_map_is_copied_only_as_the_mgr_tells_of_a_map() -> None:
+    mgr = SyntheticMgr(2500, 40)
+    osds = watched(mgr)
+    osds.map_changed()
+    look(osds, mgr, 5)
+    copies = mgr.asked["get_osdmap"]
+    look(osds, mgr, UNTOLD // 2)
+    assert mgr.asked["get_osdmap"] == copies
+    # a word that was lost
+    mgr.set_away(2300, True)
+    look(osds, mgr, UNTOLD + 5)
+    assert 2300 not in osds.born
+    mgr.set_away(2400, True)
+    osds.map_changed()
+    look(osds, mgr, 5)
+    assert 2400 not in osds.born
 
 
 def test_a_large_map_is_read_in_parts_and_only_when_it_has_changed() -> None:

@@ -36,6 +36,7 @@ class TwinMgr:
         self._reported_at = float("-inf")
         self._reports: Dict[int, Dict[str, Any]] = {}
         self.health_checks: Dict[str, Mapping[str, Any]] = {}
+        self._epoch = 0
 
     def get(self, data_name: str) -> Any:
         """One of the mgr's own documents."""
@@ -65,6 +66,11 @@ class TwinMgr:
     def get_osdmap(self) -> TwinMgr:
         """The newest OSD map."""
         return self
+
+    def get_epoch(self) -> int:
+        """Of the OSD map: each look finds another one."""
+        self._epoch += 1
+        return self._epoch
 
     def pg_to_up_acting_osds(self, pool: int, seed: int) -> Dict[str, Any]:
         """Of the OSD map: where a PG is."""
