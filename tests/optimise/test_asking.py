@@ -234,7 +234,7 @@ def test_the_first_suggestion_that_is_as_good_as_anything_is_tried_as_it_is() ->
     search = HOT.search(options=BOLD, priors=[Told()], suggestions=suggestions)
     _, second = played(search, HOT, 2)
     assert second.settings == suggestions["cool"]
-    assert second.why.startswith("cool: most likely to meet every constraint")
+    assert second.why.startswith("cool: within 5% of the most likely to meet every constraint")
 
 
 def test_settings_of_no_point_are_refused_at_once() -> None:

@@ -28,7 +28,8 @@ _REPEATS, _LEAST_TRIALS = 3, 10
 """Times that the best known is measured, and trials, before it is given up that anything else is safe."""
 
 _AS_GOOD = math.log(0.95)
-"""Share of the best trial's worth from which a suggestion is as good. It means something to whoever reads it."""
+"""Share of the worth of the best trial that was found, from which a suggestion is tried in its place: it means
+something to whoever reads it."""
 
 _BESIDE = 0.01
 """Least distance from what is under way, in the cube."""
@@ -141,10 +142,12 @@ def next_step(
         region = Region.around(centre, half * 0.5**shrink, categories)
         point = _best_safe(space, safety, region, worth, list(within.values()), generator)
         if point is not None:
-            point = _as_good(safety, worth, point, list(within.values()))
             break
+    best, point = point, None if point is None else _as_good(safety, worth, point, list(within.values()))
     gain = _gain(model, worth, point) if met.any() else 0.0
     why = "most gain that is expected" if met.any() else "most likely to meet every constraint"
+    if point is not None and best is not None and not np.array_equal(point, best):
+        why = f"within 5% of the {why}"
     # at the edge of what is safe nothing is learnt any more, and what was learnt there may have been noise
     stuck = _failures(worths) % 2 == 1 or len(worths) <= _LESSONS * space.size
     if met.any() and not model.has_priors and stuck and gain < _NOTABLE * model.surrogates[objective].error:
@@ -205,7 +208,8 @@ def _worth_trying(safety: _Safety, worth: Union[_Worth, _Lesson], points: Array)
     view = safety.model.at(points)
 
     def apart(others: Array, least: float) -> Array:
-        return np.all(np.max(np.abs(points[:, None, :] - others[None, :, :]), axis=2) > least, axis=1)
+        far: Array = np.all(np.max(np.abs(points[:, None, :] - others[None, :, :]), axis=2) > least, axis=1)
+        return far
 
     # what is nearly the same as what is under way would say nothing new
     new = np.logical_and(apart(tried, _SAME), apart(under_way, _BESIDE))

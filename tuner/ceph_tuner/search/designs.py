@@ -80,7 +80,7 @@ def informed_designs(space: KnobSpace, work: Iterable[str]) -> List[SettingsProp
     for one, other in zip(_RECOVERY_ON_SHARDS if CHUNK in space.free else _RECOVERY, _BEST_EFFORT):
         designs += [one] if recovery else []
         designs += [other] if best_effort else []
-    wanted = _by_counts_alone(space, recovery, best_effort)
+    wanted = _by_counts_alone(space, best_effort)
     wanted += [(why, {**nine(client, recover, effort), **counts}) for why, client, recover, effort, counts in designs]
     here = space.nearest({})
     proposals: List[SettingsProposal] = []
@@ -91,12 +91,12 @@ def informed_designs(space: KnobSpace, work: Iterable[str]) -> List[SettingsProp
     return proposals
 
 
-def _by_counts_alone(space: KnobSpace, recovery: bool, best_effort: bool) -> List[Tuple[str, Settings]]:
+def _by_counts_alone(space: KnobSpace, best_effort: bool) -> List[Tuple[str, Settings]]:
     """Give what may do the work by itself, with the shares as they are in force."""
     wanted: List[Tuple[str, Settings]] = []
     if DEFERRED in space.free:
         wanted.append(("few deferred writes at once, nothing else", {DEFERRED: KNOBS[DEFERRED].search_bounds[0]}))
-    if recovery and CHUNK in space.free:
+    if CHUNK in space.free:
         wanted.append(("recovery in small chunks, nothing else", {CHUNK: 256 * KIB}))
     if best_effort:
         wanted.append(("small chunks, one at a time, nothing else", dict(_SMALLEST)))
