@@ -67,10 +67,10 @@ def slo_text(name: str, objectives: Sequence[str] = (), options: Sequence[str] =
     return json.dumps({**document, "lab": {"scenario": name, "options": scenario_options(name, options)}})
 
 
-def subject(entry: Mapping[str, Any]) -> Tuple[str, str, str, str]:
+def subject(entry: Mapping[str, Any]) -> Tuple[str, str, str, int]:
     """What an entry is about: the scenario, its options, the lab's OSDs, and the search's version."""
     options, osds = " ".join(entry.get("load_options", ())), ",".join(entry.get("osds", ()))
-    return (entry["scenario"], options, osds, f"version {entry.get('version', 1)}")
+    return (entry["scenario"], options, osds, int(entry.get("version", 1)))
 
 
 def run(arguments: argparse.Namespace, name: str, repeat: int, conditions: Mapping[str, Any]) -> Dict[str, Any]:
@@ -207,17 +207,18 @@ def _sides(runs: Sequence[Compared]) -> List[List[Tuple[Compared, Dict[str, floa
 
 def search_lines(entries: Sequence[Mapping[str, Any]], runs: Sequence[Compared]) -> List[str]:
     lines = [
-        "| repeat | window | best built-in | winner | trials | first that met every objective | unsafe | worse "
-        "| ended early | search | minutes |",
-        "|" + " --- |" * 11,
+        "| repeat | window | best built-in | winner | writes | trials | first that met every objective | unsafe "
+        "| worse | ended early | search | minutes |",
+        "|" + " --- |" * 12,
     ]
     for entry, one in zip(entries, runs):
         failed = sum(trial.failed is not None for trial in one.tried)
         winner = one.winner if one.better else "none better"
+        writes = str(len(entry["outcome"]["commands"])) if one.better else ""
         first = "none" if one.until_met is None else str(one.until_met)
         lines.append(
-            f"| {entry['repeat']} | {entry['window']:g} s | {one.profile} | {winner} | {len(one.tried)} | {first} "
-            f"| {one.unsafe} | {one.worse} | {failed} | {one.state} | {entry['seconds'] / 60:.1f} |"
+            f"| {entry['repeat']} | {entry['window']:g} s | {one.profile} | {winner} | {writes} | {len(one.tried)} "
+            f"| {first} | {one.unsafe} | {one.worse} | {failed} | {one.state} | {entry['seconds'] / 60:.1f} |"
         )
     return lines
 
@@ -247,7 +248,7 @@ def tables(entries: Sequence[Mapping[str, Any]]) -> str:
     lines: List[str] = []
     for version in sorted({subject(entry)[-1] for entry in entries}, reverse=True):
         of_version = [entry for entry in entries if subject(entry)[-1] == version]
-        lines += [f"## {version.capitalize()} of the search", ""]
+        lines += [f"## Version {version} of the search", ""]
         for about in dict.fromkeys(map(subject, of_version)):
             own = [entry for entry in of_version if subject(entry) == about]
             runs = [Compared(entry) for entry in own]

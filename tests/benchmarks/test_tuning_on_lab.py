@@ -28,6 +28,7 @@ def entry(trials, winner="trial 2", profile="high_client_ops", repeat=1):
         "slo": SLO.to_dict(), "baseline": trials[0].means, "best_built_in": {"label": profile},
         "winner": {"winner": winner, "better": winner != IN_FORCE},
         "search": {"state": "budget", "unsafe": []}, "trials": [trial.to_dict() for trial in trials],
+        "commands": ["config set", "config set"],
     }  # fmt: skip
     about = {"scenario": "client-recovery", "version": tuning_on_lab.VERSION, "osds": ["3xnvme"]}
     return {**about, "repeat": repeat, "window": 10.0, "seconds": 300.0, "outcome": outcome}
@@ -127,6 +128,16 @@ def test_runs_of_another_version_stand_apart_behind_those_of_the_newest():
     assert newest < text.index("### client-recovery, 3xnvme\n") < older
     assert older < text.index("### client-recovery, throttled devices\n")
     assert text.count("Unsafe: 1 of 2 trials.") == 2
+
+
+def test_versions_are_ordered_by_their_numbers():
+    text = tables([{**entry(trials()), "version": version} for version in (9, 10, 2)])
+    assert text.index("## Version 10 ") < text.index("## Version 9 ") < text.index("## Version 2 ")
+
+
+def test_a_winner_s_writes_are_counted():
+    assert "| trial 2 | 2 | 2 |" in tables([entry(trials())])
+    assert "| none better |  | 2 |" in tables([entry(trials(), winner=IN_FORCE)])
 
 
 def test_what_was_expected_is_held_against_what_was_measured():
