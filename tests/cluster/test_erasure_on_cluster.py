@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from typing import Iterator, Tuple
+from typing import Dict, Iterator, Tuple
 
 import pytest
 
@@ -53,4 +53,16 @@ def test_a_shard_holds_a_kth_of_an_object(coded: Session) -> None:
 
 def test_what_is_rebuilt_of_an_erasure_coded_pool_is_counted_once_an_object(any_lab: Lab, coded: Session) -> None:
     """An OSD's own counter has nothing of it: `recovery_bytes` is what is pushed of copies."""
+    before = pushed(any_lab)
     rebuilds_once(any_lab, coded, POOL, OBJECTS)
+    after = pushed(any_lab)
+    # osd.0 was restarted in it, and counts from 0
+    assert after[0] + sum(after[osd] - before[osd] for osd in any_lab.osds if osd) < 0.05 * OBJECTS * MIB
+
+
+def pushed(lab: Lab) -> Dict[int, float]:
+    """OSD -> its `recovery_bytes`."""
+    return {
+        osd: float(lab.json(["ceph", "tell", f"osd.{osd}", "perf", "dump", "osd"])["osd"]["recovery_bytes"])
+        for osd in lab.osds
+    }
