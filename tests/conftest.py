@@ -60,9 +60,6 @@ _WRITES = {
 }
 """Files whose tests take about as long as all others on that lab."""
 
-_LONG_ON_TENTACLE = {"test_docs_runs.py", "test_tune_on_cluster.py"}
-"""Files whose tests on that release alone take about as long as all that need both."""
-
 _OWN_BESIDE_WRITES = {"test_docs_tutorial.py"}
 """Files with a lab of their own that run beside Reef's second one, which has the shortest way."""
 
@@ -71,8 +68,8 @@ _OWN_BESIDE_WRITES = {"test_docs_tutorial.py"}
 def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
     """Whatever uses a lab is a real-cluster test; skip them where this machine can have no lab.
 
-    Tests of one lab stay in one process (pytest-xdist); they mostly wait, so labs are tested side by side: three of
-    Tentacle, two of Reef, and beside them what needs both releases or brings up labs of its own.
+    Tests of one lab stay in one process (pytest-xdist); they mostly wait, so labs are tested side by side: two of each
+    release, and beside them what needs both releases or brings up labs of its own.
     """
     for item in items:
         if _LAB_FIXTURES & set(getattr(item, "fixturenames", ())):
@@ -103,8 +100,6 @@ def _lab_of(item: pytest.Item) -> str:
         return "both"
     if item.path.name in _OWN_BESIDE_WRITES:
         return "reef-writes"
-    if item.path.name in _LONG_ON_TENTACLE and "tentacle_lab" in names:
-        return "tentacle-long"
     # with those that need both: else the tests of one lab would last longer than all others
     return "both" if "tentacle_lab" in names else "reef" if "reef_lab" in names else "own"
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Tuple
 
 import numpy as np
 import pytest
@@ -22,6 +22,9 @@ from ceph_tuner.files import cluster_file, fit_file, profile_file, slo_file
 from ceph_tuner.recommend import Prediction, Question, SearchEffort
 from ceph_tuner.recommend.answer import answer
 from ceph_tuner.recommend.search import SearchedSettings, search
+from ceph_tuner.search.designs import informed_designs
+from ceph_tuner.search.optimiser import SettingsProposal
+from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.twin.discrepancy import Discrepancy
 from ceph_tuner.twin.fit import Fit, FittedParameter
 
@@ -133,9 +136,24 @@ def test_the_page_fits_80_columns_and_ends_with_the_commands(
 
 
 @pytest.mark.usefixtures("quick")
+def test_one_knob_that_does_it_all_is_tried_by_itself(files: Callable[..., List[str]], run: Run) -> None:
+    document = json.loads(run(*few(files()), "--format", "json")[1])
+    assert set(document["recommended"]["settings"]) == {"osd_recovery_max_chunk"}
+    assert document["undo"] == ["ceph config rm osd osd_recovery_max_chunk"]
+    # a trial as it was made: nothing had to be put back
+    assert document["recommended"]["winner"].startswith("trial ")
+    assert not document["recommended"]["winner"].endswith(", simpler")
+    assert [entry["name"] for entry in document["knobs"]] == ["osd_recovery_max_chunk"]
+
+
+@pytest.mark.usefixtures("quick")
 def test_where_one_knob_does_it_all_nothing_else_is_written(
-    files: Callable[..., List[str]], run: Run, tmp_path: Path
+    files: Callable[..., List[str]], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def mixtures(space: KnobSpace, work: Iterable[str]) -> List[SettingsProposal]:
+        return [design for design in informed_designs(space, work) if "nothing else" not in design.why]
+
+    monkeypatch.setattr("ceph_tuner.recommend.search.informed_designs", mixtures)
     output = tmp_path / "found.yaml"
     code, out, _ = run(*few(files()), "--format", "json", "--output", str(output))
     document = json.loads(out)
@@ -275,7 +293,7 @@ def searched(report: Silent, effort: SearchEffort = SearchEffort(trials=4, seeds
     return search(Question(model, slo), effort, report, processes=1)
 
 
-@pytest.mark.parametrize(("done", "tried"), [(4, 4), (9, 8)])
+@pytest.mark.parametrize(("done", "tried"), [(4, 4), (9, 7)])
 def test_an_interrupt_leaves_the_best_so_far(done: int, tried: int) -> None:
     found = searched(Silent(interrupt_at=done))
     assert (found.interrupted, found.confirmed, len(found.tried)) == (True, False, tried)

@@ -16,7 +16,7 @@ from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import Candidate, RankingChoice, choose, finalists
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.core.knobs.settings import change_cost, fitting_reservations
+from ceph_tuner.core.knobs.settings import change_cost, fitting_reservations, same_value
 from ceph_tuner.core.measure.sample import Measure, measured_once
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.optimise import Options
@@ -191,7 +191,7 @@ class _Race:
         self._learnt = optimiser if isinstance(optimiser, KnobSearch) else None
         # the first of what is known is what is in force: relative bounds refer to it
         for prediction in self.tried:
-            optimiser.tell(self._full_settings(prediction.settings), _measures(prediction))
+            optimiser.tell(fitting_reservations(self._full_settings(prediction.settings)), _measures(prediction))
         while self._trials < self._effort.trials:
             batch: List[Tuple[SettingsProposal, StartedRuns]] = []
             for _ in range(min(self._effort.batch, self._effort.trials - self._trials)):
@@ -258,13 +258,15 @@ class _Race:
         return self._runs.start(self._question.model, settings, seeds)
 
     def _whole(self, settings: Settings) -> Settings:
-        """Settings of the space beside what stays: where none of the nine is searched, the profile in force."""
+        """Settings of the space beside what stays: where none of the nine moves, the profile in force."""
         profile, constant = self._question.profile_in_force, self._question.kept
-        if MCLOCK_NINE[0] in settings:
-            return {**constant, **settings}
         before = self._question.before
+        fitting = fitting_reservations(before)
+        if any(name in settings and not same_value(str(settings[name]), str(fitting[name])) for name in MCLOCK_NINE):
+            return {**constant, **settings}
         nine: Settings = {name: before[name] for name in MCLOCK_NINE}
-        return {**constant, **(nine if profile is None else {PROFILE: profile}), **settings}
+        others = {name: value for name, value in settings.items() if name not in (PROFILE, *MCLOCK_NINE)}
+        return {**constant, **(nine if profile is None else {PROFILE: profile}), **others}
 
     def _take(self, prediction: Prediction) -> None:
         self.tried.append(prediction)
