@@ -54,8 +54,8 @@ grows with what forecasts were worth. 4: the batch of deferred writes is searche
 only where they were. 6: the lab's twin has deferred writes, and erasure-coded reads and writes side by side.
 7: the best is tried once more with fewer changes, and what is in force is not written. 8: a worst window that keeps its
 bounds by a tenth is as good as any. 9: fewer changes are measured where they are thought to cost no more than a tenth.
-10: and no more headroom than is worth a write. 11: a
-knob that does the work by itself is a design. 12: a design that is worth as much as the best trial is tried first."""
+10: and no more headroom than is worth a write. 11: a knob that does the work by itself is a design. 12: a design that
+is worth as much as the best trial is tried first."""
 
 LEVEL = 0.95
 ALSO = "client.mean_ms"

@@ -294,18 +294,19 @@ class Service:
     ) -> Dict[str, Any]:
         """Give the worker's answer. Raises WorkerError, which a health check then shows."""
         version = self.release_version()
-        release = release_of(version)
-        in_force = [searched_from(options, release, self.inventory.kind(osd)) for osd, options in options_of.items()]
+        kinds = {osd: self.inventory.kind(osd) for osd in options_of}
+        # of the first, where they do not agree
+        in_force = (searched_from(options, release_of(version), kinds[osd]) for osd, options in options_of.items())
         request = {
             "version": 1,
             "release": version,
             "slo": slo.to_dict(),
-            "in_force": in_force[0] if in_force else {},
+            "in_force": next(in_force, {}),
             "baseline": baseline,
             "told": worker_trials(trials),
             "knobs": None,
             "shards": self._shards(options_of),
-            "kind": kind_of_all(map(self.inventory.kind, options_of)),
+            "kind": kind_of_all(kinds.values()),
             "seed": seed,
             "ask": 1,
             "elsewhere": self.shelf().elsewhere(lambda: self.changes().in_force("osd", "here")),

@@ -143,11 +143,11 @@ def next_step(
         point = _best_safe(space, safety, region, worth, list(within.values()), generator)
         if point is not None:
             break
-    best, point = point, None if point is None else _as_good(safety, worth, point, list(within.values()))
-    gain = _gain(model, worth, point) if met.any() else 0.0
     why = "most gain that is expected" if met.any() else "most likely to meet every constraint"
-    if point is not None and best is not None and not np.array_equal(point, best):
-        why = f"within 5% of the {why}"
+    instead = None if point is None else _as_good(safety, worth, point, list(within.values()))
+    if instead is not None:
+        point, why = instead, f"within 5% of the {why}"
+    gain = _gain(model, worth, point) if met.any() else 0.0
     # at the edge of what is safe nothing is learnt any more, and what was learnt there may have been noise
     stuck = _failures(worths) % 2 == 1 or len(worths) <= _LESSONS * space.size
     if met.any() and not model.has_priors and stuck and gain < _NOTABLE * model.surrogates[objective].error:
@@ -196,10 +196,11 @@ def _best_safe(
     return rounded_points[best] if np.isfinite(score[best]) else None
 
 
-def _as_good(safety: _Safety, worth: _Worth, point: Array, suggestions: Sequence[Array]) -> Array:
-    """Give the first of the suggestions that is worth as much as a point, within a little; else the point."""
+def _as_good(safety: _Safety, worth: _Worth, point: Array, suggestions: Sequence[Array]) -> Optional[Array]:
+    """Give the first suggestion that is worth as much as a point, within a little; None where that is the point."""
     score = _worth_trying(safety, worth, np.vstack([point, *suggestions]))
-    return next((each for each, its in zip(suggestions, score[1:]) if its >= score[0] + _AS_GOOD), point)
+    first = next((each for each, its in zip(suggestions, score[1:]) if its >= score[0] + _AS_GOOD), point)
+    return None if np.array_equal(first, point) else first
 
 
 def _worth_trying(safety: _Safety, worth: Union[_Worth, _Lesson], points: Array) -> Array:

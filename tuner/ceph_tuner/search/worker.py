@@ -54,8 +54,6 @@ from ceph_tuner.core.bounded import DOCUMENT, read_json
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import candidate
-from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE
-from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import fitting_reservations
 from ceph_tuner.core.measure.sample import measured_once
 from ceph_tuner.search.designs import informed_designs
@@ -70,7 +68,7 @@ TOLD_MAX = 200
 def answer(data: object) -> Dict[str, Any]:
     """Answer a request that was read from JSON. Raises InputError."""
     request = parse_request(data)
-    in_force = _point(request.in_force)
+    in_force = fitting_reservations(request.in_force)
     space = space_for(request.release, request.slo.work, in_force, request.knobs, request.shards, request.kind)
     best = _best(request.told, Judge(request.slo, request.baseline or {}))
     return {
@@ -103,12 +101,12 @@ def _search_answer(space: KnobSpace, request: SearchRequest, best: Optional[Mapp
         profiles, hardware, osds = request.elsewhere
         transfer = Elsewhere(profiles, Here(request.release, hardware, osds, slo.work), space)
     # without a baseline it is asked for, with exactly what is in force
-    start = request.in_force if request.baseline is None else _point(request.in_force)
+    start = request.in_force if request.baseline is None else fitting_reservations(request.in_force)
     search = KnobSearch(space, slo, start, request.seed, options, [prior], suggestions, elsewhere=transfer)
     if request.baseline is not None:
         search.tell(start, measured_once(request.baseline))
         for settings, result, expected in request.told[-TOLD_MAX:]:
-            search.tell(_point(settings), result, expected=expected)
+            search.tell(fitting_reservations(settings), result, expected=expected)
     proposals = [
         {"settings": proposal.settings, "why": proposal.why, "expected": proposal.expected}
         for proposal in search.ask_many(request.ask)
@@ -122,11 +120,6 @@ def _search_answer(space: KnobSpace, request: SearchRequest, best: Optional[Mapp
         "elsewhere": [entry.to_dict() for entry in transfer.judged] if transfer is not None else [],
         "explanation": None if learnt is None else learnt.brief(),
     }
-
-
-def _point(settings: Settings) -> Settings:
-    """As the space has them: with reservations that a custom profile may have, where all nine values are there."""
-    return fitting_reservations(settings) if all(name in settings for name in MCLOCK_NINE) else settings
 
 
 def _best(trials: List[Told], judge: Judge) -> Optional[Dict[str, Any]]:

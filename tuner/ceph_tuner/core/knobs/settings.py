@@ -141,11 +141,12 @@ def reservation_sum(settings: Mapping[str, Value]) -> float:
 
 
 def fitting_reservations(settings: Mapping[str, Value]) -> Settings:
-    """All nine values with reservations that a custom profile may have: 20.2.3's own profiles sum to 1.05.
+    """Settings with reservations that a custom profile may have: 20.2.3's own profiles sum to 1.05.
 
-    On a saturated OSD they are kept in proportion, so in proportion they are lowered, to whole hundredths.
+    On a saturated OSD they are kept in proportion, so in proportion they are lowered, to whole hundredths. Settings
+    without all nine values stay as they are.
     """
-    total = reservation_sum(settings)
+    total = reservation_sum(settings) if all(name in settings for name in MCLOCK_NINE) else 0.0
     names = [name for name in MCLOCK_NINE if name.endswith("_res")]
     fitting = {name: math.floor(100 * float(settings[name]) / total) / 100 for name in names} if total > 1 else {}
     return {**settings, **fitting}

@@ -164,8 +164,8 @@ def searched_from(options: Mapping[str, str], release: Release, kind: str) -> Se
     """
     in_force = settings_in_force(options)
     nine = {name: in_force.pop(name) for name in MCLOCK_NINE if name in in_force}
-    names = [entry.name for entry in searchable(release) if entry.name in options and entry.name not in MCLOCK_NINE]
-    others = {name: value for name, value in settings_in_force(options, tuple(names)).items() if float(value) >= 0}
+    names = tuple(entry.name for entry in searchable(release) if entry.name not in MCLOCK_NINE)
+    others = {name: value for name, value in settings_in_force(options, names).items() if float(value) >= 0}
     return {**in_force, **from_release_units(nine, release, hardware_of(options, kind=kind)), **others}
 
 
