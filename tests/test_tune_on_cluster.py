@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import List
+from typing import Dict, List
 
 import pytest
 
@@ -80,6 +80,7 @@ def test_tune_tries_settings_and_rollback_restores_the_configuration_byte_for_by
     tentacle_lab: Lab, slo: Path, tmp_path: Path
 ) -> None:
     before, flags_before = config_dump(tentacle_lab), flags(tentacle_lab)
+    running_before = running(tentacle_lab)
     saved = tmp_path / "tuned.yaml"
     done = subprocess.run(
         command(tentacle_lab, slo, "--repeats", "0", "--trials", "1", "--save", str(saved)),
@@ -106,13 +107,22 @@ def test_tune_tries_settings_and_rollback_restores_the_configuration_byte_for_by
         return
     assert done.returncode == 0
     assert config_dump(tentacle_lab) != before
-    shown = json.loads(tentacle_lab.run(["ceph", "tell", "osd.0", "config", "show"]))
+    moves, now_running = result["winner"]["moves"], running(tentacle_lab)
+    assert moves
     for name, value in result["winner"]["settings"].items():
-        if isinstance(value, float):
-            assert float(shown[name]) == pytest.approx(value)
+        if name not in moves:
+            # 20.2's `balanced` reserves more than a custom profile may: it is left in place, not lowered
+            assert now_running[name] == running_before[name]
+        elif isinstance(value, float):
+            assert float(now_running[name]) == pytest.approx(value)
     assert profile_file.read(saved).settings
     ceph_tuner("rollback", "--cluster", tentacle_lab.name)
     assert config_dump(tentacle_lab) == before
+
+
+def running(lab: Lab) -> Dict[str, str]:
+    shown: Dict[str, str] = json.loads(lab.run(["ceph", "tell", "osd.0", "config", "show"]))
+    return shown
 
 
 @pytest.mark.timeout(300)

@@ -14,7 +14,8 @@ from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.cost import allocation
-from ceph_tuner.core.knobs.releases import Release, Settings
+from ceph_tuner.core.knobs.releases import Release
+from ceph_tuner.core.knobs.settings import after_moves
 from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.optimise import Options
 from ceph_tuner.recommend.accounts import Account
@@ -228,20 +229,18 @@ def _at_worst(choice: RankingChoice, verdict: Verdict) -> str:
 def _settings(outcome: TuneOutcome, release: Release, now: InForce) -> Columns:
     table = columns("knob", "before", "winner")
     for name in KNOBS:
-        if name not in outcome.settings:
+        if name not in outcome.moves:
             continue
         before = now.built_in or "custom" if name == PROFILE else now.settings.get(name, KNOBS[name].default(release))
-        if before != outcome.settings[name]:
+        if before != outcome.moves[name]:
             old = "-" if before is None else shown(KNOBS[name], before)
-            table.add_row(name, old, shown(KNOBS[name], outcome.settings[name]))
+            table.add_row(name, old, shown(KNOBS[name], outcome.moves[name]))
     return table
 
 
 def _accounting(outcome: TuneOutcome, release: Release, now: InForce) -> List[RenderableType]:
     """Say what each class is sure of and cannot exceed, per OSD: why the winner does what it does."""
-    settings: Settings = dict(outcome.settings)
-    if settings.get(PROFILE) in release.profiles:
-        settings = dict(release.profiles[str(settings[PROFILE])])
+    settings = after_moves(outcome.moves, now.settings, release)
     if release.units != "fraction" or not all(name in settings for name in MCLOCK_NINE):
         return []
     table = columns("per OSD", "reserved", "limit", "share of the rest")

@@ -15,8 +15,7 @@ from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.trial import TrialBudget
-from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.core.knobs.settings import fitting_reservations
+from ceph_tuner.core.knobs.settings import after_moves, fitting_reservations
 from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.core.profiles.translation import to_release_units
@@ -29,7 +28,6 @@ from ceph_tuner.tune import MeasuredWork
 from ceph_tuner.tune.live_work import LiveWork
 from ceph_tuner.tune.measurement import Timing
 from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
-from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.render import say
 from ceph_tuner_cli.tune_prior import Believed
 
@@ -64,8 +62,9 @@ class TuneRequest:
 
     def task(self, connection: Cluster, now: InForce) -> TuneTask:
         """Give what the loop is asked."""
-        settings, profiles = fitting_reservations(now.settings), connection.release.profiles
-        return TuneTask(self.wanted.slo, profiles, settings, now.built_in, self.budget, self.write_back, self.compare)
+        settings, release = fitting_reservations(now.settings), connection.release
+        in_force = {**settings, **self.space(connection, now).nearest(settings)}
+        return TuneTask(self.wanted.slo, release, in_force, now.built_in, self.budget, self.write_back, self.compare)
 
 
 def work_of(
@@ -86,7 +85,7 @@ def classes_of(outcome: TuneOutcome, now: InForce, belief: Believed) -> List[Acc
     """Account for each class's capacity, where a model of the cluster says what the work costs."""
     if belief.model is None:
         return []
-    settings = completed(outcome.settings or now.settings, belief.model.release)
+    settings = after_moves(outcome.moves, now.settings, belief.model.release)
     believed_of = {name: getattr(now.hardware, name) for name in ("capacity_iops", "bandwidth_bytes_s", "shards")}
     # what mClock divides is what it believes here, whatever the description says
     model = replace(belief.model, osd=replace(belief.model.osd, **believed_of))
@@ -94,13 +93,10 @@ def classes_of(outcome: TuneOutcome, now: InForce, belief: Believed) -> List[Acc
 
 
 def commands_of(
-    applier: Applier, target: str, outcome: TuneOutcome, settings: Settings, connection: Cluster, now: InForce
+    applier: Applier, target: str, outcome: TuneOutcome, connection: Cluster, now: InForce
 ) -> Tuple[List[str], List[str]]:
-    """Give the exact commands for a winner that was not left in place, and those that take them back.
-
-    `settings`: what of the winner's is to be written.
-    """
-    if not outcome.choice.better or not settings:
+    """Give the exact commands for a winner that is not in place and was not refused, and those that take them back."""
+    if not outcome.choice.better or not outcome.moves or outcome.written or outcome.withdrawn:
         return [], []
-    plan = applier.plan(target, to_release_units(settings, connection.release, now.hardware))
+    plan = applier.plan(target, to_release_units(outcome.moves, connection.release, now.hardware))
     return plan.commands, list(way_back(connection.config.dump(), plan, connection.config.places(), connection.release))

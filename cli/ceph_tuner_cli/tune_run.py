@@ -8,7 +8,6 @@ from typing import List, Mapping, Sequence
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.goals.trial import Trial
-from ceph_tuner.core.knobs.settings import moves_alone
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.search.transfer import Elsewhere, Here
@@ -54,10 +53,8 @@ def run_locked(connection: Cluster, request: TuneRequest) -> Ran:
         # now that no trial of an interrupted run is in force any more
         now = connection.in_force(target)
         space, task = request.space(connection, now), request.task(connection, now)
-        # the search's values for what is in force may be rounded, or within its bounds
-        in_force = {**task.in_force, **space.nearest(task.in_force)}
         why = f"tune {scenario_slo.slo.name}"
-        writer = JournalledWriter(applier, target, connection.release, now.hardware, why, in_force)
+        writer = JournalledWriter(applier, target, connection.release, now.hardware, why, task.moves)
         writer.check()
         belief = believed(connection, scenario_slo, now, timing, request.model) if request.prior else Believed()
         others = gathered(request.profiles_from, connection.store) if request.elsewhere else []
@@ -108,7 +105,5 @@ def run_locked(connection: Cluster, request: TuneRequest) -> Ran:
                     request.limits,
                 )
                 outcome = tune(task, runner, search, record, past_run.trials if past_run else (), learn, foretell)
-                there_or_refused = outcome.written or outcome.withdrawn
-                settings = {} if there_or_refused else moves_alone(outcome.settings, in_force, connection.release)
-                commands, undo = commands_of(applier, target, outcome, settings, connection, now)
+                commands, undo = commands_of(applier, target, outcome, connection, now)
     return Ran(now, belief, transfer, search, history, began, outcome, commands, undo)

@@ -274,7 +274,7 @@ def tuned() -> Any:
         choice=choice,
         best_built_in=best,
         check=check,
-        settings={**NINE, "osd_max_scrubs": 10},
+        moves={**NINE, "osd_max_scrubs": 10},
     )
 
 

@@ -42,7 +42,7 @@ class Spy(TuningSearch):
 def task(slo: Slo = SLO, **changes: object) -> TuneTask:
     values = {"budget": TrialBudget(trials=3), "in_force": PROFILES["balanced"], "profile_in_force": "balanced"}
     values = {**values, "compare": True, **changes}
-    return TuneTask(slo, PROFILES, **values)
+    return TuneTask(slo, TENTACLE, **values)
 
 
 # as a cluster whose operator is bold: what the search is careful about has tests of its own

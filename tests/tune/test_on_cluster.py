@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Optional
 
 import pytest
@@ -13,6 +14,7 @@ from ceph_tuner.core.errors import ClusterTimeout, InputError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, QUINCY_EARLY, TENTACLE, nine
+from ceph_tuner.core.knobs.settings import moves_alone
 from ceph_tuner.core.measure.sample import Sample
 from ceph_tuner.core.profiles.in_force import in_force
 from ceph_tuner.tune.live_work import LiveWork
@@ -55,7 +57,8 @@ def test_what_is_in_force_is_not_written_and_a_built_in_profile_stays() -> None:
     monitors = Monitors()
     before = monitors.dump()
     shares = TENTACLE.profiles["balanced"]
-    tuner = JournalledWriter(applier(monitors, "tune"), "osd", TENTACLE, HARDWARE, "tune some", shares)
+    moves = partial(moves_alone, in_force=shares, release=TENTACLE)
+    tuner = JournalledWriter(applier(monitors, "tune"), "osd", TENTACLE, HARDWARE, "tune some", moves)
     tuner.apply({**shares, "osd_max_scrubs": 1})
     assert {entry.name for entry in monitors.dump()} - {entry.name for entry in before} == {"osd_max_scrubs"}
     tuner.undo()

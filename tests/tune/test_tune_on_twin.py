@@ -98,8 +98,7 @@ def tuned(
     def record(trial: Trial) -> None:
         history.add_trial(trial.to_dict())
 
-    profiles = cluster.release.profiles
-    task = TuneTask(slo, profiles, now.settings, now.built_in, TrialBudget(trials=trials), write_back, compare)
+    task = TuneTask(slo, cluster.release, now.settings, now.built_in, TrialBudget(trials=trials), write_back, compare)
     return tune(task, measuring, search, record)
 
 

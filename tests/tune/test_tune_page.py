@@ -13,6 +13,7 @@ from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.goals.trial import Run, TrialBudget
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner.core.knobs.settings import fitting_reservations
 from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import profile_file, slo_file
@@ -94,6 +95,20 @@ def test_the_page_says_how_the_search_went_and_counts_gross_misses_as_hopeless_a
     text = printed(outcome, [])
     assert "The search ended (budget): all 4 trials are made." in text
     assert "2 broke a hard objective that they had to hold, 0 were stopped or could not be measured, 2 ended" in text
+
+
+def test_a_profile_that_stays_is_not_shown_as_lowered_to_what_a_custom_one_may_reserve() -> None:
+    in_force = {**fitting_reservations(NOW.settings), "osd_recovery_max_chunk": 8 << 20}
+    wanted = replace(task(), in_force=in_force)
+    whole = {**in_force, "osd_recovery_max_chunk": 1 << 20}
+    outcome = replace(run(FakeCluster()), settings=whole, moves=wanted.moves(whole))
+    assert in_force["osd_mclock_scheduler_client_res"] != NOW.settings["osd_mclock_scheduler_client_res"]
+    assert outcome.to_dict()["winner"]["moves"] == {"osd_recovery_max_chunk": 1 << 20}
+    text = printed(outcome, [])
+    table = text[text.index("knob before winner") : text.index("per OSD")]
+    assert table.count("osd_") == 1
+    # what each class is sure of is as the profile has it
+    assert text.split("per OSD")[1] == printed(replace(outcome, moves={}), []).split("per OSD")[1]
 
 
 def test_what_stands_in_the_way_is_on_the_page() -> None:

@@ -202,7 +202,7 @@ RECOMMENDATION: Dict[str, Any] = _object(
 TUNING: Dict[str, Any] = _object(
     {
         "slo": _object({"objectives": {"type": "array"}}),
-        "winner": _object(_CHOICE, settings=_VALUES, verdicts=_VERDICTS),
+        "winner": _object(_CHOICE, settings=_VALUES, moves=_VALUES, verdicts=_VERDICTS),
         "baseline": _MEANS,
         "search": _object(
             {"state": _TEXT, "reason": _TEXT},

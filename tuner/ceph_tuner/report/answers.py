@@ -106,7 +106,7 @@ def _tuning(document: YamlDocument) -> Findings:
         noise,
         better=choice["better"],
         before=_nine_of(data.get("before", {}), release),
-        after=custom(choice.get("settings", {})) if choice["better"] else {},
+        after=custom(choice.get("moves", choice.get("settings", {}))) if choice["better"] else {},
         trials=trials,
         capacity=_capacity(data),
         learnt=_learnt(document, slo),

@@ -18,7 +18,7 @@ from ceph_tuner.core.goals.stored_slo import stored_judge
 from ceph_tuner.core.goals.trial import Trial, choice_among
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings
-from ceph_tuner.core.knobs.settings import same_value
+from ceph_tuner.core.knobs.settings import fitting_reservations, moves_alone, same_value
 from ceph_tuner.core.measure.history import RECENT_S, History
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.timeline import TimelineEntry, timeline
@@ -107,6 +107,7 @@ def _of_run(name: str, run: PastRun, release: Release) -> Findings:
         return Findings(HISTORY, name, "The last tuning run could not measure what was in force.", slo, release)
     options, meaning = measured_options(run.trials, choice.winner.label)
     settings = next((trial.run.settings for trial in run.trials if trial.run.label == choice.winner.label), {})
+    moves = moves_alone(settings, fitting_reservations(run.heading.in_force), release)
     misses = [entry.objective.text for entry in choice.verdicts if entry.objective.hard and not entry.met]
     return Findings(
         TUNING,
@@ -119,7 +120,7 @@ def _of_run(name: str, run: PastRun, release: Release) -> Findings:
         meaning,
         better=choice.better,
         before={PROFILE: first.run.why or "custom", **completed(dict(run.heading.in_force), release)},
-        after=custom(settings) if choice.better else {},
+        after=custom(moves) if choice.better else {},
         trials=run.trials,
         evidence=(
             f"{len(run.trials)} measurements on {name}, target {run.heading.target}, as the cluster keeps them.",

@@ -102,7 +102,17 @@ class _Tuning:
         built_in = best_built_in(self._judge, self._trials)
         settings = next((t.run.settings for t in self._trials if t.run.label == choice.winner.label), {})
         outcome = TuneOutcome(
-            task.slo, self._trials, first.means, choice, settings, built_in, False, verdict, trust, len(learnt)
+            task.slo,
+            self._trials,
+            first.means,
+            choice,
+            settings,
+            task.moves(settings),
+            built_in,
+            False,
+            verdict,
+            trust,
+            len(learnt),
         )
         return self._written_back(outcome) if choice.better and task.write_back else outcome
 
@@ -193,7 +203,7 @@ class _Tuning:
             return Trial(run, self._runner.clock.now(), 0.0, {}, f"{NOT_MEASURED}{error}")
 
     def _written_out(self, settings: Settings) -> Settings:
-        return written_out(settings, self._task.profiles, self._task.in_force)
+        return written_out(settings, self._task.release.profiles, self._task.in_force)
 
     def _tell(self, settings: Settings, trial: Trial) -> None:
         """Tell the search, and remember what stands for these settings."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, Optional
 
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.ceph.ports import Clock, Commander
@@ -13,7 +13,6 @@ from ceph_tuner.core.goals.guard import Sight
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import Release, Settings, nine
-from ceph_tuner.core.knobs.settings import moves_alone
 from ceph_tuner.core.measure.osd_documents import slow_ops
 from ceph_tuner.core.profiles.translation import to_release_units
 
@@ -30,11 +29,11 @@ class JournalledWriter:
         release: Release,
         hardware: Hardware,
         why: str,
-        in_force: Optional[Settings] = None,
+        moves: Callable[[Settings], Settings] = dict,
     ) -> None:
-        """`in_force`: what need not be written, with shares as fractions; None: all is written."""
+        """`moves` gives what of some settings is to be written, with shares as fractions."""
         self._applier, self._target, self._why = applier, target, why
-        self._release, self._hardware, self._in_force = release, hardware, in_force
+        self._release, self._hardware, self._moves = release, hardware, moves
         self._entry: Optional[Entry] = None
 
     def check(self) -> None:
@@ -43,8 +42,7 @@ class JournalledWriter:
 
     def apply(self, settings: Settings) -> None:
         """Write settings; their shares are fractions, whatever the release takes."""
-        if self._in_force is not None:
-            settings = moves_alone(settings, self._in_force, self._release)
+        settings = self._moves(settings)
         if not settings:
             return
         own_units = to_release_units(settings, self._release, self._hardware)

@@ -9,7 +9,8 @@ from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import Candidate, RankingChoice
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Run, Trial, TrialBudget, at_fault, opening_runs
-from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.knobs.releases import Release, Settings
+from ceph_tuner.core.knobs.settings import moves_alone
 from ceph_tuner.optimise.contract import SearchVerdict
 
 
@@ -18,8 +19,9 @@ class TuneTask:
     """What is to be tuned, and within which means."""
 
     slo: Slo
-    profiles: Mapping[str, Settings]
+    release: Release
     in_force: Settings
+    """As the search has it: may be rounded, and lowered to what a custom profile may reserve."""
     profile_in_force: Optional[str]
     """Name of the built-in profile in force; None for a custom one."""
     budget: TrialBudget = field(default_factory=TrialBudget)
@@ -30,7 +32,11 @@ class TuneTask:
     @property
     def opening(self) -> List[Run]:
         """What is measured before the search."""
-        return opening_runs(self.profiles if self.compare else {}, self.profile_in_force)
+        return opening_runs(self.release.profiles if self.compare else {}, self.profile_in_force)
+
+    def moves(self, settings: Settings) -> Settings:
+        """Give what of these settings is written: not what is in force."""
+        return moves_alone(settings, self.in_force, self.release)
 
     @property
     def most_runs(self) -> int:
@@ -50,7 +56,9 @@ class TuneOutcome:
     baseline: Mapping[str, float]
     choice: RankingChoice
     settings: Settings
-    """Of the winner; empty where the settings in force won."""
+    """Of the winner, whole; empty where the settings in force won."""
+    moves: Settings
+    """Of these, what is written; all else stays as it is, a built-in profile too where none of its values moves."""
     best_built_in: Optional[Candidate]
     written: bool
     verdict: SearchVerdict
@@ -92,6 +100,7 @@ class TuneOutcome:
             "winner": {
                 **self.choice.to_dict(),
                 "settings": dict(self.settings),
+                "moves": dict(self.moves),
                 "means": dict(self.choice.winner.means),
             },
             "best_built_in": None

@@ -23,6 +23,7 @@ __all__ = [
     "Release",
     "Settings",
     "Value",
+    "after_moves",
     "change_cost",
     "check_settings",
     "fitting_reservations",
@@ -133,6 +134,12 @@ def moves_alone(settings: Settings, in_force: Mapping[str, Value], release: Rele
     if any(moved(name) for name in MCLOCK_NINE if name in settings):
         wanted.update((PROFILE, *MCLOCK_NINE))
     return {name: value for name, value in settings.items() if name in wanted}
+
+
+def after_moves(moves: Settings, in_force: Mapping[str, Value], release: Release) -> Settings:
+    """Give what is in force once these are written, without the profile's name: a built-in one is written out."""
+    profile = release.profiles.get(str(moves.get(PROFILE)), {})
+    return {name: value for name, value in {**in_force, **profile, **moves}.items() if name != PROFILE}
 
 
 def reservation_sum(settings: Mapping[str, Value]) -> float:
