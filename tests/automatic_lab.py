@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, Iterator, List
 
 import mgr_boundaries
 from ceph_lab.cluster import Lab
@@ -20,6 +22,7 @@ from ceph_tuner.core.autopilot.executor import KEY
 from ceph_tuner.core.autopilot.state import OBSERVING, AutopilotState
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.changes.guardian import KEY as GUARDIAN
 from ceph_tuner.core.changes.journal import UNDONE, Entry, Journal
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.goals.slo import parse_slo
@@ -208,9 +211,23 @@ class AutomaticLab:
         time.sleep(1.5)
         return self._trace.read_text().splitlines()
 
-    def die_at(self, name: str, nth: int, in_flight: bool, guardian: bool) -> None:
+    @contextmanager
+    def guardian(self) -> Iterator[None]:
+        """Have the program watch meanwhile."""
+        words = [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()", "guardian", "--every", "1"]
+        with subprocess.Popen([*words, "--cluster", self.lab.name], stderr=subprocess.PIPE, text=True) as process:
+            try:
+                self.until(lambda: self.cluster.store.get(GUARDIAN) is not None, 30)
+                yield
+            finally:
+                process.terminate()
+                _, errors = process.communicate(timeout=60)
+        assert process.returncode == 0, errors
+        assert self.cluster.store.get(GUARDIAN) is None
+
+    def die_at(self, name: str, nth: int, in_flight: bool) -> None:
         """Have the mgr die at the nth boundary of that name in the next trial."""
-        self._plan.write_text(json.dumps({"name": name, "nth": nth, "in_flight": in_flight, "guardian": guardian}))
+        self._plan.write_text(json.dumps({"name": name, "nth": nth, "in_flight": in_flight}))
         self.begin()
         self.until(self.dead.exists, 60)
 

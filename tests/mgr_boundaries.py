@@ -2,8 +2,8 @@
 
 A trial's first boundary is the state with phase `asking`. `boundaries.plan` in the lab says where to die: at the
 `nth` boundary of a `name`; `in_flight`: with the command on its way, else just before it is sent, which is just after
-the one before was answered; `guardian`: whether the guardian is left alive. It is read by the mgr itself, so this file
-is self-contained, for the Pythons of both releases.
+the one before was answered. It is read by the mgr itself, so this file is self-contained, for the Pythons of both
+releases.
 """
 
 from __future__ import annotations
@@ -73,8 +73,6 @@ class Boundaries:
         if name != plan["name"] or self._names.count(name) != plan["nth"]:
             return False
         PLAN.unlink()
-        if not plan["guardian"]:
-            end_guardian()
         DEAD.write_text(name)
         if not plan["in_flight"]:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -90,26 +88,6 @@ class Boundaries:
         states = [other for other in self._names if other.startswith("state ")]
         idle = name == "check" and (self._names[-1:] == ["check"] or states[-1:] != ["state writing"])
         return renewed or others or idle
-
-
-def guardians() -> List[int]:
-    """Guardians that this process has."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1] if entry.name.isdigit() else ""
-            words = (entry / "cmdline").read_bytes() if parent == str(os.getpid()) else b""
-        except OSError:
-            continue
-        if b"ceph_tuner.core.changes.guardian" in words:
-            found.append(int(entry.name))
-    return found
-
-
-def end_guardian() -> None:
-    """Kill this mgr's guardian, if it has one."""
-    for pid in guardians():
-        os.kill(pid, signal.SIGKILL)
 
 
 def install(commander: Any) -> None:

@@ -75,14 +75,6 @@ except WorkerError as error:
     found = str(error)
 assert found
 """,
-    "mgr_module/tuner/guardian.py": """
-import mgr_stand_in, os
-os.environ["PYTHONPATH"] = sys.path[0] + "::."
-from tuner.guardian import Guardian
-guardian = Guardian(lambda: {"name": "mgr.x", "conf": "/nonexistent", "mon_host": "[v2:127.0.0.1:1/0]"}, "mgr.x")
-guardian.start()
-assert "NoRadosError" in guardian.problem, guardian.problem
-""",
     "tuner/ceph_lab/chroot.py": """
 from ceph_lab.chroot import _pip
 import subprocess

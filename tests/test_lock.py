@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from typing import Callable, Iterator, List, Optional
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.lock import GENERATION, LEASE_S, PREFIX, Claim, Holder, Lock, break_lock, claims
 from ceph_tuner.core.errors import ClusterTimeout, Locked
 from monitors import ManualClock, MemoryStore
@@ -321,3 +323,56 @@ def test_two_never_hold_it_at_once_in_whatever_order_their_commands_arrive(order
     contest = Interleaved(MemoryStore(), iter(order))
     contest.run()
     assert contest.most <= 1
+
+
+def test_who_only_watches_knows_a_claim_to_be_dead_once_it_was_not_renewed_for_a_lease_and_writes_nothing() -> None:
+    store, clock = MemoryStore(), ManualClock()
+    held = lock(store, clock, ALICE).__enter__()
+    watching, before = lock(store, clock, BOB), dict(store.values)
+    for _ in range(20):
+        assert [claim.holder for claim in watching.watch()] == [ALICE]
+        clock.sleep(LEASE_S * 0.8)
+        held.renew()
+    before = dict(store.values)
+    assert watching.watch()
+    clock.sleep(LEASE_S)
+    assert watching.watch()
+    clock.sleep(1)
+    assert watching.watch() == []
+    assert store.values == before
+    # what was watched before needs no second lease
+    since = clock.monotonic()
+    with watching:
+        assert clock.monotonic() - since < 1
+    with pytest.raises(Locked):
+        held.check()
+
+
+@pytest.mark.parametrize("jump", [-1e6, 1e6])
+def test_a_watched_claim_that_is_renewed_lives_whatever_its_date_says(jump: float) -> None:
+    store, clock = MemoryStore(), ManualClock()
+    other = ManualClock(clock.now() + jump)
+    held = lock(store, other, ALICE).__enter__()
+    watching = lock(store, clock, BOB)
+    for _ in range(20):
+        assert watching.watch()
+        clock.sleep(9)
+        other.sleep(9)
+        held.renew()
+
+
+def test_a_heartbeat_rests_while_its_owner_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ceph_tuner.core.changes.lock.LEASE_S", 0.03)
+    store, hangs, renewed = MemoryStore(), threading.Event(), threading.Event()
+    held = Lock(store, SystemClock(), ALICE)
+    held.at_work = lambda: not hangs.is_set()
+    with held:
+        store.after_write = renewed.set
+        assert renewed.wait(10)
+        hangs.set()
+        # one that was on its way
+        time.sleep(0.1)
+        renewed.clear()
+        assert not renewed.wait(0.3)
+        hangs.clear()
+        assert renewed.wait(10)

@@ -43,8 +43,7 @@ def layers(contract: str) -> set:
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: str(path.relative_to(LIBRARY)))
 def test_a_core_file_imports_the_standard_library_alone(path: Path) -> None:
-    of_ceph = {"rados"} if path.stem == "guardian" else set()
-    assert imported_roots(path) - standard_library.modules() <= {"ceph_tuner"} | of_ceph
+    assert imported_roots(path) - standard_library.modules() <= {"ceph_tuner"}
 
 
 @pytest.mark.parametrize("path", PLUGIN, ids=lambda path: path.stem)

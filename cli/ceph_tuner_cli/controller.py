@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import threading
 from contextlib import closing
-from queue import SimpleQueue
 
 import typer
 
@@ -16,6 +13,7 @@ from ceph_tuner.core.bounded_http import BoundedHttpServer
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.rook.kubeconfig import api_access
 from ceph_tuner_cli.cluster_option import ClusterOption
+from ceph_tuner_cli.interruption import stopped_by_signals
 from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import say
 
@@ -46,23 +44,6 @@ def controller(
         finally:
             if server is not None:
                 server.end()
-
-
-def stopped_by_signals() -> threading.Event:
-    """Give an event that SIGTERM and SIGINT set from now on; for the main thread.
-
-    An event that its own waiter sets from a handler may wait for itself for ever. The queue is made for handlers.
-    """
-    stop, numbers = threading.Event(), SimpleQueue[int]()
-
-    def wait() -> None:
-        numbers.get()
-        stop.set()
-
-    threading.Thread(target=wait, name="signals", daemon=True).start()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda caught, _: numbers.put(caught))
-    return stop
 
 
 def listening(address: str, port: int, running: Controller) -> BoundedHttpServer:

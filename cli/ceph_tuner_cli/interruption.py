@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Iterator
 
 from ceph_tuner.core.ceph.uninterrupted import SIGNALS
@@ -41,3 +42,20 @@ def orderly_end() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def stopped_by_signals() -> threading.Event:
+    """Give an event that SIGTERM and SIGINT set from now on; for the main thread.
+
+    An event that its own waiter sets from a handler may wait for itself for ever. The queue is made for handlers.
+    """
+    stop, numbers = threading.Event(), SimpleQueue[int]()
+
+    def wait() -> None:
+        numbers.get()
+        stop.set()
+
+    threading.Thread(target=wait, name="signals", daemon=True).start()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda caught, _: numbers.put(caught))
+    return stop

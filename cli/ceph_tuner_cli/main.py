@@ -43,6 +43,7 @@ COMMANDS: Dict[str, Tuple[str, str, str]] = {
     "apply": ("apply", "apply", "Set a profile or knobs, so that they can be taken back."),
     "rollback": ("rollback", "rollback", "Take changes back."),
     "history": ("history", "history", "What was changed, by whom, and whether it is in force."),
+    "guardian": ("guardian", "guardian", "Takes back what a tuner that died has left."),
     "lock": ("lock", "app", "Who is at work on a cluster; break a lock that is stuck."),
     "profile": ("profile", "app", "Named settings: built-in ones, files, what a cluster has."),
     "slo": ("slo", "app", "Objectives: check a file, hold a cluster against it."),

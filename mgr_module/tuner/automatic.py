@@ -11,6 +11,7 @@ from ceph_tuner.core.autopilot.state import OFF
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.changes.guardian import unguarded
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.writer import said_of_class
 from ceph_tuner.core.errors import InputError, Stopped
@@ -22,12 +23,12 @@ from .announce import Announcer
 from .changes import NewLock, own_lock
 from .driver import Driver
 from .exposition import ModeDocument
-from .guardian import Guardian, access
 from .inbox import Inbox
 from .logbook import MgrLogbook
 from .lookout import Lookout
 from .options import PolicyOptions
 from .proposer import Proposer
+from .pulse import Pulse
 from .service import STATUS_WINDOW_S, Service
 
 OPERATOR = "an operator"
@@ -52,29 +53,26 @@ class Automatic:
         `executors` has those of the cluster's modes by device class; this one's is added.
         """
         clock = clock or SystemClock()
-        self.aim, self._now = aim, clock.now
+        self.aim, self._now, self._store = aim, clock.now, service.store
         self.trail = Audit(service.store, aim.trail_prefix)
         self._options = PolicyOptions(service.option)
         self._announcer = Announcer(mgr, mgr.log)
-        self._guardian = Guardian(partial(access, mgr), aim.who)
         self.logbook = MgrLogbook(self.trail, self._announcer, service.history, aim.who, aim.device_class, mgr.log)
         self.lookout = Lookout(mgr, service, aim, osds_up, executors, clock.now)
-        inbox = Inbox()
+        inbox, pulse = Inbox(), Pulse()
         executor = executors[aim.device_class] = Executor(
             service.store,
-            partial(new_hands, service, clock, new_lock, aim.who, f"{aim.who}, automatic mode"),
+            partial(new_hands, service, clock, new_lock, pulse, aim.who, f"{aim.who}, automatic mode"),
             self.logbook,
             Proposer(service, aim, inbox, clock.now),
-            (self.lookout, self._guardian),
+            (self.lookout,),
             clock,
             self._options.read,
             aim.who,
             aim.state_key,
             partial(on_trial_elsewhere, executors, aim.device_class),
         )
-        self.driver = Driver(
-            executor, self.lookout, self.logbook, self._guardian, inbox, self._options.read, mgr.log, clock.now
-        )
+        self.driver = Driver(executor, self.lookout, self.logbook, pulse, inbox, self._options.read, mgr.log, clock.now)
 
     def tell(self, what: str, why: str = "") -> None:
         """Pass an operator's word on. Raises as `Driver.tell`."""
@@ -99,7 +97,8 @@ class Automatic:
 
     def notes(self) -> List[str]:
         """What an operator should know."""
-        return [note for note in (self._options.problem, self._guardian.problem, *self.aim.notes()) if note]
+        open_trial = unguarded(self._store, self._now()) if self.driver.state.mode != OFF else ""
+        return [note for note in (self._options.problem, open_trial, *self.aim.notes()) if note]
 
     def health(self) -> Dict[str, List[str]]:
         """Health checks of the state, and of what happened in the last day."""
@@ -179,10 +178,17 @@ def _refusal(addressee: Addressee, what: str, why: str) -> Optional[InputError]:
 
 
 def new_hands(
-    service: Service, clock: Clock, new_lock: NewLock, who: str, holder: str, kind: Type[Applier] = Applier
+    service: Service,
+    clock: Clock,
+    new_lock: NewLock,
+    pulse: Pulse,
+    who: str,
+    holder: str,
+    kind: Type[Applier] = Applier,
 ) -> Tuple[Applier, Lock]:
     """An applier with the lock that it writes under: `who` is for the journal, `holder` for those who want the lock."""
     lock = new_lock(service.store, clock, holder)
+    lock.at_work = pulse.beats
     release = release_of(service.release_version())
     return kind(service.config, service.store, clock, lock, release, who), lock
 

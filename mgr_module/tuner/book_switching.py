@@ -15,6 +15,7 @@ from ceph_tuner.core.book.explanation import explain
 from ceph_tuner.core.book.state import RETURNING, BookState
 from ceph_tuner.core.book.state_machine import refusal
 from ceph_tuner.core.ceph.ports import Clock
+from ceph_tuner.core.changes.guardian import unguarded
 from ceph_tuner.core.changes.standing import StandingApplier
 from ceph_tuner.core.changes.writer import key_for_class
 from ceph_tuner.core.errors import Stopped
@@ -25,11 +26,11 @@ from .announce import Announcer
 from .automatic import OPERATOR, new_hands, on_trial_elsewhere
 from .book_lookout import BookLookout
 from .changes import NewLock
-from .guardian import Guardian, access
 from .inbox import Inbox
 from .logbook import MgrLogbook
 from .lookout import BOOK
 from .options import BookOptions, PolicyOptions
+from .pulse import Pulse
 from .regime_watch import RegimeWatch
 from .service import Service
 from .turns import LONGEST_WHY, Turns
@@ -72,12 +73,12 @@ class BookSwitching:
         new_lock: NewLock,
     ) -> None:
         """`mgr` is the module; `executors` has those of the automatic modes and the boost, this one's is added."""
-        self.aim, self._regimes, self._now = aim, regimes, clock.now
+        self.aim, self._regimes, self._now, self._store = aim, regimes, clock.now, service.store
         self._options, policy = BookOptions(service.option), PolicyOptions(service.option)
         device_class, who = aim.device_class, f"{aim.who}{BY}"
         self.name = key_for_class(BOOK, device_class)
         self.trail = Audit(service.store, f"{TRAIL}{device_class}/" if device_class else TRAIL)
-        self._guardian = Guardian(partial(access, mgr), who)
+        pulse = Pulse()
         self._lookout = BookLookout(
             mgr,
             service,
@@ -92,18 +93,16 @@ class BookSwitching:
         logbook = BookLog(self.trail, Announcer(mgr, mgr.log), service.history, who, device_class, mgr.log)
         executor = executors[self.name] = BookExecutor(
             service.store,
-            partial(new_hands, service, clock, new_lock, who, who, StandingApplier),
+            partial(new_hands, service, clock, new_lock, pulse, who, who, StandingApplier),
             logbook,
-            (self._lookout, self._guardian),
+            (self._lookout,),
             clock,
             self._options.read,
             book,
             partial(on_trial_elsewhere, executors, self.name),
             device_class,
         )
-        self.driver = BookDriver(
-            executor, self._lookout, logbook, self._guardian, Inbox(), policy.read, mgr.log, clock.now
-        )
+        self.driver = BookDriver(executor, self._lookout, logbook, pulse, Inbox(), policy.read, mgr.log, clock.now)
 
     def regime(self) -> Optional[RegimeState]:
         """The regime of what it aims at; None before a sample told it."""
@@ -140,8 +139,8 @@ class BookSwitching:
 
     def notes(self) -> List[str]:
         """What an operator should know."""
-        guardian = self._guardian.problem and f"guardian: {self._guardian.problem}"
-        return [note for note in (self._options.problem, guardian) if note]
+        open_trial = unguarded(self._store, self._now()) if self.driver.state.on else ""
+        return [note for note in (self._options.problem, open_trial) if note]
 
     def exported(self) -> Mapping[str, Any]:
         """What of it goes to Prometheus."""

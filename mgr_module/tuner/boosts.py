@@ -18,6 +18,7 @@ from ceph_tuner.core.boost.state import ENDING, OFF
 from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
+from ceph_tuner.core.changes.guardian import unguarded
 from ceph_tuner.core.changes.lock_owner import claim_at_work
 from ceph_tuner.core.errors import CommandFailed, InputError, Locked, RetryLater, Stopped
 from ceph_tuner.core.hours import DAY_S
@@ -31,10 +32,10 @@ from .boost_driver import BoostDriver
 from .boost_log import TRAIL, BoostLog
 from .boost_lookout import BoostLookout
 from .changes import NewLock, own_lock
-from .guardian import Guardian, access
 from .inbox import Inbox
 from .lookout import BOOK, BOOST
 from .options import PolicyOptions
+from .pulse import Pulse
 from .service import STATUS_WINDOW_S, Service
 
 UNTIL = "clean"
@@ -57,7 +58,7 @@ class Boosts:
         options = PolicyOptions(service.option)
         aim = service.aim()
         who = f"{service.who}{BY}"
-        self._guardian = Guardian(partial(access, mgr), who)
+        pulse = Pulse()
         self._lookout = BoostLookout(mgr, service, aim, options.read, clock.now, clock.monotonic)
         self._aim = aim
         logbook = self._logbook = BoostLog(
@@ -65,16 +66,14 @@ class Boosts:
         )
         executor = executors[BOOST] = BoostExecutor(
             service.store,
-            partial(new_hands, service, clock, new_lock, who, who),
+            partial(new_hands, service, clock, new_lock, pulse, who, who),
             logbook,
-            (self._lookout, self._guardian),
+            (self._lookout,),
             clock,
             options.read,
             partial(on_trial_elsewhere, executors, BOOST),
         )
-        self.driver = BoostDriver(
-            executor, self._lookout, logbook, self._guardian, Inbox(), options.read, mgr.log, clock.now
-        )
+        self.driver = BoostDriver(executor, self._lookout, logbook, pulse, Inbox(), options.read, mgr.log, clock.now)
         self.driver.lookout = self._lookout
         self._rules: Optional[RuleWatch] = None
         """None: before the state was read."""
@@ -173,8 +172,9 @@ class Boosts:
 
     def document(self) -> Dict[str, Any]:
         """What it does, what is left, when it will be done."""
-        notes = [f"guardian: {self._guardian.problem}"] if self._guardian.problem else []
-        notes += [self._rule_problem] if self._rule_problem else []
+        is_on = self.driver.state.phase != OFF
+        open_trial = unguarded(self._service.store, self._now()) if is_on else ""
+        notes = [note for note in (open_trial, self._rule_problem) if note]
         return {**self.driver.document(), "notes": notes}
 
     def health(self) -> Dict[str, List[str]]:

@@ -82,6 +82,10 @@ class MgrCommander:
                 answers[daemon, prefix] = self._answer(f"tell {daemon} {prefix}", result, deadline)
         return answers
 
+    def close(self, end: float) -> None:
+        """Send nothing more, and wait until `end` (of `time.monotonic`) for what was sent."""
+        self._courier.close(end)
+
     def _send(self, kind: str, name: str, prefix: str, arguments: Mapping[str, Any], payload: str) -> Pending:
         command: Dict[str, Any] = {"prefix": prefix, **arguments, "format": "json"}
         return self._courier.send(kind, name, json.dumps(command), payload or None)

@@ -8,6 +8,8 @@ from typing import Any, Callable, Dict, Optional
 
 from ceph_tuner.core.errors import RetryLater
 
+from . import threads
+
 
 class Job:
     """One piece of work and its end."""
@@ -19,7 +21,7 @@ class Job:
         self.ended = float("inf")
         self._done = threading.Event()
         self._work = work
-        threading.Thread(target=self._run, name="tuner-job", daemon=True).start()
+        threads.begin("tuner-job", self._run)
 
     @property
     def done(self) -> bool:

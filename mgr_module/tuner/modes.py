@@ -175,7 +175,7 @@ class Modes:
     def close(self, end: float) -> None:
         """Let the port go, and wait until `end` (of `time.monotonic`) for the threads, which were told to stop.
 
-        A trial is left to the guardian and to the next active mgr.
+        A trial is left to the next active mgr, or to `ceph-tuner guardian`.
         """
         self._endpoint.close()
         for _, driver in self._drivers():

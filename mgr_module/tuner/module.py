@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.printable import PrintableLog, printable, printable_document
 
-from . import compat, health, render, render_automatic, render_book, render_recommendation, render_regimes
+from . import compat, health, render, render_automatic, render_book, render_recommendation, render_regimes, threads
 from .collect import Collector, TickLimits
 from .commander import MgrCommander
 from .compat import framework, read_command, write_command
@@ -24,6 +24,7 @@ from .modes import Modes
 from .options import DEFAULTS, OPTIONS
 from .sampler import Sampler, exempt_what_is_loaded
 from .service import Service
+from .worker import end_worker
 
 LEAST_PAUSE_S = 0.5
 """Between two samples, however long one takes."""
@@ -107,8 +108,12 @@ class Module(framework.MgrModule):  # type: ignore[misc]
             self._modes.close(end)
         if self._modes_thread is not None:
             self._modes_thread.join(max(0.0, end - time.monotonic()))
+        with self._surviving("the optimiser cannot be ended"):
+            end_worker()
+        threads.join(end)
         with self._surviving("a query of the OSDs cannot be ended"):
             self._collector.end()
+        self._service.commander.close(end)
 
     @read_command("tuner status")
     def _status(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.core.autopilot.events import Answered
@@ -17,6 +16,7 @@ from ceph_tuner.core.measure.forecast_record import SEARCH_LEVEL, SEARCH_MODEL, 
 from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.profiles.profile import Profile
 
+from . import threads
 from .aim import Aim
 from .inbox import Inbox
 from .service import Service
@@ -44,7 +44,7 @@ class Proposer:
         """
         ask = lambda: self._inbox.post(self.ask(state, policy))  # noqa: E731
         try:
-            threading.Thread(target=ask, name="tuner-asking", daemon=True).start()
+            threads.begin("tuner-asking", ask)
         except RuntimeError as error:
             raise RetryLater(f"no thread to ask in: {error}") from error
 

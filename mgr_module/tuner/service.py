@@ -146,9 +146,9 @@ class Service:
         """Sorted ids of the running OSDs, of all or of a class."""
         return self.scopes.among(self.inventory.running(), device_class)
 
-    def _options_of_some(self, device_class: str = "", target: str = EVERY_OSD) -> Dict[int, Dict[str, str]]:
-        """Options of some OSDs, of those that answer in time: of a class, and where one is given of a target."""
-        running = self.running(device_class)
+    def _options_of_some(self, target: str = EVERY_OSD) -> Dict[int, Dict[str, str]]:
+        """Options of some OSDs of a target, of those that answer in time."""
+        running = self.running()
         if target != EVERY_OSD:
             section = Target.parse(target)
             covered = {place.osd for place in self.config.places() if section.covers(place)}
@@ -252,7 +252,7 @@ class Service:
         trials, window = self._trials(aim.device_class), aim.window(BASELINE_WINDOW_S)
         now, judge = at_work(_means(window)), Judge(slo, aim.part_of(self.reference()))
         baseline = aim.part_of(self.baseline() or {}) or now or None
-        options_of = self._options_of_some(aim.device_class, aim.target)
+        options_of = self._options_of_some(aim.target)
         in_force = _agreement(options_of)["settings"]
         # relative bounds refer to what `status` holds them against
         objectives = absolute(slo, judge.reference)
@@ -281,7 +281,7 @@ class Service:
     def ask_for(self, slo: Slo, baseline: Mapping[str, float], start: float, seed: int, aim: Aim) -> Dict[str, Any]:
         """Have the optimiser propose for the cluster as it is since `start`: older trials were under another load."""
         trials = [trial for trial in self._trials(aim.device_class) if trial.at >= start]
-        return self._ask(slo, self._options_of_some(aim.device_class, aim.target), baseline, trials, seed)
+        return self._ask(slo, self._options_of_some(aim.target), baseline, trials, seed)
 
     def _ask(
         self,

@@ -18,8 +18,9 @@ from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.goals.guard import Breach
 
-from .guardian import Guardian
+from . import threads
 from .inbox import Inbox
+from .pulse import Pulse
 
 LONGEST_WHY = 1000
 LOOK_S = 0.2
@@ -66,13 +67,13 @@ class Turns(Generic[S]):
         executor: TrialExecutor[S],
         lookout: LookingOut[S],
         logbook: ShowingProgress[S],
-        guardian: Guardian,
+        pulse: Pulse,
         inbox: Inbox,
         policy: Callable[[], Policy],
         log: logging.Logger,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._executor, self._lookout, self._logbook, self._guardian = executor, lookout, logbook, guardian
+        self._executor, self._lookout, self._logbook, self._pulse = executor, lookout, logbook, pulse
         self.inbox, self._policy, self._log, self._now = inbox, policy, log, now
         self._sampled = False
         self._looked = time.monotonic()
@@ -176,7 +177,7 @@ class Turns(Generic[S]):
             completion.set()
         if self._due():
             self._look()
-            self._guardian.beat()
+            self._pulse.beat()
 
     def _due(self) -> bool:
         """Whether it is time to look: at a sample, or as one is missing, so that a hanging sampler is noticed."""
@@ -197,10 +198,10 @@ class Turns(Generic[S]):
             else:
                 future.set_result(None)
 
-        threading.Thread(target=work, name="tuner-writing", daemon=True).start()
+        threads.begin("tuner-writing", work)
         breach = None
         while not wait([future], LOOK_S).done:
-            # also after the first: the guardian beside the mgr waits for signs of life while all is taken back
+            # also after the first: the lock is renewed for signs of life alone while all is taken back
             guard_breach = self._guard()
             breach = breach or guard_breach
             if breach is not None:
@@ -219,7 +220,7 @@ class Turns(Generic[S]):
         except Exception:
             self._log.exception("the guard could not look while something is written")
             return None
-        self._guardian.beat()
+        self._pulse.beat()
         return breach
 
     def _look(self) -> None:

@@ -6,11 +6,12 @@ import contextlib
 import json
 import os
 import resource
+import signal
 import subprocess
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional, Set
 
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.conversation import Conversation, end_all
@@ -52,6 +53,14 @@ def ask_worker(
 
 
 _alone = threading.Lock()
+_at_work: Set[subprocess.Popen[bytes]] = set()
+
+
+def end_worker() -> None:
+    """End the one at work, if any: the module is being shut down. Whoever has asked it is told that it died."""
+    for process in list(_at_work):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _exchange(
@@ -74,6 +83,7 @@ def _exchange(
         raise WorkerError(f"worker_python {python!r} cannot be started: {exc.strerror}") from exc
     try:
         _limit_memory(process, memory_bytes)
+        _at_work.add(process)
         conversation = Conversation(process, json.dumps(request).encode(), LARGEST_ANSWER)
         conversation.until(deadline)
         if conversation.too_much:
@@ -84,6 +94,7 @@ def _exchange(
             words = f"the optimiser gave no answer within {timeout:g} s (worker_timeout) and was stopped"
             raise WorkerError(words) from exc
     finally:
+        _at_work.discard(process)
         end_all(process)
     return _answer(process.returncode, bytes(conversation.output), bytes(conversation.errors))
 

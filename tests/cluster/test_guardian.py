@@ -1,4 +1,4 @@
-"""What the guardian does about a mgr that is gone, on the twin."""
+"""What the guardian does about a tuner that is gone, on the twin."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import pytest
 
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
 from ceph_tuner.core.changes.applier import Applier
-from ceph_tuner.core.changes.guardian import NoRadosError, RadosCommander, take_back, withdraw
-from ceph_tuner.core.changes.lock import PREFIX, Holder, Lock, generation_of
-from ceph_tuner.core.changes.lock_owner import may_live
+from ceph_tuner.core.changes.guardian import KEY, SIGN_S, Guardian, unguarded
+from ceph_tuner.core.changes.lock import LEASE_S, PREFIX, Holder, Lock
+from ceph_tuner.core.changes.lock_owner import may_live, this_process
 from ceph_tuner.core.errors import Locked
 from ceph_tuner.core.knobs.releases import TENTACLE
 from twin_cluster.cluster import TwinClock, TwinCluster
 from twins import small_twin
 
-MGR = Holder("the mgr", "its host", "7:1234")
-GONE = (MGR.host, MGR.process)
+ELSEWHERE = Holder("mgr.x", "another host", "7:1234")
+DEAD_HERE = Holder("mgr.x", this_process().host, "999999999:1")
 
 
 def trial_of(twin: TwinCluster, holder: Holder) -> Tuple[Applier, Lock]:
-    """A trial that is in force, its owner's lock held as by a process that was killed."""
+    """A trial that is in force, its owner's lock held."""
     config, store = CommandConfig(twin.commander), CommandStore(twin.commander)
     lock = Lock(store, twin.clock, holder, may_live, heartbeat=False)
     applier = Applier(config, store, twin.clock, lock, TENTACLE, holder.name)
@@ -30,79 +30,105 @@ def trial_of(twin: TwinCluster, holder: Holder) -> Tuple[Applier, Lock]:
     return applier, lock
 
 
-def test_what_a_mgr_left_is_taken_back_and_its_claim_withdrawn() -> None:
+def dump(twin: TwinCluster) -> str:
+    return twin.commander.mon("config dump", {})
+
+
+def seconds_until_taken_back(twin: TwinCluster, guardian: Guardian, every: float = 5.0) -> float:
+    for looks in range(100):
+        if guardian.look():
+            return looks * every
+        twin.clock.sleep(every)
+    raise AssertionError("it was never taken back")
+
+
+def test_what_a_process_of_this_host_left_is_taken_back_at_the_first_look() -> None:
     twin = small_twin()
-    before = twin.commander.mon("config dump", {})
-    trial_of(twin, MGR)
-    assert twin.commander.mon("config dump", {}) != before
-    done = take_back(twin.commander, twin.clock, GONE, generation_of(CommandStore(twin.commander)), "the guardian")
-    assert [undone.entry.number for undone in done] == [1]
-    assert twin.commander.mon("config dump", {}) == before
+    before = dump(twin)
+    trial_of(twin, DEAD_HERE)
+    assert dump(twin) != before
+    guardian = Guardian(twin.commander, twin.clock)
+    (undone,) = guardian.look()
+    assert undone.entry.number == 1
+    assert dump(twin) == before
     assert CommandStore(twin.commander).keys(PREFIX) == []
-    assert (
-        take_back(twin.commander, twin.clock, GONE, generation_of(CommandStore(twin.commander)), "the guardian") == []
-    )
+    assert guardian.look() == []
 
 
-@pytest.mark.parametrize("jump", [-1e6, -3600.0, 3600.0, 1e6])
-def test_a_clock_that_was_set_meanwhile_keeps_it_from_nothing(jump: float) -> None:
+@pytest.mark.parametrize("jump", [-1e6, -3600.0, 0.0, 3600.0, 1e6])
+def test_a_claim_from_elsewhere_ends_a_lease_after_it_was_renewed_last_whatever_the_clocks_say(jump: float) -> None:
     twin = small_twin()
-    before = twin.commander.mon("config dump", {})
-    trial_of(twin, MGR)
+    before = dump(twin)
 
     class Set(TwinClock):
         def now(self) -> float:
             return super().now() + jump
 
-    assert take_back(twin.commander, Set(twin.twin), GONE, generation_of(CommandStore(twin.commander)), "the guardian")
-    assert twin.commander.mon("config dump", {}) == before
+    guardian = Guardian(twin.commander, Set(twin.twin))
+    trial_of(twin, ELSEWHERE)
+    assert LEASE_S < seconds_until_taken_back(twin, guardian) <= LEASE_S + 10
+    assert dump(twin) == before
 
 
-def test_a_mgr_that_lives_after_all_writes_nothing_more() -> None:
+def test_the_trial_of_a_process_that_renews_its_claim_is_left_alone() -> None:
     twin = small_twin()
-    applier, _ = trial_of(twin, MGR)
+    _, lock = trial_of(twin, ELSEWHERE)
+    during, guardian = dump(twin), Guardian(twin.commander, twin.clock)
+    for _ in range(60):
+        assert guardian.look() == []
+        twin.clock.sleep(9)
+        lock.renew()
+    assert dump(twin) == during
+    lock.check()
+
+
+def test_a_tuner_that_lives_after_all_writes_nothing_more() -> None:
+    twin = small_twin()
+    applier, _ = trial_of(twin, ELSEWHERE)
     plan = applier.plan("osd/host:h1", {"osd_max_scrubs": 2})
-    take_back(twin.commander, twin.clock, GONE, generation_of(CommandStore(twin.commander)), "the guardian")
-    before = twin.commander.mon("config dump", {})
+    seconds_until_taken_back(twin, Guardian(twin.commander, twin.clock))
+    before = dump(twin)
     with pytest.raises(Locked):
         applier.apply(plan, "goes on", trial=True)
-    assert twin.commander.mon("config dump", {}) == before
-
-
-def test_a_trial_that_another_mgr_has_begun_since_is_left_alone() -> None:
-    twin = small_twin()
-    left = generation_of(CommandStore(twin.commander))
-    twin.clock.sleep(40)
-    trial_of(twin, Holder("another mgr", "another host", "8:99"))
-    during = twin.commander.mon("config dump", {})
-    assert take_back(twin.commander, twin.clock, GONE, left, "the guardian") == []
-    assert twin.commander.mon("config dump", {}) == during
+    assert dump(twin) == before
 
 
 def test_what_is_left_waits_while_another_tuner_is_at_work() -> None:
     twin = small_twin()
-    _, left = trial_of(twin, MGR)
-    withdraw(CommandStore(twin.commander), GONE, 1)
-    store = CommandStore(twin.commander)
-    with Lock(store, twin.clock, Holder("somebody", "elsewhere", "1:1"), heartbeat=False), pytest.raises(Locked):
-        take_back(twin.commander, twin.clock, GONE, generation_of(CommandStore(twin.commander)), "the guardian")
-    assert take_back(twin.commander, twin.clock, GONE, generation_of(CommandStore(twin.commander)), "the guardian")
-    with pytest.raises(Locked):
-        left.check()
+    trial_of(twin, DEAD_HERE)
+    store, guardian = CommandStore(twin.commander), Guardian(twin.commander, twin.clock)
+    with Lock(store, twin.clock, Holder("somebody", "elsewhere", "1:1"), may_live, heartbeat=False):
+        assert guardian.look() == []
+    assert guardian.look()
 
 
-def test_only_claims_of_that_process_from_before_are_withdrawn() -> None:
+def test_a_change_that_was_made_permanent_stays() -> None:
+    twin = small_twin()
+    applier, lock = trial_of(twin, DEAD_HERE)
+    (entry,) = applier.history()
+    applier.keep(entry)
+    kept = dump(twin)
+    lock.__exit__()
+    assert Guardian(twin.commander, twin.clock).look() == []
+    assert dump(twin) == kept
+
+
+def test_a_note_says_that_nobody_watches_where_nobody_does() -> None:
     twin = small_twin()
     store = CommandStore(twin.commander)
-    with Lock(store, twin.clock, MGR, heartbeat=False) as lock:
-        withdraw(store, (MGR.host, "7:9999"), 1)
-        withdraw(store, GONE, 0)
-        lock.check()
-        withdraw(store, GONE, 1)
-        with pytest.raises(Locked):
-            lock.check()
-
-
-def test_where_there_is_no_way_to_the_cluster_it_says_so() -> None:
-    with pytest.raises(NoRadosError):
-        RadosCommander({"name": "mgr.nobody", "conf": "/no/such/file", "mon_host": "127.0.0.1:1", "key": "none"})
+    assert "ceph-tuner guardian" in unguarded(store, twin.clock.now())
+    guardian = Guardian(twin.commander, twin.clock)
+    guardian.look()
+    assert unguarded(store, twin.clock.now()) == ""
+    for _ in range(20):
+        twin.clock.sleep(SIGN_S / 2)
+        guardian.look()
+        assert unguarded(store, twin.clock.now()) == ""
+    twin.clock.sleep(4 * SIGN_S)
+    assert unguarded(store, twin.clock.now())
+    guardian.look()
+    guardian.leave()
+    assert unguarded(store, twin.clock.now())
+    for hostile in ("", "[]", '{"at": "soon"}', '{"at": null}', '{"at": 1e400}', "\x00"):
+        store.set(KEY, hostile)
+        assert unguarded(store, twin.clock.now())

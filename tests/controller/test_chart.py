@@ -67,21 +67,24 @@ def test_the_charts_role_is_that_of_the_plain_file(tmp_path: Path) -> None:
     assert of_kind(rendered(tmp_path), "Role")["rules"] == json.loads(text)
 
 
-def test_a_container_may_do_nothing_but_its_work(tmp_path: Path) -> None:
-    pod = of_kind(rendered(tmp_path), "Deployment")["spec"]["template"]["spec"]
+@pytest.mark.parametrize("guarded", [False, True])
+def test_a_container_may_do_nothing_but_its_work(tmp_path: Path, guarded: bool) -> None:
+    more = ["--set", "guardian.enabled=true"] if guarded else []
+    pod = of_kind(rendered(tmp_path, *more), "Deployment")["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["runAsUser"] > 0
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    (container,) = pod["containers"]
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
-    assert {mount["mountPath"]: mount.get("readOnly", False) for mount in container["volumeMounts"]} == {
-        "/etc/ceph": True,
-        "/tmp": False,  # noqa: S108
-    }
+    assert [container["args"][0] for container in pod["containers"]] == ["controller", *["guardian"][:guarded]]
+    for container in pod["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert {mount["mountPath"]: mount.get("readOnly", False) for mount in container["volumeMounts"]} == {
+            "/etc/ceph": True,
+            "/tmp": False,  # noqa: S108
+        }
 
 
 def labels_of(document: Dict[str, Any]) -> Iterator[Any]:

@@ -177,11 +177,11 @@ def test_a_turn_that_fails_is_a_check_unless_it_is_switched_off() -> None:
     assert aboard.modes.health()["TUNER_STOPPED"] == ["no quorum"]
 
 
-def test_notes_say_what_stands_in_the_way_of_the_guardian_and_of_the_metrics() -> None:
+def test_a_note_says_that_no_guardian_watches_while_the_mode_is_on() -> None:
     aboard = on_trial()
-    # this mgr does not know its way to the monitors
-    assert any("mon_map" in note for note in aboard.modes.whole.notes())
+    assert any("ceph-tuner guardian" in note for note in aboard.modes.whole.notes())
     aboard.during(lambda: aboard.modes.switch("off"))
+    assert not any("ceph-tuner guardian" in note for note in aboard.modes.whole.notes())
     aboard.modes.close(time.monotonic() + 5.0)
 
 

@@ -80,7 +80,7 @@ class Cabin:
         )
 
     def beat(self) -> None:
-        """The guardian's."""
+        """The pulse's."""
         self.beats += 1
 
     scrubs_since = None

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import sys
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any, List, Set
 
 import pytest
 from automatic_on_twin import OnTwin
 from loaded_module import Loaded
+from mgr_stand_in import CommandResult
 
 import tuner.module as module_file
+from tuner import threads, worker
+from tuner.courier import Courier
+from tuner.worker import WorkerError, ask_worker
 
 
 def ours(before: Set[threading.Thread]) -> Set[str]:
@@ -33,8 +40,7 @@ def test_a_module_that_was_shut_down_has_no_thread_at_work() -> None:
     until(lambda: {"tuner-modes", "tuner-automatic", "tuner-boost"} <= ours(before))
     module.shutdown()
     serving.join(10)
-    # the one that has sent commands to the mgr must not end as Reef answers one (courier.py)
-    assert ours(before) <= {"tuner-courier"}
+    assert ours(before) == set()
 
 
 def test_a_thread_that_waits_for_an_answer_does_not_hold_the_shutdown_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,3 +85,35 @@ def test_the_mgr_s_word_of_a_new_map_has_it_read(monkeypatch: pytest.MonkeyPatch
     module.notify("pg_summary", "")
     assert told == ["map"]
     assert [str(kind.value) for kind in module.NOTIFY_TYPES] == ["osd_map"]
+
+
+def test_work_that_was_begun_is_waited_for_and_the_optimiser_ended() -> None:
+    before, module, begun = set(threading.enumerate()), Loaded(OnTwin()), threading.Event()
+
+    def ask() -> None:
+        begun.set()
+        with pytest.raises(WorkerError, match="signal 9"):
+            ask_worker({"version": 1}, sys.executable, 60, program="import time; time.sleep(60)")
+
+    threads.begin("tuner-asking", ask)
+    assert begun.wait(10)
+    until(lambda: worker._at_work)
+    module.shutdown()
+    assert ours(before) == set()
+
+
+def test_what_sends_commands_ends_once_each_is_answered_and_sends_nothing_more() -> None:
+    sent: List[CommandResult] = []
+    mgr = SimpleNamespace(send_command=lambda result, *rest: sent.append(result))
+    courier = Courier(mgr, CommandResult)
+    first = courier.send("mon", "", "{}", None)
+    until(lambda: sent)
+    courier.close(time.monotonic() + 0.2)
+    # not answered yet: the thread stays
+    assert courier._thread is not None
+    assert courier._thread.is_alive()
+    assert courier.send("mon", "", "{}", None).wait()[0] == -errno.ESHUTDOWN
+    first.complete(0, "", "")
+    courier._thread.join(10)
+    assert not courier._thread.is_alive()
+    assert sent == [first]

@@ -59,6 +59,12 @@ class Question:
         """Everything in force, the nine values written out."""
         return completed(self.in_force, self.model.release)
 
+    def under_profile_in_force(self, settings: Settings) -> Settings:
+        """Settings with the profile in force in place of the nine: by its name, or a custom one to the last digit."""
+        profile, before = self.profile_in_force, self.before
+        nine: Settings = {name: before[name] for name in MCLOCK_NINE} if profile is None else {PROFILE: profile}
+        return {**{name: value for name, value in settings.items() if name not in (PROFILE, *MCLOCK_NINE)}, **nine}
+
     @property
     def work(self) -> List[str]:
         """Kinds of work that the model has."""

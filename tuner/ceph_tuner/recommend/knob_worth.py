@@ -191,10 +191,7 @@ def _without(names: Sequence[str], settings: Mapping[str, Value], question: Ques
     moves = [name for name in rest if name != PROFILE and _is_moved(name, rest[name], question)]
     if not set(moves) & set(MCLOCK_NINE):
         # no custom profile is needed: what is in force stays, and to the last digit
-        rest = {name: value for name, value in rest.items() if name not in (PROFILE, *MCLOCK_NINE)}
-        profile = question.profile_in_force
-        custom: Settings = {name: question.before[name] for name in MCLOCK_NINE}
-        rest.update(custom if profile is None else {PROFILE: profile})
+        rest = question.under_profile_in_force(rest)
     once = _needs(names, question) - _needs(moves, question)
     return {name: before[name] if name in once else rest[name] for name in rest if name not in once or name in before}
 

@@ -259,14 +259,11 @@ class _Race:
 
     def _whole(self, settings: Settings) -> Settings:
         """Settings of the space beside what stays: where none of the nine moves, the profile in force."""
-        profile, constant = self._question.profile_in_force, self._question.kept
-        before = self._question.before
-        fitting = fitting_reservations(before)
+        question, fitting = self._question, fitting_reservations(self._question.before)
+        whole = {**question.kept, **settings}
         if any(name in settings and not same_value(str(settings[name]), str(fitting[name])) for name in MCLOCK_NINE):
-            return {**constant, **settings}
-        nine: Settings = {name: before[name] for name in MCLOCK_NINE}
-        others = {name: value for name, value in settings.items() if name not in (PROFILE, *MCLOCK_NINE)}
-        return {**constant, **(nine if profile is None else {PROFILE: profile}), **others}
+            return whole
+        return question.under_profile_in_force(whole)
 
     def _take(self, prediction: Prediction) -> None:
         self.tried.append(prediction)

@@ -184,11 +184,7 @@ class Applier:
     def leftover(self) -> List[Entry]:
         """What `recover` would take back, newest first. Reads only."""
         entries = reversed(self._journal.entries())
-        return [
-            entry
-            for entry in entries
-            if entry.unfinished or (entry.trial and entry.state == APPLIED and entry.number not in self._trials)
-        ]
+        return [entry for entry in entries if entry.is_open and (entry.unfinished or entry.number not in self._trials)]
 
     def undo(self, to: Optional[int] = None, everything: bool = False) -> List[Undone]:
         """Take back the newest change (what a crash left is newest); all changes after number `to`; or all.

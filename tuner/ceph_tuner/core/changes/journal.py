@@ -92,6 +92,11 @@ class Entry:
         return self.state in (APPLYING, UNDOING)
 
     @property
+    def is_open(self) -> bool:
+        """Whether it ends by itself: half done, or on trial."""
+        return self.unfinished or (self.trial and self.state == APPLIED)
+
+    @property
     def replaceable(self) -> bool:
         """Whether its settings are replaced while it stands (`standing.py`)."""
         return self.who.endswith(STANDING)

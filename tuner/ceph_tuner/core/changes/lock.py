@@ -8,6 +8,7 @@ never both go on. Who sees another live claim withdraws its own.
 A claim is a lease: it is renewed while it is held. Nobody's clock decides that another's lease is over: whoever wants
 the lock watches a claim that seems to be out of date, for a whole lease by its own monotonic clock, and removes one
 that did not change meanwhile. So clocks may differ and jump, and a claim that says it stands for a year does not.
+Who does nothing but watch (`Lock.watch`) needs no date: what it saw unchanged for a lease is dead.
 
 Who gets in counts the lock's generation up, under a key that names its claim, before it writes anything. A holder that
 was asleep past its lease finds another generation there, or another's claim: `check()` before every write looks.
@@ -151,6 +152,10 @@ class Lock:
         # unique among processes, so it must not come from a seed
         self._random = randomness or random.SystemRandom()
         self._heartbeat = heartbeat
+        self.at_work: Callable[[], bool] = lambda: True
+        """The heartbeat rests while this is false: whoever hangs must not keep the lock."""
+        self._seen: Dict[str, Tuple[str, float]] = {}
+        """Claims of others, and since when each is as it is, by the monotonic clock."""
         self._claim: Optional[Claim] = None
         self._renewed = 0.0
         """When the renewal was begun that the lease counts from, by the monotonic clock."""
@@ -197,6 +202,29 @@ class Lock:
             if self._claim is not None and self._is_ours(contents(self._store, _BOTH), settle=False):
                 self._extend()
 
+    def watch(self) -> List[Claim]:
+        """Look at the claims of others, and give those that may live: no dead process's, and renewed within a lease.
+
+        Reads only. A claim is known to be dead at the earliest a lease after it was looked at first.
+        """
+        now, texts = self._clock.monotonic(), contents(self._store, PREFIX)
+        self._seen = {
+            key: self._seen[key] if self._seen.get(key, ("",))[0] == text else (text, now)
+            for key, text in texts.items()
+            if self._claim is None or key != self._claim.key
+        }
+        claims = {key: Claim.from_text(key, text) for key, (text, _) in self._seen.items()}
+        return [
+            claim
+            for key, claim in claims.items()
+            if claim is not None and self._alive(claim.holder) and not self._is_silent(key, texts[key])
+        ]
+
+    def _is_silent(self, key: str, text: str) -> bool:
+        """Whether a claim was seen as it is for a whole lease."""
+        seen, since = self._seen.get(key, ("", 0.0))
+        return seen == text and self._clock.monotonic() - since > LEASE_S
+
     def others(self) -> List[Claim]:
         """Live claims of others. Dead ones are removed; one that seems to be out of date is watched for a lease."""
         suspects: Dict[str, Tuple[str, float]] = {}
@@ -207,7 +235,7 @@ class Lock:
                 if self._claim is not None and key == self._claim.key:
                     continue
                 given_up = (self._holder.identity, key) in _given_up
-                if given_up or claim is None or not self._alive(claim.holder):
+                if given_up or claim is None or not self._alive(claim.holder) or self._is_silent(key, text):
                     self._store.remove(key)
                 elif 0 <= claim.expires - self._clock.now() <= LEASE_S + SKEW_S:
                     live.append(claim)
@@ -298,6 +326,8 @@ class Lock:
 
     def _beat(self, release: threading.Event) -> None:
         while not release.wait(LEASE_S / 3):
+            if not self.at_work():
+                continue
             # a failure is met again by the next beat, or by the next check(), which stops the writing
             with contextlib.suppress(TunerError):
                 self.renew()

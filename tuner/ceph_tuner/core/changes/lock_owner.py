@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import random
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +14,7 @@ from ceph_tuner.core.ceph.ports import Store
 from ceph_tuner.core.changes.lock import LEASE_S, Claim, Holder, claims
 
 _PROC = Path("/proc")
+_PROGRAM = f"{random.SystemRandom().getrandbits(32):08x}"
 
 
 def this_process(name: str = "", entity: str = "") -> Holder:
@@ -23,15 +25,22 @@ def this_process(name: str = "", entity: str = "") -> Holder:
     # somebody sets them to
     with suppress(KeyError, OSError):
         who.insert(0, pwd.getpwuid(uid).pw_name)
-    return Holder(name or f"{', '.join(who)} (ceph-tuner, process {os.getpid()})", _host(), _process(os.getpid()))
+    return Holder(name or f"{', '.join(who)} (ceph-tuner, process {os.getpid()})", _host(), _own_process())
 
 
 def may_live(holder: Holder) -> bool:
-    """Whether a claim's process may still be alive: only this machine's own dead are known to be dead."""
+    """Whether a claim's process may still be alive: only this machine's own dead are known to be dead.
+
+    So is what this process was before it executed itself anew, as a mgr does when a module is switched on or off.
+    """
     if not holder.process or holder.host != _host():
         return True
-    pid = holder.process.split(":")[0]
-    return not pid.isdigit() or _process(int(pid)) == holder.process
+    pid, _, rest = holder.process.partition(":")
+    if not pid.isdigit():
+        return True
+    if int(pid) == os.getpid():
+        return holder.process == _own_process()
+    return _process(int(pid)) == f"{pid}:{rest.partition(':')[0]}"
 
 
 def claim_at_work(store: Store, now: float) -> Optional[Claim]:
@@ -51,6 +60,12 @@ def _host() -> str:
     except OSError:
         return socket.gethostname()
     return f"{socket.gethostname()} ({boot}-{processes})"
+
+
+def _own_process() -> str:
+    """`pid:start time:program`, where each start of a program in the same process has a number of its own."""
+    process = _process(os.getpid())
+    return process and f"{process}:{_PROGRAM}"
 
 
 def _process(pid: int) -> str:
