@@ -32,7 +32,7 @@ BIN := $(VENV)/bin
 export PYTHONPATH := $(CURDIR)/mgr_module
 export PYTHONDONTWRITEBYTECODE := 1
 
-.PHONY: help distributions packages release verify-release upstream setup recommend lab tune validate-twin repeatability test quiet long bare laws fuzz coverage test-unit lowest check hooks sbom audit lock format reference pictures docs clean
+.PHONY: help compiled distributions packages release verify-release upstream setup recommend lab tune validate-twin repeatability test quiet long bare laws fuzz coverage test-unit lowest check hooks sbom audit lock format reference pictures docs clean
 help:
 	@sed -n 's/^# make /make /p' Makefile
 
@@ -113,6 +113,10 @@ repeatability: setup
 	  $(BIN)/ceph-tuner lab up --name repeat-$$drive --drive $$drive --slower $$slower && \
 	  $(BIN)/python benchmarks/repeatability.py --cluster repeat-$$drive --seconds $$seconds; code=$$?; \
 	  $(BIN)/ceph-tuner lab down --name repeat-$$drive; [ $$code = 0 ] || exit $$code; done
+
+# the twin's machine code, made once before many processes want it
+compiled: setup
+	$(BIN)/python tests/twin/compile_kernel.py
 
 # TESTS=tests/lab runs a part of them
 TESTS ?=

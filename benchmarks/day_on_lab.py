@@ -1,8 +1,8 @@
 """A day on a lab, an hour of it in twenty seconds: one setting for all of it, profiles by the clock, or the book?
 
     ceph-tuner lab up --name day --device-size 6GiB
-    ceph-tuner book predict --cluster day --slo SLO --regime … --output build/day-pages.json
-    python benchmarks/day_on_lab.py --cluster day --pages build/day-pages.json --repeats 2
+    python benchmarks/day_on_lab.py --cluster day --predict benchmarks/results/day-on-lab-pages.json
+    python benchmarks/day_on_lab.py --cluster day --pages benchmarks/results/day-on-lab-pages.json --repeats 2
     python benchmarks/day_on_lab.py --render benchmarks/results/day-on-lab.jsonl --page benchmarks/results/day-on-lab.md
 
 Clients swing over the day. Deep scrubs run by night, an OSD lacks objects at 9 h and again at 21 h, a snapshot is
@@ -58,6 +58,14 @@ SCRUB_HOURS = ((0.0, 7.0), (22.0, 24.0))
 LOSSES = ((9.0, 21.0), (21.0, 24.0))
 """When objects are lacking, and until when they are looked at."""
 TRIM_H = 14.0
+WANTED = (
+    "client.p95_ms <= 32 ms",
+    "recovery.bytes_s >= 0.7 * baseline",
+    "scrub.objects_s >= 0.4 * baseline",
+    "snaptrim.objects_s >= 0.4 * baseline",
+)
+"""What pages are predicted for: well within the bound, and half of what is done in the background, or more."""
+REGIMES = ("idle", "busy", "recovering", "scrubbing", "busy+recovering", "busy+trimming", "recovering+scrubbing")
 PROFILES = ("balanced", "high_client_ops", "high_recovery_ops")
 CRON, BOOK = "cron", "the book"
 BOUNDS: Dict[str, Any] = {
@@ -74,7 +82,7 @@ OPTIONS: Dict[str, Any] = {
     "sample_interval": 2.0,
     "book_dead_time": 4,
     "book_switches": 1000,
-    "book_watch": 10,
+    "book_watch": 30,
     "book_rest": 60,
     "book_unvalidated": "twin",
 }
@@ -194,8 +202,8 @@ def live(lab: Lab, clock: Callable[[float], None]) -> Dict[str, Any]:
                 clients.stop()
         for moment in moments:
             moment.act()
-        trimmed = watch.trim.progress()
         watch.trim.observe()
+        trimmed = watch.trim.progress()
         left = watch.recovery.read().left_objects or 0.0
     return {
         "windows": windows,
@@ -220,6 +228,35 @@ def _windows(clients: ClientLoad, begun: float, spell: int) -> List[Dict[str, fl
 
 
 # who decides
+
+
+def predict(lab: Lab, output: Path) -> None:
+    """Ask the lab's own twin for a page of each regime, as `ceph-tuner book predict` does."""
+    # each of them is of use to this alone
+    from ceph_lab.twin_model import lab_model
+    from ceph_tuner.core.ceph.stored_document import versioned
+    from ceph_tuner.core.goals.slo import parse_slo
+    from ceph_tuner.core.regimes.bounds import parse_bounds
+    from ceph_tuner.recommend import SearchEffort
+    from ceph_tuner.recommend.recommendation import recommend
+    from ceph_tuner.recommend.regime_pages import RegimeAnswer, pages_of, question_in
+    from ceph_tuner.twin.described_cluster import DescribedCluster
+    from silent_listener import SilentListener
+
+    with closing(open_cluster(lab.name)) as cluster:
+        hardware, release = cluster.in_force("osd").hardware, cluster.release
+    model = lab_model(lab.state.options, hardware, "mixed", release, work={"rate": RATE, "scrub_objects": 2400})
+    wanted, rates = parse_slo({"objectives": list(WANTED)}), [rate_at(hour) for hour in range(24)]
+    bounds = parse_bounds(BOUNDS)
+    answers: List[RegimeAnswer] = []
+    for regime in REGIMES:
+        asked = question_in(regime, DescribedCluster("day", model), wanted, bounds, rates)
+        found = recommend(asked.question, SearchEffort(), SilentListener(), 2, explain=False)
+        answers.append(RegimeAnswer(asked, found))
+        print(f"{regime}: {found.searched.choice.reason}", flush=True)
+    pages = pages_of(answers, time.time(), "osd", lambda done, total: None, 2)
+    document = versioned({"pages": [page.to_dict() for page in pages]})
+    output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
 @contextmanager
@@ -264,7 +301,6 @@ def the_book(cluster: Cluster, pages: Mapping[str, Any], objective: str) -> Iter
         lab.run(["ceph", "tuner", "slo", "set", objective.replace(" ", "")])
         for word, document in (("bounds", BOUNDS), ("import", pages)):
             lab.run(["ceph", "tuner", "book", word, "-i", "-"], payload=json.dumps(document))
-        lab.run(["ceph", "tuner", "book", "on"])
         try:
             yield mode
         finally:
@@ -282,6 +318,12 @@ def one_day(name: str, settings: Optional[Settings], cluster: Cluster, lab: Lab,
             clock = beside.enter_context(Cron(cluster)).hour
         elif name == BOOK:
             mode = beside.enter_context(the_book(cluster, arguments.pages, arguments.objective))
+
+            def clock(hour: float) -> None:
+                # not before: what is prepared is no part of the day
+                if hour == 0:
+                    lab.run(["ceph", "tuner", "book", "on"])
+
         elif settings:
             beside.enter_context(written(cluster, settings))
         day = live(lab, clock)
@@ -384,7 +426,12 @@ def main() -> None:
     parser.add_argument("--single", action="append", default=[], help="NAME:KNOB=VALUE,…; may be repeated")
     parser.add_argument("--only", action="append", help="one of the rows; may be repeated")
     parser.add_argument("--repeats", type=int, default=1)
-    runs_file.measure_and_show(parser.parse_args(), measure, table)
+    parser.add_argument("--predict", type=Path, help="write pages for the book, measure nothing")
+    arguments = parser.parse_args()
+    if arguments.predict is not None:
+        predict(Lab.open(arguments.cluster), arguments.predict)
+        return
+    runs_file.measure_and_show(arguments, measure, table)
 
 
 if __name__ == "__main__":

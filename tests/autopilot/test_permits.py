@@ -4,7 +4,7 @@ import re
 from typing import List
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ceph_tuner.core.autopilot.permits import Calm, back_off_s, outside_hours, permitted_from, reason_to_wait, unsteady
@@ -69,6 +69,8 @@ def test_a_moment_inside_a_blackout_is_never_permitted(hours: str, blackout: str
         assert outside_hours(at, policy) is None
 
 
+# where it never opens, each hour of a week is looked at
+@settings(max_examples=40)
 @given(spans, spans, moments, st.floats(0, 1))
 def test_it_opens_when_it_says_and_not_before(hours: str, blackout: str, at: float, share: float) -> None:
     policy = Policy(hours=hours, blackout=blackout)

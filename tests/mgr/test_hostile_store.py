@@ -36,9 +36,9 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Loaded:
 
 
 def values(key: str, randomness: random.Random) -> Iterator[str]:
-    yield from GARBAGE
+    """Each kind of garbage under every third key, and what is like a sound value. `make fuzz` goes on with them."""
     sound = KEYS[key]
-    # some of many: `make fuzz` goes on with them
+    yield from GARBAGE[list(KEYS).index(key) % 3 :: 3]
     for _ in range(4):
         place = randomness.randrange(len(sound) + 1)
         yield (
@@ -46,7 +46,7 @@ def values(key: str, randomness: random.Random) -> Iterator[str]:
             + randomness.choice([*NUMBERS, "[" * 500, '"\x1b[2J\\n"', "null", "{}", "", ","])
             + sound[place + 1 :]
         )
-    for number in NUMBERS:
+    for number in NUMBERS[list(KEYS).index(key) % 2 :: 2]:
         for old in ("1.0", "61.0", " 0", " 1"):
             if old in sound:
                 yield sound.replace(old, f" {number}", 1)
