@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 import tracemalloc
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -26,7 +27,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 import runs_file
 from flight_faults import Chance, Operators, Optimiser
 from flight_laws import Laws
-from flight_mgr import Killed, MgrProcess, Trouble, guard
+from flight_mgr import Killed, MgrClock, MgrProcess, Trouble
 from flight_world import World
 
 from ceph_tuner.core.autopilot.state import ASKING, OFF, RETURNING, WRITING
@@ -37,6 +38,8 @@ from ceph_tuner.core.book.page import TRIAL, VALIDATED, Page
 from ceph_tuner.core.boost.rules import OPTION as BOOST_RULES
 from ceph_tuner.core.boost.state import OFF as NO_BOOST
 from ceph_tuner.core.ceph.stored_document import versioned
+from ceph_tuner.core.changes.guardian import Guardian
+from ceph_tuner.core.errors import TunerError
 from tuner.options import DEFAULTS, policy_of
 
 INTERVAL_S, LATE_S = 10.0, 60.0
@@ -109,7 +112,8 @@ class Flight:
         self.process: Optional[MgrProcess] = None
         self._number = 0
         self._next_start = self.world.now()
-        self._guardian_at: Optional[float] = None
+        self._guardian: Optional[Guardian] = None
+        """On another host, from one mgr's end to the next one's."""
         self.counts = self.laws.counts
         self.problems: List[str] = []
         self._book = bool(book)
@@ -174,8 +178,8 @@ class Flight:
                     self.operators.work(self.process, deeds, INTERVAL_S)
         except Killed:
             self._die()
-        if self._guardian_at is not None and began >= self._guardian_at and self.process is None:
-            self._guard()
+        if self._guardian is not None:
+            self._guard(self._guardian)
         started = self.process is not None and self.process.driver.problem == ""
         self.laws.look(self.process, started)
         self.world.advance(max(0.0, began + INTERVAL_S - self.world.now()))
@@ -200,15 +204,14 @@ class Flight:
             self.process = None
         self.counts["mgrs that ended"] += 1
         self._next_start = self.world.now() + self._chance.uniform(3.0, 90.0)
-        self._guardian_at = self.world.now() + 1.0 if self._chance.random() < 0.5 else None
-        self._left_at = self.world.now() + self.world.offset
+        self._guardian = Guardian(self.world, MgrClock(self.world)) if self._chance.random() < 0.5 else None
 
-    def _guard(self) -> None:
+    def _guard(self, guardian: Guardian) -> None:
         if self.trouble.recent(self.world.now(), 0.0):
             return
-        if guard(self.world, self._number, self._left_at):
-            self._guardian_at = None
-            self.counts["looks of a guardian"] += 1
+        with suppress(TunerError):
+            self.counts["changes that a guardian took back"] += len(guardian.look())
+        self.counts["looks of a guardian"] += 1
 
     def _see(self, process: MgrProcess) -> None:
         """What was not there a tick ago."""

@@ -25,7 +25,6 @@ from mgr_stand_in import CommandResult
 
 from ceph_tuner.core.autopilot.events import Answered
 from ceph_tuner.core.ceph.ports import Clock, Store
-from ceph_tuner.core.changes.guardian import take_back
 from ceph_tuner.core.changes.lock import Holder, Lock
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.releases import release_of
@@ -340,8 +339,6 @@ class MgrProcess:
     def end(self) -> None:
         """What the kernel does when a process dies."""
         self.mgr.dead = True
-        for part in (self.modes.whole, self.modes.boosts, *self.modes.books.all):
-            part._guardian.stop()
 
     def _post(self, event: Any) -> threading.Event:
         if isinstance(event, Answered) and self.answer_after > 0:
@@ -368,12 +365,3 @@ class MgrProcess:
             work()
         except Exception as error:
             LOG.info("%s", error)
-
-
-def guard(world: World, number: int, left_at: float) -> bool:
-    """What the process beside mgr `number` does once that is gone; whether it is done."""
-    try:
-        take_back(world, MgrClock(world), (HOST, str(number)), left_at, "guardian")
-    except TunerError:
-        return False
-    return True

@@ -12,6 +12,7 @@ MOST_KEYS: Dict[str, int] = {
     "audit": BLOCKS,
     "audit/=book": BLOCKS,
     "audit/=boost": BLOCKS,
+    "guardian": 1,
     "history/minute": 12,
     "history/hour": 7,
     "history/trial": 20,

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List
 
 import changes
 import day
+import day_on_lab
 import flight
 import kills_on_lab
 import mgr_scale
@@ -40,6 +41,7 @@ import campaign  # noqa: E402
     [
         ("changes", changes.table),
         ("day", day.table),
+        ("day-on-lab", day_on_lab.table),
         ("flight", flight.page),
         ("fuzz", campaign.table),
         ("kills", kills_on_lab.table),
