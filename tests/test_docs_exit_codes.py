@@ -114,4 +114,4 @@ def test_the_document_of_every_command_with_a_format_is_described() -> None:
         name for name, command in COMMANDS.items() if any("--format" in each.opts for each in command.params)
     }
     assert described == with_format
-    assert set(COMMANDS) - with_format == {"ceph-tuner lab exec", "ceph-tuner controller"}
+    assert set(COMMANDS) - with_format == {"ceph-tuner lab exec", "ceph-tuner controller", "ceph-tuner guardian"}
