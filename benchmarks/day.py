@@ -219,7 +219,22 @@ def singles() -> Dict[str, Settings]:
 
 
 def predict(output: Path) -> None:
-    """Ask the twin for a page of each regime, as `ceph-tuner book predict` does."""
+    """Ask the twin for a page of each regime of this day."""
+    model = with_work(DayWorld(0).twin.simulation.model, rate_at(0.0), (10**6, 10**6, 10**6))
+    regimes = [Situation(BUSY * busy, *on).regime for busy, *on in product((False, True), repeat=4)]
+    write_pages(output, model, regimes, WANTED, BOUNDS, [rate_at(hour) for hour in range(24)], 30)
+
+
+def write_pages(
+    output: Path,
+    model: ClusterModel,
+    regimes: Sequence[str],
+    objectives: Sequence[str],
+    bounds: RegimeBounds,
+    rates: Sequence[float],
+    trials: int,
+) -> None:
+    """Ask a twin for a page of each regime, as `ceph-tuner book predict` does; `rates`: of the clients, by hour."""
     # each of them is of use to this alone
     from ceph_tuner.core.goals.slo import parse_slo
     from ceph_tuner.recommend import SearchEffort
@@ -228,13 +243,11 @@ def predict(output: Path) -> None:
     from ceph_tuner.twin.described_cluster import DescribedCluster
     from silent_listener import SilentListener
 
-    model = with_work(DayWorld(0).twin.simulation.model, rate_at(0.0), (10**6, 10**6, 10**6))
-    wanted, rates = parse_slo({"objectives": list(WANTED)}), [rate_at(hour) for hour in range(24)]
+    wanted = parse_slo({"objectives": list(objectives)})
     answers: List[RegimeAnswer] = []
-    for busy, recovering, scrubbing, trimming in product((False, True), repeat=4):
-        regime = Situation(BUSY * busy, recovering, scrubbing, trimming).regime
-        asked = question_in(regime, DescribedCluster("day", model), wanted, BOUNDS, rates)
-        found = recommend(asked.question, SearchEffort(trials=30), SilentListener(), 1, explain=False)
+    for regime in regimes:
+        asked = question_in(regime, DescribedCluster("day", model), wanted, bounds, rates)
+        found = recommend(asked.question, SearchEffort(trials=trials), SilentListener(), 1, explain=False)
         answers.append(RegimeAnswer(asked, found))
         print(f"{regime}: {found.searched.choice.reason}", flush=True)
     pages = pages_of(answers, 1.0, "osd", lambda done, total: print(f"{done} of {total}", flush=True), 1)

@@ -55,8 +55,8 @@ MIB = 1 << 20
 OBJECTS, CLONES = 2400, 8000
 """That an OSD lacks in both losses together, of 1 MiB each; of the snapshot."""
 SCRUB_HOURS = ((0.0, 7.0), (22.0, 24.0))
-LOSSES = ((9.0, 21.0), (21.0, 24.0))
-"""When objects are lacking, and until when they are looked at."""
+LOSSES_H = (9.0, 21.0)
+"""From when on objects are lacking."""
 TRIM_H = 14.0
 WANTED = (
     "client.p95_ms <= 32 ms",
@@ -89,11 +89,10 @@ OPTIONS: Dict[str, Any] = {
 
 
 class Day(NamedTuple):
-    """What there is to do, and what it came to."""
+    """What there is to do."""
 
     loads: Tuple[RecoveryLoad, ScrubLoad, SnaptrimLoad]
-    clients: ClientLoad
-    scenario: Scenario
+    session: LabSession
 
 
 class Moment(NamedTuple):
@@ -119,14 +118,13 @@ def day_of(lab: Lab) -> Iterator[Day]:
     clients = ClientLoad(lab, session, ClientWork(rate=RATE), tell)
     with closing(Scenario("day", lab, (clients, scrub, trim, recovery), session)) as scenario:
         scenario.prepare()
-        yield Day((recovery, scrub, trim), clients, scenario)
+        yield Day((recovery, scrub, trim), session)
 
 
 class Watch:
     """Counts while the day goes by."""
 
     def __init__(self, day: Day) -> None:
-        self._day = day
         self.recovery, self.scrub, self.trim = day.loads
         self.at_risk = 0.0
         """Object-hours."""
@@ -155,8 +153,8 @@ class Watch:
                     self._lacking = None
                     if self._held:
                         self.recovery.flags.set("norecover")
-            for load in (self.scrub,) if self._scrubs_on else ():
-                load.observe()
+            if self._scrubs_on:
+                self.scrub.observe()
         except TunerError as error:
             self.notes.append(f"one look failed: {error}")
 
@@ -178,8 +176,8 @@ def live(lab: Lab, clock: Callable[[float], None]) -> Dict[str, Any]:
         moments = [Moment(begin, lambda: watch.scrubs(True)) for begin, _ in SCRUB_HOURS]
         moments += [Moment(end, lambda: watch.scrubs(False)) for _, end in SCRUB_HOURS]
         moments += [
-            Moment(begin, lambda number=number: watch.lose(number, len(LOSSES)))  # type: ignore[misc]
-            for number, (begin, _) in enumerate(LOSSES, 1)
+            Moment(begin, lambda number=number: watch.lose(number, len(LOSSES_H)))  # type: ignore[misc]
+            for number, begin in enumerate(LOSSES_H, 1)
         ]
         moments.append(Moment(TRIM_H, watch.trim.start))
         moments += [Moment(float(hour), lambda hour=hour: clock(float(hour))) for hour in range(24)]  # type: ignore[misc]
@@ -187,7 +185,7 @@ def live(lab: Lab, clock: Callable[[float], None]) -> Dict[str, Any]:
         begun, last = time.time(), 0.0
         windows: List[Dict[str, float]] = []
         for spell in range(0, 24, SPELL_H):
-            clients = ClientLoad(lab, day.clients.session, ClientWork(rate=rate_at(spell + SPELL_H / 2)))
+            clients = ClientLoad(lab, day.session, ClientWork(rate=rate_at(spell + SPELL_H / 2)))
             clients.start()
             try:
                 while (hour := (time.time() - begun) / HOUR_S) < spell + SPELL_H:
@@ -233,30 +231,17 @@ def _windows(clients: ClientLoad, begun: float, spell: int) -> List[Dict[str, fl
 def predict(lab: Lab, output: Path) -> None:
     """Ask the lab's own twin for a page of each regime, as `ceph-tuner book predict` does."""
     # each of them is of use to this alone
+    from day import write_pages
+
     from ceph_lab.twin_model import lab_model
-    from ceph_tuner.core.ceph.stored_document import versioned
-    from ceph_tuner.core.goals.slo import parse_slo
     from ceph_tuner.core.regimes.bounds import parse_bounds
     from ceph_tuner.recommend import SearchEffort
-    from ceph_tuner.recommend.recommendation import recommend
-    from ceph_tuner.recommend.regime_pages import RegimeAnswer, pages_of, question_in
-    from ceph_tuner.twin.described_cluster import DescribedCluster
-    from silent_listener import SilentListener
 
     with closing(open_cluster(lab.name)) as cluster:
         hardware, release = cluster.in_force("osd").hardware, cluster.release
     model = lab_model(lab.state.options, hardware, "mixed", release, work={"rate": RATE, "scrub_objects": 2400})
-    wanted, rates = parse_slo({"objectives": list(WANTED)}), [rate_at(hour) for hour in range(24)]
-    bounds = parse_bounds(BOUNDS)
-    answers: List[RegimeAnswer] = []
-    for regime in REGIMES:
-        asked = question_in(regime, DescribedCluster("day", model), wanted, bounds, rates)
-        found = recommend(asked.question, SearchEffort(), SilentListener(), 2, explain=False)
-        answers.append(RegimeAnswer(asked, found))
-        print(f"{regime}: {found.searched.choice.reason}", flush=True)
-    pages = pages_of(answers, time.time(), "osd", lambda done, total: None, 2)
-    document = versioned({"pages": [page.to_dict() for page in pages]})
-    output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    rates = [rate_at(hour) for hour in range(24)]
+    write_pages(output, model, REGIMES, WANTED, parse_bounds(BOUNDS), rates, SearchEffort.trials)
 
 
 @contextmanager

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping, Optional, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
 from ceph_tuner.core.ceph.ports import Commander
+from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.changes.lock import Holder, Lock
+from ceph_tuner.core.changes.lock_owner import may_live
 from ceph_tuner.core.knobs.releases import TENTACLE, Value
 from ceph_tuner.twin.model import KIB, MIB, ClientStream, ClusterModel, Device, OsdModel, Pool
 from twin_cluster.cluster import TwinCluster, twin_cluster
@@ -71,3 +74,13 @@ def archive_twin(settings: Optional[Mapping[str, Value]] = None, **changes: Any)
             node["device_class"] = "archive"
     said = [{"id": node["id"], "rotational": "1"} for node in tree["nodes"] if node["type"] == "osd"]
     return answering(twin, {"osd tree": tree, "osd metadata": said})
+
+
+def trial_of(twin: TwinCluster, holder: Holder) -> Tuple[Applier, Lock]:
+    """A trial that is in force, its owner's lock held."""
+    config, store = CommandConfig(twin.commander), CommandStore(twin.commander)
+    lock = Lock(store, twin.clock, holder, may_live, heartbeat=False)
+    applier = Applier(config, store, twin.clock, lock, TENTACLE, holder.name)
+    lock.__enter__()
+    assert applier.apply(applier.plan("osd/host:h0", {"osd_max_scrubs": 2}), "a trial", trial=True)
+    return applier, lock

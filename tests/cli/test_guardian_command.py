@@ -7,16 +7,14 @@ from typing import Any, Callable, List, Tuple
 
 import pytest
 
-from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
-from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.ceph.commands import CommandStore
 from ceph_tuner.core.changes.guardian import KEY
-from ceph_tuner.core.changes.lock import Holder, Lock
+from ceph_tuner.core.changes.lock import Holder
 from ceph_tuner.core.changes.lock_owner import this_process
 from ceph_tuner.core.errors import ClusterTimeout
-from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner_cli import guardian
 from twin_cluster.cluster import TwinCluster
-from twins import small_twin
+from twins import small_twin, trial_of
 
 Program = Callable[..., Tuple[int, str, str]]
 
@@ -38,12 +36,7 @@ class Looks(threading.Event):
         return self.is_set()
 
 
-def trial_of_a_dead_process(twin: TwinCluster) -> None:
-    store = CommandStore(twin.commander)
-    lock = Lock(store, twin.clock, Holder("mgr.x", this_process().host, "999999999:1"), heartbeat=False)
-    lock.__enter__()
-    applier = Applier(CommandConfig(twin.commander), store, twin.clock, lock, TENTACLE, "mgr.x")
-    applier.apply(applier.plan("osd/host:h0", {"osd_max_scrubs": 2}), "a trial", trial=True)
+DEAD_HERE = Holder("mgr.x", this_process().host, "999999999:1")
 
 
 def watching(monkeypatch: pytest.MonkeyPatch, twin: TwinCluster, *between: Callable[[], Any]) -> Looks:
@@ -56,7 +49,7 @@ def watching(monkeypatch: pytest.MonkeyPatch, twin: TwinCluster, *between: Calla
 def test_it_takes_back_what_is_left_says_so_and_leaves_no_sign(monkeypatch: pytest.MonkeyPatch, run: Program) -> None:
     twin = small_twin()
     before = twin.commander.mon("config dump", {})
-    looks = watching(monkeypatch, twin, lambda: trial_of_a_dead_process(twin), lambda: None)
+    looks = watching(monkeypatch, twin, lambda: trial_of(twin, DEAD_HERE), lambda: None)
     code, out, err = run("guardian", "--cluster", "twin", "--every", "7")
     assert (code, out) == (0, "")
     assert "twin: watching, a look every 7 s" in err

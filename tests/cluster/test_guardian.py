@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Tuple
-
 import pytest
 
-from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
-from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.ceph.commands import CommandStore
 from ceph_tuner.core.changes.guardian import KEY, SIGN_S, Guardian, unguarded
 from ceph_tuner.core.changes.lock import LEASE_S, PREFIX, Holder, Lock
 from ceph_tuner.core.changes.lock_owner import may_live, this_process
 from ceph_tuner.core.errors import Locked
-from ceph_tuner.core.knobs.releases import TENTACLE
 from twin_cluster.cluster import TwinClock, TwinCluster
-from twins import small_twin
+from twins import small_twin, trial_of
 
 ELSEWHERE = Holder("mgr.x", "another host", "7:1234")
 DEAD_HERE = Holder("mgr.x", this_process().host, "999999999:1")
-
-
-def trial_of(twin: TwinCluster, holder: Holder) -> Tuple[Applier, Lock]:
-    """A trial that is in force, its owner's lock held."""
-    config, store = CommandConfig(twin.commander), CommandStore(twin.commander)
-    lock = Lock(store, twin.clock, holder, may_live, heartbeat=False)
-    applier = Applier(config, store, twin.clock, lock, TENTACLE, holder.name)
-    lock.__enter__()
-    assert applier.apply(applier.plan("osd/host:h0", {"osd_max_scrubs": 2}), "a trial", trial=True)
-    return applier, lock
 
 
 def dump(twin: TwinCluster) -> str:

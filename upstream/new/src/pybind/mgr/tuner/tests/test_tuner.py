@@ -1,18 +1,10 @@
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import tests  # noqa: F401 - mocks what ceph-mgr brings
 
-import tuner
 from tuner import core
 from tuner.core.goals.slo import parse_slo
 from tuner.core.knobs.catalogue import KNOBS
 from tuner.core.knobs.releases import RELEASES
 from tuner.module import Module
-
-MODULES = Path(tuner.__file__).resolve().parent.parent
 
 
 def test_the_module_has_options_with_defaults_of_their_types():
