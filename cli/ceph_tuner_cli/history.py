@@ -54,7 +54,7 @@ def history(
 def _table(entries: List[Entry]) -> Columns:
     table = columns(">change", "when", "state", "target", ">writes", "who", "why")
     for entry in entries:
-        why = f"{entry.why}: {entry.note}" if entry.why and entry.note else entry.why or entry.note
+        why = ": ".join(filter(None, (entry.why, entry.note)))
         row = (str(entry.number), utc(entry.at), _state(entry), entry.target, str(len(entry.steps)), entry.who, why)
         table.add_row(*row, style="bold" if entry.state == APPLIED else None)
     return table

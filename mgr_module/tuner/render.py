@@ -189,7 +189,7 @@ def history(document: Mapping[str, Any]) -> str:
     lines = [table(["UNTIL", *columns.values()], rows)]
     if document["changes"]:
         changes = [
-            [str(c["change"]), stamp(c["at"]), c["state"], c["target"], c["why"], c["who"]] for c in document["changes"]
+            [str(c["change"]), stamp(c["at"]), c["state"], c["target"], _why(c), c["who"]] for c in document["changes"]
         ]
         lines += ["", table(["CHANGE", "AT", "STATE", "TARGET", "WHY", "WHO"], changes)]
         forecasts = [
@@ -214,6 +214,11 @@ def history(document: Mapping[str, Any]) -> str:
         ]
         lines += ["", table(["TRIAL", "KIND", "SETTINGS", "RESULT", "CLIENT P95"], trials)]
     return "\n".join(lines)
+
+
+def _why(change: Mapping[str, Any]) -> str:
+    """Why it was made, and how that ended."""
+    return ": ".join(filter(None, (change["why"], change["note"])))
 
 
 def document(value: Any) -> str:

@@ -2,10 +2,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ceph_tuner.core.changes.guardian import Guardian
+from ceph_tuner.core.changes.lock import Holder
+from ceph_tuner.core.changes.lock_owner import this_process
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, TENTACLE
+from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.profiles.profile import Profile
+from tuner import render
 from tuner.changes import Changes
-from twins import DISK, archive_twin
+from twins import DISK, archive_twin, small_twin, trial_of
 
 
 def test_a_profile_is_translated_by_the_drives_kind_whatever_their_class() -> None:
@@ -15,3 +20,12 @@ def test_a_profile_is_translated_by_the_drives_kind_whatever_their_class() -> No
     # half of 380 IOPS, on one shard
     assert changes.translated(night, "osd").settings["osd_mclock_scheduler_client_res"] == 190
     assert changes.in_force("osd", "x").hardware == replace(DISK.hardware, device_class="archive")
+
+
+def test_the_history_says_who_took_back_what_was_left_behind() -> None:
+    twin = small_twin()
+    trial_of(twin, Holder("mgr.x", this_process().host, "999999999:1"))
+    Guardian(twin.commander, twin.clock, who="guardian@h1").look()
+    (change,) = Changes(twin.commander, twin.store, twin.release, twin.version, "the test").journal(History(twin.store))
+    assert change["note"] == "left behind, and taken back by guardian@h1"
+    assert "guardian@h1" in render.history({"windows": [], "trials": [], "changes": [change]})

@@ -54,7 +54,14 @@ def test_the_history_of_a_large_cluster_fits_a_terminal_and_keeps_every_word() -
         "scrub.bytes_s": [1.234e9, 1.0, 12],
         "snaptrim.objects_s": [12345.6, 1.0, 12],
     }
-    change = {"change": 1234, "at": 1.7e9, "state": "applied", "target": f"osd/host:{LONG}", "who": f"tuner on {LONG}"}
+    change = {
+        "change": 1234,
+        "at": 1.7e9,
+        "state": "applied",
+        "target": f"osd/host:{LONG}",
+        "who": f"tuner on {LONG}",
+        "note": "",
+    }
     trial = {"at": 1.7e9, "kind": "trial", "label": "trial 12", "measures": measures}
     text = render.history(
         {

@@ -179,7 +179,8 @@ class Applier:
     def recover(self) -> List[Undone]:
         """Take back what interrupted runs left: half-done changes, half-done undos, and trials whose owner is gone."""
         with self._lock:
-            return [self._take_back(entry, self._doubtful(entry)) for entry in self.leftover()]
+            note = f"left behind, and taken back by {self._who}"
+            return [self._take_back(entry, self._doubtful(entry), entry.note or note) for entry in self.leftover()]
 
     def leftover(self) -> List[Entry]:
         """What `recover` would take back, newest first. Reads only."""
