@@ -11,7 +11,7 @@ from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import AutopilotState
 from ceph_tuner.core.ceph.target import Place, Target
 from ceph_tuner.core.errors import InputError, RetryLater, TunerError
-from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.measure.forecast_record import SEARCH_LEVEL, SEARCH_MODEL, ForecastRecord
 from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.profiles.profile import Profile
@@ -73,7 +73,7 @@ class Proposer:
 
     def _answer_of(self, proposal: Mapping[str, Any], policy: Policy) -> Answered:
         target = self._aim.target
-        settings = self._in_release_units(proposal["settings"], target)
+        settings, unmoved = self._in_release_units(proposal, target)
         if not settings:
             raise InputError("the optimiser's answer", "a proposal without settings", "at least one")
         device_class = Target.parse(target).device_class
@@ -85,7 +85,7 @@ class Proposer:
         for section in (rollout_plan.stages[0].targets[0], rollout_plan.target):
             changes.commands(section, settings)
         why, forecast = str(proposal.get("why", ""))[:LONGEST_WORDS], _forecast(proposal.get("expected"), self._now())
-        return Answered(self._now(), settings, why, rollout_plan, forecast=forecast)
+        return Answered(self._now(), settings, why, rollout_plan, forecast=forecast, unmoved=unmoved)
 
     def _refuse_unlike(self, target: str, places: Sequence[Place]) -> None:
         """Raise InputError where one set of values does not suit all OSDs of the target."""
@@ -111,11 +111,14 @@ class Proposer:
                     "auto_target", coverage, "OSDs of about one capacity: this release takes IOPS, not shares"
                 )
 
-    def _in_release_units(self, settings: Mapping[str, Any], target: str) -> Dict[str, Any]:
-        """The worker's fractions in the running release's units."""
-        own = {name: value for name, value in settings.items() if name != PROFILE}
+    def _in_release_units(self, proposal: Mapping[str, Any], target: str) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+        """The worker's fractions in the running release's units: what is to be written, and what is in force."""
+        own = {name: value for name, value in proposal["settings"].items() if name != PROFILE}
         profile = Profile.make("proposed", self._service.release(), own)
-        return dict(self._service.changes().translated(profile, target).settings)
+        settings = dict(self._service.changes().translated(profile, target).settings)
+        idle = own.keys() - proposal["moves"].keys()
+        idle |= {PROFILE} if idle & set(MCLOCK_NINE) else set()
+        return settings, {name: settings.pop(name) for name in idle & settings.keys()}
 
 
 def _forecast(expected: Any, at: float) -> Dict[str, Any]:

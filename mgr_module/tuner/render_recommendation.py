@@ -16,7 +16,7 @@ def recommendation(document: Mapping[str, Any]) -> str:
         verdict = document.get("verdict") or {}
         lines += folded(f"nothing is proposed: {verdict.get('reason', 'the optimiser does not say why')}", "  ")
     else:
-        settings = sorted(proposal["settings"].items())
+        settings = sorted(proposal["moves"].items())
         lines += folded(f"to try next ({proposal.get('why', 'no reason given')}):", "  ")
         lines += [table(["KNOB", "VALUE"], [[name, f"{value}"] for name, value in settings]), ""]
     best = document["best"]

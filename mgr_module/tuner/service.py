@@ -15,9 +15,9 @@ from ceph_tuner.core.errors import InputError, RetryLater
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Trial
-from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
-from ceph_tuner.core.knobs.releases import Release, parse_version, release_of
-from ceph_tuner.core.knobs.settings import settings_in_force
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import Release, Settings, parse_version, release_of
+from ceph_tuner.core.knobs.settings import fitting_reservations, moves_alone, settings_in_force
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.sample import Window, at_work
@@ -260,7 +260,7 @@ class Service:
         proposal = answer["proposals"][0] if answer["proposals"] else None
         return {
             "proposal": proposal,
-            "commands": self._commands(proposal["settings"], aim.target) if proposal else [],
+            "commands": self._commands(proposal["moves"], aim.target) if proposal else [],
             "verdict": answer.get("verdict"),
             "best": answer.get("best"),
             "explanation": answer.get("explanation"),
@@ -292,16 +292,21 @@ class Service:
         seed: int,
         explain: bool = False,
     ) -> Dict[str, Any]:
-        """Give the worker's answer. Raises WorkerError, which a health check then shows."""
+        """Give the worker's answer, where each proposal has its `moves` as well: what of it is to be written.
+
+        Raises WorkerError, which a health check then shows.
+        """
         version = self.release_version()
-        kinds = {osd: self.inventory.kind(osd) for osd in options_of}
+        release, kinds = release_of(version), {osd: self.inventory.kind(osd) for osd in options_of}
         # of the first, where they do not agree
-        in_force = (searched_from(options, release_of(version), kinds[osd]) for osd, options in options_of.items())
+        in_force: Settings = next(
+            (searched_from(options, release, kinds[osd]) for osd, options in options_of.items()), {}
+        )
         request = {
             "version": 1,
             "release": version,
             "slo": slo.to_dict(),
-            "in_force": next(in_force, {}),
+            "in_force": in_force,
             "baseline": baseline,
             "told": worker_trials(trials),
             "knobs": None,
@@ -319,6 +324,14 @@ class Service:
             self._worker_failure = str(error)
             raise
         self._worker_failure = None
+        before = fitting_reservations(in_force)
+        for proposal in answer["proposals"]:
+            settings = proposal["settings"]
+            names = {PROFILE, *MCLOCK_NINE, *settings}
+            # what some OSDs have and others lack is written to all
+            alike = len({tuple(map(options.get, names)) for options in options_of.values()}) == 1
+            known = alike and names <= KNOBS.keys()
+            proposal["moves"] = (moves_alone(settings, before, release) if known else {}) or settings
         return answer
 
     def look_at_journal(self) -> None:

@@ -154,11 +154,24 @@ def test_what_was_expected_goes_with_the_write_to_all_and_with_the_result_and_no
     assert stored.proposed == proposed
 
 
-@pytest.mark.parametrize("forecast", [None, 7, [], "x"])
-def test_an_expectation_that_cannot_be_read_costs_no_state(forecast: Any) -> None:
+@pytest.mark.parametrize("part", ["forecast", "unmoved"])
+@pytest.mark.parametrize("stored", [None, 7, [], "x"])
+def test_what_was_expected_or_in_force_and_cannot_be_read_costs_no_state(part: str, stored: Any) -> None:
     document = at(TRYING).to_dict()
-    document["proposed"]["forecast"] = forecast
+    document["proposed"][part] = stored
     assert AutopilotState.from_dict(document).proposed == Proposed(1, SETTINGS, "more room", ROLLOUT)
+
+
+def test_the_search_is_told_of_what_was_in_force_beside_the_settings_that_were_written() -> None:
+    beside = {"osd_recovery_max_active": 3}
+    proposed = go(at(ASKING), Answered(NOW, SETTINGS, "more room", ROLLOUT, unmoved=beside)).state.proposed
+    (write,) = deeds(look(at(COMPARING, proposed=proposed), windows=QUICK.baseline_windows))
+    assert write.settings == SETTINGS
+    stored = AutopilotState.from_dict(at(HOLDING, stage=2, proposed=proposed).to_dict())
+    assert stored.proposed == proposed
+    result = learned(go(stored, Kept(NOW, 5)))
+    assert result is not None
+    assert result.settings == {**beside, **SETTINGS}
 
 
 def test_the_last_stage_replaces_the_masks_by_the_target_and_is_held() -> None:

@@ -19,13 +19,14 @@ from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import REEF, TENTACLE
+from ceph_tuner.core.knobs.settings import fitting_reservations
 from ceph_tuner.core.measure.forecast_record import SEARCH_MODEL, ForecastInterval, ForecastRecord
 from tuner.inbox import Inbox
 from tuner.proposer import LONGEST_WORDS, Proposer
 from twins import small_twin
 
 CLIENT = "osd_mclock_scheduler_client_res"
-GOOD = {**TENTACLE.profiles["balanced"], "osd_max_scrubs": 2}
+GOOD = {**fitting_reservations(TENTACLE.profiles["balanced"]), "osd_max_scrubs": 2}
 ASKING = AutopilotState("auto", "asking", baseline={"client.p95_ms": 90.0})
 
 
@@ -59,6 +60,26 @@ def test_a_usable_answer_becomes_settings_of_the_release_and_the_way_to_bring_th
     # what is answered can be written as it is, and nothing was yet
     assert aboard.service.changes().commands("osd", dict(found.settings))
     assert aboard.entries() == []
+
+
+def test_what_is_in_force_is_not_written_again_and_the_search_is_told_of_it(tmp_path: Path) -> None:
+    answer, aboard = asked(tmp_path, proposing(GOOD))
+    # the built-in profile stays where none of the nine moves
+    assert answer.settings == {"osd_max_scrubs": 2}
+    assert aboard.service.changes().commands("osd", dict(answer.settings)) == ["ceph config set osd osd_max_scrubs 2"]
+    assert {**answer.unmoved, **answer.settings}.items() >= GOOD.items()
+
+
+def test_what_one_osd_has_and_another_lacks_is_written_to_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    aboard = OnTwin(worker_python=answering(tmp_path, proposing(GOOD)), worker_timeout=20.0)
+    proposer = ready(aboard)
+    options_of = aboard.service._options_of_some("osd")
+    # by the file of its host, which an entry at the monitors outranks
+    options_of[2] = {**options_of[2], "osd_mclock_profile": "high_client_ops"}
+    monkeypatch.setattr(aboard.service, "_options_of_some", lambda target: options_of)
+    answer = proposer.ask(ASKING, Policy())
+    assert answer.settings.items() >= GOOD.items()
+    assert answer.unmoved == {}
 
 
 def test_what_the_search_expects_is_kept_with_its_settings(tmp_path: Path) -> None:

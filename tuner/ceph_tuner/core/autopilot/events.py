@@ -96,6 +96,8 @@ class Answered:
     """Why the answer was not usable: the optimiser is missing, slow, dead, or proposes what the release refuses."""
     forecast: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """What the search expects of the settings, as `ForecastRecord.to_dict` gives it."""
+    unmoved: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What belongs to the settings and is in force already."""
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ class Proposed:
     rollout: Rollout
     forecast: Mapping[str, Any] = field(default_factory=dict, hash=False)
     """What the search expects of them, as `ForecastRecord.to_dict` gives it."""
+    unmoved: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What belongs to them and is in force already: it is not written."""
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for the store."""
@@ -46,15 +48,19 @@ class Proposed:
             "why": self.why,
             "rollout": self.rollout.to_dict(),
             "forecast": dict(self.forecast),
+            "unmoved": dict(self.unmoved),
         }
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Proposed:
         """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for what is none."""
         rollout = Rollout.from_dict(document["rollout"])
-        forecast = document.get("forecast")
-        forecast = forecast if isinstance(forecast, dict) else {}  # it must not cost the way back
-        return cls(int(document["number"]), dict(document["settings"]), str(document["why"]), rollout, forecast)
+        # neither must cost the way back
+        forecast, unmoved = (
+            part if isinstance(part, dict) else {} for part in map(document.get, ("forecast", "unmoved"))
+        )
+        number, settings, why = int(document["number"]), dict(document["settings"]), str(document["why"])
+        return cls(number, settings, why, rollout, forecast, unmoved)
 
 
 @dataclass(frozen=True)

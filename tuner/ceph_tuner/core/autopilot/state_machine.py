@@ -145,7 +145,7 @@ def _on_answer(state: AutopilotState, event: Answered, policy: Policy) -> Autopi
         gave_up = replace(idle_state(state, event.at), gave_up=event.why, worker_failures=0)
         return AutopilotDecision(gave_up, (Note("gave up", event.why),))
     number = state.proposals + 1
-    proposed = Proposed(number, dict(event.settings), event.why, event.rollout, event.forecast)
+    proposed = Proposed(number, dict(event.settings), event.why, event.rollout, event.forecast, event.unmoved)
     detail = {"settings": dict(event.settings), "canary": list(event.rollout.stages[0].targets)}
     state = replace(state, proposals=number, worker_failures=0)
     if state.mode == DRY_RUN:

@@ -57,7 +57,8 @@ def write_stage(state: AutopilotState, at: float, words: str = "", turn: bool = 
 
 def lesson(proposed: Proposed, effects: Mapping[str, Effect], baseline: Mapping[str, float], failed: str = "") -> Learn:
     """Give what the search is told of a trial, beside what it had expected."""
-    return Learn(proposed.settings, dict(effects), baseline, proposed.number, failed, proposed.forecast)
+    settings = {**proposed.unmoved, **proposed.settings}
+    return Learn(settings, dict(effects), baseline, proposed.number, failed, proposed.forecast)
 
 
 def take_back(
