@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from ceph_lab.memory import DISK_DEVICE, OSD_BYTES, RAM_DEVICE, SPARE_BYTES, Need, memory_need, placed
+from ceph_lab.memory import DISK_BYTES, DISK_DEVICE, OSD_BYTES, RAM_DEVICE, SPARE_BYTES, Need, memory_need, placed
 from ceph_lab.options import GIB, LabOptions
 from ceph_lab.places import LabPlaces
 from ceph_lab.state import STARTING, UP, LabState
 from ceph_tuner.core.errors import InputError
 
+DISK = 1024 * GIB
 NEED = 3 * (RAM_DEVICE + OSD_BYTES) + SPARE_BYTES
 
 
@@ -27,25 +28,35 @@ def need(options: LabOptions, directory: Path, available: int) -> Need:
 def test_devices_lie_in_memory_where_it_fits_to_the_last_page(
     tmp_path: Path, more: int, storage: str, size: int
 ) -> None:
-    chosen = placed(LabOptions(), need(LabOptions(), tmp_path, NEED + more))
+    chosen = placed(LabOptions(), need(LabOptions(), tmp_path, NEED + more), DISK)
     assert (chosen.storage, chosen.device_size) == (storage, size)
 
 
 def test_memory_that_is_asked_for_and_short_is_refused_with_what_it_takes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"15\.0 GiB for devices and 2\.9 GiB for OSDs; 8\.0 GiB available"):
-        placed(LabOptions(storage="ram"), need(LabOptions(), tmp_path, 8 * GIB))
+        placed(LabOptions(storage="ram"), need(LabOptions(), tmp_path, 8 * GIB), DISK)
     small = LabOptions(storage="ram", device_size=3 * GIB)
-    smaller = placed(small, need(small, tmp_path, 13 * GIB))
+    smaller = placed(small, need(small, tmp_path, 13 * GIB), DISK)
     assert (smaller.storage, smaller.device_size) == ("ram", 3 * GIB)
 
 
 def test_disk_is_taken_where_it_is_asked_for_and_for_the_kernel_s_throttle(tmp_path: Path) -> None:
     plenty = need(LabOptions(), tmp_path, 1024 * GIB)
-    assert placed(LabOptions(storage="disk"), plenty).storage == "disk"
+    assert placed(LabOptions(storage="disk"), plenty, DISK).storage == "disk"
     throttled = LabOptions.from_dict({"drive": "throttle"})
-    assert placed(throttled, plenty).storage == "disk"
+    assert placed(throttled, plenty, DISK).storage == "disk"
     with pytest.raises(InputError, match="throttles no device that lies in memory"):
-        placed(LabOptions.from_dict({"drive": "throttle", "storage": "ram"}), plenty)
+        placed(LabOptions.from_dict({"drive": "throttle", "storage": "ram"}), plenty, DISK)
+
+
+def test_a_disk_that_is_nearly_full_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    least = 3 * DISK_BYTES
+    plenty, on_disk = need(LabOptions(), tmp_path, 1024 * GIB), LabOptions(storage="disk")
+    assert placed(on_disk, plenty, least).storage == "disk"
+    with pytest.raises(InputError, match=r"3\.0 GiB free for 3 OSDs, expected 1GiB for each"):
+        placed(on_disk, plenty, least - 1)
+    # in memory it writes next to nothing there
+    assert placed(LabOptions(), plenty, 0).storage == "ram"
 
 
 def other_lab(labs: Path, phase: str) -> None:

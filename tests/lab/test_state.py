@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,18 @@ def test_a_damaged_file_names_itself_and_the_way_out(places: LabPlaces, text: st
     with pytest.raises(LabFailed, match=r"lab.json cannot be read .*ceph-tuner lab down --name lab"):
         read_state(places)
     assert lab_status("lab", places.labs)["phase"] == "damaged"
+
+
+def test_a_full_disk_keeps_nobody_from_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.pwrite", full)
+    refused = pytest.raises(Locked, match=r"busy \(process unknown\)")
+    with locked(tmp_path / "lock", "busy"), refused, locked(tmp_path / "lock", "busy"):
+        pytest.fail("both have it")
+    with locked(tmp_path / "lock", "busy"):
+        pass
 
 
 def test_half_a_lab_is_listed_and_not_opened(places: LabPlaces) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -21,7 +22,7 @@ from ceph_lab.drives import preload
 from ceph_lab.drives.build import library
 from ceph_lab.loads.layout import creation
 from ceph_lab.namespace import start_keeper
-from ceph_lab.options import RAM, LabOptions
+from ceph_lab.options import GIB, RAM, LabOptions
 from ceph_lab.places import LABS, LabPlaces
 from ceph_lab.processes import MARK, host_environment, kill_all
 from ceph_lab.state import STARTING, UP, LabState, lab_names, locked, readable_state
@@ -173,8 +174,9 @@ def _reserve(places: LabPlaces, options: LabOptions, chroot: Path, report: Repor
     """Write down that the lab exists, with ports and memory that no other lab has, before anything else is made."""
     with locked(places.labs / ".ports.lock", "ports are being given out", wait=30):
         need = memory.memory_need(options, places.labs)
-        options = memory.placed(options, need)
-        report(f"devices: {_devices_words(options, need)}")
+        disk_free = shutil.disk_usage(places.labs).free
+        options = memory.placed(options, need, disk_free)
+        report(f"devices: {_devices_words(options, need, disk_free)}")
         state = LabState(
             name=places.name,
             options=options,
@@ -211,13 +213,14 @@ def _bindable(port: int) -> bool:
         return True
 
 
-def _devices_words(options: LabOptions, need: memory.Need) -> str:
+def _devices_words(options: LabOptions, need: memory.Need, disk_free: int) -> str:
     if options.throttled:
         return f"{options.osds} x {options.iops} IOPS, {options.bandwidth >> 20} MiB/s, by the kernel's throttle"
     groups = " and ".join(f"{group.count} x {group.drive}" for group in options.groups)
     if options.storage == RAM:
         return f"{groups}, emulated, in memory: up to {need}"
-    return f"{groups}, emulated, on disk; in memory they would take {need}"
+    on_disk = f"up to {options.osds * options.device_size / GIB:.1f} GiB of the {disk_free / GIB:.1f} GiB free on disk"
+    return f"{groups}, emulated, {on_disk}; in memory they would take {need}"
 
 
 def _devices(places: LabPlaces, options: LabOptions, throttle: Optional[Throttle]) -> Dict[int, Blocks]:

@@ -21,6 +21,9 @@ from ceph_tuner.core.errors import InputError
 OSD_BYTES = 1000 * MIB
 """Of an OSD with the least osd_memory_target (896 MiB)."""
 
+DISK_BYTES = GIB
+"""An OSD on disk is not begun with less free for it: monitors die on a full disk, and so does the lab."""
+
 SPARE_BYTES = GIB
 """Left to the machine."""
 
@@ -49,10 +52,11 @@ class Need:
         return f"{words}; {self.available / GIB:.1f} GiB available"
 
 
-def placed(options: LabOptions, need: Need) -> LabOptions:
-    """The options with storage and device size decided. Raises InputError where memory was asked for and is short.
+def placed(options: LabOptions, need: Need, disk_free: int) -> LabOptions:
+    """The options with storage and device size decided. Raises InputError where what they need is short.
 
-    To be called, and its answer written down, while no other lab is being placed.
+    `disk_free`: bytes. On disk not all is reserved: most labs never write a tenth of it. To be called, and its answer
+    written down, while no other lab is being placed.
     """
     if options.throttled:
         if options.storage == RAM:
@@ -66,6 +70,12 @@ def placed(options: LabOptions, need: Need) -> LabOptions:
                 f"ram: {need}",
                 f"{format_size(SPARE_BYTES)} left over; fewer OSDs, a smaller --device-size, or --storage disk",
             )
+    if disk_free < options.osds * DISK_BYTES:
+        raise InputError(
+            "--storage",
+            f"disk: {disk_free / GIB:.1f} GiB free for {options.osds} OSDs",
+            f"{format_size(DISK_BYTES)} for each: take another lab down (`ceph-tuner lab status`)",
+        )
     return replace(options, storage=DISK, device_size=options.device_size or DISK_DEVICE)
 
 

@@ -6,7 +6,7 @@ import fcntl
 import json
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional
@@ -122,7 +122,9 @@ def locked(path: Path, busy: str, wait: float = 0) -> Iterator[None]:
         os.close(descriptor)
     try:
         os.truncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        # told to who waits; a full disk must not keep the lab that fills it from being taken down
+        with suppress(OSError):
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
         path.unlink(missing_ok=True)
