@@ -30,7 +30,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # the plugin's package is found below mgr_module/, as ceph-mgr finds it
 export PYTHONPATH := $(CURDIR)/mgr_module
-export PYTHONDONTWRITEBYTECODE := 1
+# what is compiled is kept, whatever the caller's environment says: each program that a test starts would do it again
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help compiled distributions packages release verify-release upstream setup recommend lab tune validate-twin repeatability test quiet long bare laws fuzz coverage test-unit lowest check hooks sbom audit lock format reference pictures docs clean
 help:
@@ -114,8 +115,9 @@ repeatability: setup
 	  $(BIN)/python benchmarks/repeatability.py --cluster repeat-$$drive --seconds $$seconds; code=$$?; \
 	  $(BIN)/ceph-tuner lab down --name repeat-$$drive; [ $$code = 0 ] || exit $$code; done
 
-# the twin's machine code, made once before many processes want it
+# the twin's machine code, and what pytest makes of the tests, once before many processes want it
 compiled: setup
+	$(BIN)/pytest -q --collect-only > /dev/null
 	$(BIN)/python tests/twin/compile_kernel.py
 
 # TESTS=tests/lab runs a part of them
