@@ -325,7 +325,11 @@ def test_a_working_worker_gives_a_proposal_and_its_commands(loaded: Lab) -> None
     finally:
         tuner(loaded, "slo", "rm", "all")
     assert found["proposal"]["settings"]["osd_mclock_scheduler_client_wgt"] >= 1
-    assert found["commands"][0].startswith("ceph config set osd osd_mclock_profile custom")
+    written = [command.split()[4] for command in found["commands"]]
+    # what the database has already is not written again
+    assert set() < set(written) <= {*found["proposal"]["moves"], "osd_mclock_profile"}
+    # a profile comes first: the nine act under a custom one alone
+    assert "osd_mclock_profile" not in written[1:]
     assert found["capacity"]["total_iops"] > 0
     _wait(lambda: "TUNER_WORKER_FAILED" not in loaded.json(["ceph", "health"])["checks"], 20)
 
