@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Set, Tuple
 
 from ceph_tuner.core.autopilot.events import Answered
 from ceph_tuner.core.autopilot.groups import rollout
@@ -14,7 +14,6 @@ from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.measure.forecast_record import SEARCH_LEVEL, SEARCH_MODEL, ForecastRecord
 from ceph_tuner.core.measure.osd_selection import spread
-from ceph_tuner.core.profiles.profile import Profile
 
 from . import threads
 from .aim import Aim
@@ -73,7 +72,8 @@ class Proposer:
 
     def _answer_of(self, proposal: Mapping[str, Any], policy: Policy) -> Answered:
         target = self._aim.target
-        settings, unmoved = self._in_release_units(proposal, target)
+        settings = self._service.in_release_units(proposal["settings"], target)
+        unmoved = {name: settings.pop(name) for name in _idle(proposal) & settings.keys()}
         if not settings:
             raise InputError("the optimiser's answer", "a proposal without settings", "at least one")
         device_class = Target.parse(target).device_class
@@ -111,14 +111,11 @@ class Proposer:
                     "auto_target", coverage, "OSDs of about one capacity: this release takes IOPS, not shares"
                 )
 
-    def _in_release_units(self, proposal: Mapping[str, Any], target: str) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-        """The worker's fractions in the running release's units: what is to be written, and what is in force."""
-        own = {name: value for name, value in proposal["settings"].items() if name != PROFILE}
-        profile = Profile.make("proposed", self._service.release(), own)
-        settings = dict(self._service.changes().translated(profile, target).settings)
-        idle = own.keys() - proposal["moves"].keys()
-        idle |= {PROFILE} if idle & set(MCLOCK_NINE) else set()
-        return settings, {name: settings.pop(name) for name in idle & settings.keys()}
+
+def _idle(proposal: Mapping[str, Any]) -> Set[str]:
+    """Names of what is in force already; the profile goes with the nine."""
+    idle = set(proposal["settings"]) - set(proposal["moves"])
+    return idle | {PROFILE} if idle & set(MCLOCK_NINE) else idle - {PROFILE}
 
 
 def _forecast(expected: Any, at: float) -> Dict[str, Any]:

@@ -324,14 +324,8 @@ class Service:
             self._worker_failure = str(error)
             raise
         self._worker_failure = None
-        before = fitting_reservations(in_force)
         for proposal in answer["proposals"]:
-            settings = proposal["settings"]
-            names = {PROFILE, *MCLOCK_NINE, *settings}
-            # what some OSDs have and others lack is written to all
-            alike = len({tuple(map(options.get, names)) for options in options_of.values()}) == 1
-            known = alike and names <= KNOBS.keys()
-            proposal["moves"] = (moves_alone(settings, before, release) if known else {}) or settings
+            proposal["moves"] = _moves(proposal["settings"], in_force, options_of, release)
         return answer
 
     def look_at_journal(self) -> None:
@@ -378,11 +372,14 @@ class Service:
         baselines = [trial.means for trial in self._trials() if trial.run.kind == "baseline" and trial.failed is None]
         return baselines[-1] if baselines else None
 
-    def _commands(self, settings: Mapping[str, Any], target: str) -> List[str]:
-        """What an operator would type; the worker's fractions become the release's units on the way."""
+    def in_release_units(self, settings: Mapping[str, Any], target: str) -> Settings:
+        """The worker's fractions in the running release's units, with the profile that they take."""
         profile = Profile.make("proposed", self.release(), {k: v for k, v in settings.items() if k != PROFILE})
-        changes = self.changes()
-        return changes.commands(target, changes.translated(profile, target).settings)
+        return dict(self.changes().translated(profile, target).settings)
+
+    def _commands(self, settings: Mapping[str, Any], target: str) -> List[str]:
+        """What an operator would type."""
+        return self.changes().commands(target, self.in_release_units(settings, target))
 
     def _accounting(self, in_force: Mapping[str, Any], now: Mapping[str, float], device_class: str) -> Dict[str, Any]:
         """What the capacity is promised to, in IOPS of the whole cluster or class."""
@@ -398,6 +395,17 @@ class Service:
             classes[name] = {"guaranteed_iops": reservation * total, "limit_iops": limit * total if limit else None}
         sources = sorted({capacity.source for capacity in capacities})
         return {"total_iops": total, "sources": sources, "classes": classes, "client_iops": now.get("client.iops")}
+
+
+def _moves(
+    settings: Settings, in_force: Settings, options_of: Mapping[int, Mapping[str, str]], release: Release
+) -> Settings:
+    """What of proposed settings is to be written: all of them where the OSDs do not agree on what is in force."""
+    names = {PROFILE, *MCLOCK_NINE, *settings}
+    alike = len({tuple(map(options.get, names)) for options in options_of.values()}) == 1
+    if not alike or not names <= KNOBS.keys():
+        return settings
+    return moves_alone(settings, fitting_reservations(in_force), release) or settings
 
 
 def _agreement(options_of: Mapping[int, Mapping[str, str]]) -> Dict[str, Any]:

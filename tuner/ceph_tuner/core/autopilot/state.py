@@ -55,12 +55,14 @@ class Proposed:
     def from_dict(cls, document: Mapping[str, Any]) -> Proposed:
         """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for what is none."""
         rollout = Rollout.from_dict(document["rollout"])
-        # neither must cost the way back
-        forecast, unmoved = (
-            part if isinstance(part, dict) else {} for part in map(document.get, ("forecast", "unmoved"))
-        )
         number, settings, why = int(document["number"]), dict(document["settings"]), str(document["why"])
-        return cls(number, settings, why, rollout, forecast, unmoved)
+        return cls(number, settings, why, rollout, _beside(document, "forecast"), _beside(document, "unmoved"))
+
+
+def _beside(document: Mapping[str, Any], name: str) -> Dict[str, Any]:
+    """A part that must not cost the way back: nothing where it is missing, or is no mapping."""
+    part = document.get(name)
+    return part if isinstance(part, dict) else {}
 
 
 @dataclass(frozen=True)
