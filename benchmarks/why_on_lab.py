@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import random
 import sys
 import time
@@ -61,7 +62,7 @@ def look(cluster: Cluster, keep: Optional[Path] = None) -> List[Cause]:
 
 def tried(lab: Lab, name: str, cause: MadeCause, keep: Optional[Path] = None) -> Dict[str, Any]:
     """Make it, look, take it back; one line of the results."""
-    begun = time.monotonic()
+    begun, load = time.monotonic(), os.getloadavg()[0]
     with closing(open_cluster(lab.name)) as cluster, made(lab, cause):
         causes = look(cluster, keep)
         version = cluster.version
@@ -74,6 +75,7 @@ def tried(lab: Lab, name: str, cause: MadeCause, keep: Optional[Path] = None) ->
         "named": named,
         "right": first == [cause.name, cause.work],
         "took_s": round(time.monotonic() - begun, 1),
+        "load_before": round(load, 1),
     }
 
 
@@ -128,7 +130,9 @@ def main() -> int:
         lab = up(given.cluster, {"release": given.release, **CASES[names[0]].lab}, lambda line: None)
         try:
             for name in names:
-                keep = given.states / f"{given.release}-{name}.tar.zst" if given.states else None
+                keep = (
+                    given.states / f"{given.release}-{name}-{time.strftime('%H%M%S')}.tar.zst" if given.states else None
+                )
                 line = None if runs_file.over(given) else attempted(lab, name, keep)
                 if line is not None:
                     runs_file.append(given.output, line)

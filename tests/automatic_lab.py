@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List
 
 import mgr_boundaries
+import waiting
 from ceph_lab.cluster import Lab
 from ceph_lab.processes import command_line
 from ceph_tuner.cluster.connection import Cluster
@@ -252,16 +253,9 @@ class AutomaticLab:
 
     def until(self, condition: Callable[[], bool], seconds: float) -> float:
         """Wait, and give the seconds that it took; a cluster that does not answer is asked again."""
-        began, problem = time.monotonic(), ""
-        while True:
-            try:
-                if condition():
-                    return time.monotonic() - began
-            except TunerError as error:
-                problem = str(error)
-            if time.monotonic() > began + seconds:
-                raise AssertionError(f"not within {seconds:.0f} s: {problem} {self._last_words()}")
-            time.sleep(0.1)
+        began = time.monotonic()
+        waiting.until(condition, seconds, self._last_words, pause=0.1, despite=(TunerError,))
+        return time.monotonic() - began
 
     def _undone(self) -> bool:
         if any(entry.state != UNDONE for entry in self.entries()):

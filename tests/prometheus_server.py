@@ -16,6 +16,7 @@ import requests
 from ruamel.yaml import YAML
 
 import debian_packages
+from waiting import until
 
 SCRAPE_S = 2
 """A mgr on a busy machine answers within two seconds, not always within one."""
@@ -100,10 +101,11 @@ class PrometheusServer:
 
     def wait_for_scrapes(self, seconds: float = 60) -> None:
         """Until each target was scraped."""
-        end_s = time.monotonic() + seconds
-        while {target["health"] for target in self.targets()} != {"up"}:
-            assert time.monotonic() < end_s, [(target["scrapeUrl"], target["lastError"]) for target in self.targets()]
-            time.sleep(0.2)
+        until(
+            lambda: {target["health"] for target in self.targets()} == {"up"},
+            seconds,
+            lambda: [(target["scrapeUrl"], target["lastError"]) for target in self.targets()],
+        )
 
     def _ready(self) -> bool:
         try:

@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
+import waiting
 from ceph_lab.bringup import up
 from ceph_lab.cluster import Lab
 from ceph_lab.drives import DriveSet
@@ -140,16 +141,12 @@ class Flown:
         return [entry for entry in self.cluster.config.dump() if entry.who.startswith("osd")]
 
     def until(self, condition: Callable[[], Any], seconds: float) -> Any:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            # a mgr that is being restarted does not answer
-            with suppress(TunerError, KeyError, TypeError):
-                found = condition()
-                if found:
-                    return found
-            time.sleep(1.0)
-        words = "\n".join(self.explained()["words"])
-        raise AssertionError(f"not within {seconds:.0f} s\n{words}\n{self.records()[-5:]}")
+        def words() -> str:
+            lines = "\n".join(self.explained()["words"])
+            return f"{lines}\n{self.records()[-5:]}"
+
+        # a mgr that is being restarted does not answer
+        return waiting.until(condition, seconds, words, pause=1, despite=(TunerError, KeyError, TypeError))
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
+import waiting
 from ceph_lab.cluster import Lab
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import OPTION_PREFIX
@@ -78,10 +78,7 @@ class BookLab:
         return [entry.number for entry in Journal(self.cluster.store).entries() if entry.state == APPLIED]
 
     def until(self, holds: Callable[[], bool], seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while not holds():
-            assert time.monotonic() < deadline, json.dumps(self.book(), indent=1)
-            time.sleep(0.5)
+        waiting.until(holds, seconds, lambda: json.dumps(self.book(), indent=1), pause=0.5)
 
     @contextmanager
     def lacking_copies(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
 
 import pytest
 
+import waiting
 from ceph_lab.bringup import up
 from ceph_lab.cluster import Lab
 from ceph_lab.loads.small_writes import small_writes
@@ -53,10 +54,7 @@ class BoostLab:
         return [entry for entry in self.cluster.config.dump() if entry.who.startswith("osd")]
 
     def until(self, holds: Callable[[], bool], seconds: float) -> None:
-        deadline = time.monotonic() + seconds
-        while not holds():
-            assert time.monotonic() < deadline, json.dumps(self.boost(), indent=1)
-            time.sleep(1)
+        waiting.until(holds, seconds, lambda: json.dumps(self.boost(), indent=1), pause=1)
 
     def degraded(self) -> float:
         with suppress(TunerError, ValueError):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Iterator
 
 import pytest
 
@@ -15,19 +14,13 @@ from ceph_tuner.cluster.plugin import LIBRARY, MODULE, Plugin
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import TunerError
 from lab_plugin import with_plugin
+from waiting import until
 
 
 @pytest.fixture(scope="module")
 def loaded(tentacle_lab: Lab) -> Iterator[Cluster]:
     with with_plugin(tentacle_lab) as cluster:
         yield cluster
-
-
-def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not come about in time"
-        time.sleep(0.5)
 
 
 def test_a_copy_for_containers_leaves_what_runs_alone(loaded: Cluster, tmp_path: Path) -> None:

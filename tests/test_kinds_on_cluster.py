@@ -7,10 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple
 
 import pytest
 
@@ -27,6 +27,7 @@ from ceph_tuner.search.space import DEFERRED
 from config_dump import config_dump
 from lab_plugin import with_plugin
 from rebuilding import MIB, rebuilds_once
+from waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
@@ -203,17 +204,6 @@ def load(kind_lab: OnLab) -> Iterator[None]:
         running.wait(120)
 
 
-def until(what: str, condition: Callable[[], bool], seconds: float, words: Callable[[], object]) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        # a mgr that begins anew does not answer
-        with suppress(TunerError, KeyError):
-            if condition():
-                return
-        time.sleep(1)
-    raise AssertionError(f"not within {seconds:.0f} s: {what}; {words()}")
-
-
 @pytest.mark.timeout(900)
 def test_the_automatic_mode_sees_the_load_tries_settings_and_lets_go_of_them(kind_lab: OnLab) -> None:
     with with_plugin(kind_lab.lab) as cluster, load(kind_lab):
@@ -236,20 +226,19 @@ def automatic(kind_lab: OnLab, cluster: Cluster) -> None:
     def written() -> Dict[int, str]:
         return {osd: shown(kind_lab.lab, osd)[own[0]] for osd in kind_lab.lab.osds}
 
-    def explained() -> Any:
-        return mon("tuner auto explain")
-
+    # a mgr that begins anew does not answer
+    answers = partial(until, words=lambda: mon("tuner auto explain"), pause=1, despite=(TunerError, KeyError))
     usual = written()
-    until("the plugin answers", lambda: bool(mon("tuner status")), 60, explained)
+    answers(lambda: mon("tuner status"), 60)
     mon("tuner slo set", objective=f"client.p95_ms{kind_lab.scope} <= 0.001 ms")
     metric = f"client.p95_ms{kind_lab.scope}"
-    until("clients are seen", lambda: mon("tuner sample")["values"][metric] > 0, 120, lambda: mon("tuner sample"))
+    answers(lambda: mon("tuner sample")["values"][metric] > 0, 120, words=lambda: mon("tuner sample"))
     mon("tuner auto on")
-    until("settings are tried", lambda: "2" in written().values(), 180, explained)
+    answers(lambda: "2" in written().values(), 180)
     changed = {osd for osd, value in written().items() if value != usual[osd]}
     assert changed <= set(kind_lab.tuned)
     mon("tuner auto off")
-    until("they are taken back", lambda: written() == usual, 120, explained)
+    answers(lambda: written() == usual, 120)
     mon("tuner slo rm", metric="all")
     assert [line for line in config_dump(kind_lab.lab)[0].splitlines() if own[0] in line] == [
         line for line in before.splitlines() if own[0] in line

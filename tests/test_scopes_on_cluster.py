@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
 
+import waiting
 from automatic_lab import WORKER
 from ceph_lab.bringup import up
 from ceph_lab.cluster import Lab
@@ -69,17 +70,11 @@ class Hybrid:
         return found
 
     def until(self, what: str, condition: Callable[[], bool], seconds: float) -> None:
-        deadline, last = time.monotonic() + seconds, ""
-        while time.monotonic() < deadline:
-            try:
-                if condition():
-                    return
-            except (TunerError, KeyError) as fault:
-                last = str(fault)
-            time.sleep(0.5)
-        modes = self.mode("")
-        words = {name: (own["words"], own["problem"]) for name, own in {"": modes, **modes["classes"]}.items()}
-        raise AssertionError(f"not within {seconds:.0f} s: {what} ({last}); {words}")
+        def words() -> object:
+            modes = self.mode("")
+            return what, {name: (own["words"], own["problem"]) for name, own in {"": modes, **modes["classes"]}.items()}
+
+        waiting.until(condition, seconds, words, pause=0.5, despite=(TunerError, KeyError))
 
     @contextmanager
     def clients(self, pool: str) -> Iterator[None]:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import closing, contextmanager, nullcontext
-from typing import Callable, Dict, Iterator, List
+from typing import Dict, Iterator, List
 
 import pytest
 
@@ -25,6 +25,7 @@ from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Value, nine
 from ceph_tuner.core.knobs.settings import format_settings
 from config_dump import Dump, config_dump
+from waiting import until
 
 CUSTOM: Dict[str, Value] = nine((0.3, 3, 0.8), (0.2, 1, 0.5), (0.05, 1, 0.4))
 SLOW: Dict[str, Value] = nine((0.02, 1, 0.02), (0.5, 1, 0), (0, 1, 0))
@@ -289,20 +290,14 @@ def test_a_mask_outranks_an_osds_own_entry_unless_another_option_stands_between_
         assert (entry.who, entry.value) == (who, value)
         return config.effective(place.osd)[name] == value
 
-    def until(holds: Callable[[], bool]) -> None:
-        end = time.monotonic() + 10
-        while not holds():
-            assert time.monotonic() < end
-            time.sleep(0.1)
-
     try:
         config.set(mask, name, "250000")
         config.set(own, name, "260000")
-        until(lambda: decided_by(mask, "250000"))
+        until(lambda: decided_by(mask, "250000"), 10)
         config.set(own, "osd_client_message_cap", "300")
-        until(lambda: decided_by(own, "260000"))
+        until(lambda: decided_by(own, "260000"), 10)
         config.remove(own, "osd_client_message_cap")
-        until(lambda: decided_by(mask, "250000"))
+        until(lambda: decided_by(mask, "250000"), 10)
         # what would not take effect is refused
         config.remove(own, name)
         config.remove(mask, name)

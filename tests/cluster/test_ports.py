@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Iterator, List, Sequence
 
@@ -19,17 +20,12 @@ from ceph_tuner.cluster.session import NoLibradosError, Session
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
 from ceph_tuner.core.errors import ClusterNotFound, ClusterTimeout, CommandFailed, PermissionRefused
 from monitors import MemoryStore, Monitors
+from waiting import until
 
 
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], bool]], None]:
-    def wait(holds: Callable[[], bool]) -> None:
-        end = time.monotonic() + 10
-        while not holds():
-            assert time.monotonic() < end, "not within 10 s"
-            time.sleep(0.1)
-
-    return wait
+    return partial(until, seconds=10)
 
 
 class TestFakeMonitors(ConfigurationContract):

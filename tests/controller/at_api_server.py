@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from plugin_on_twin import PluginCommander
 
@@ -15,6 +14,7 @@ from ceph_tuner.controller.controller import Controller, Settings
 from ceph_tuner.controller.kinds import BOOST, MODE, SLO, ResourceKind
 from ceph_tuner.rook.kubeconfig import api_access
 from kubernetes_server import CONTROLLER, KubernetesServer
+from waiting import until
 
 NAMESPACE = "rook-ceph"
 MERGE = "application/merge-patch+json"
@@ -63,19 +63,12 @@ class Operator:
     def wait(self, kind: ResourceKind, name: str, reason: str, condition: str = "Ready") -> Dict[str, Any]:
         until(
             lambda: self.conditions(kind, name).get(condition, {}).get("reason") == reason,
-            lambda: f"{name}: {self.conditions(kind, name)}, not {reason}",
+            words=lambda: f"{name}: {self.conditions(kind, name)}, not {reason}",
         )
         return self.conditions(kind, name)[condition]
 
     def wait_gone(self, kind: ResourceKind, name: str) -> None:
-        until(lambda: self.read(kind, name) is None, lambda: f"{self.read(kind, name)} is there")
-
-
-def until(holds: Callable[[], bool], words: Callable[[], str] = lambda: "not in time", seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, words()
-        time.sleep(0.1)
+        until(lambda: self.read(kind, name) is None, words=lambda: f"{self.read(kind, name)} is there")
 
 
 @contextmanager

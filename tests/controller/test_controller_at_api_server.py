@@ -6,11 +6,12 @@ import time
 from typing import Any, Dict
 
 import pytest
-from at_api_server import LATENCY, Operator, commander_of, running, slo_at, until
+from at_api_server import LATENCY, Operator, commander_of, running, slo_at
 from plugin_on_twin import plugin_cluster
 
 from ceph_tuner.controller.kinds import BOOST, MODE, SLO
 from kubernetes_server import KubernetesServer
+from waiting import until
 
 pytestmark = pytest.mark.long
 
@@ -195,7 +196,7 @@ def test_a_boost_ends_with_its_resource_and_anew_with_its_change(
         operator.wait(BOOST, "now", "Running")
         assert cluster.config.dump() != before
         operator.change(BOOST, "now", {"atMost": "3h"})
-        until(lambda: commander.sent[-1] == "tuner boost recovery clean 10800s osd", lambda: str(commander.sent))
+        until(lambda: commander.sent[-1] == "tuner boost recovery clean 10800s osd", words=lambda: commander.sent)
         operator.wait(BOOST, "now", "Running")
         operator.delete(BOOST, "now")
         operator.wait_gone(BOOST, "now")

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, List, Tuple
 
 import pytest
 import requests
-from at_api_server import LATENCY, NAMESPACE, Operator, running, until
+from at_api_server import LATENCY, NAMESPACE, Operator, running
 
 import documented
 from ceph_lab.cluster import Lab
@@ -26,6 +26,7 @@ from documented import DOCS
 from kubernetes_server import CONTROLLER, KubernetesServer
 from lab_plugin import with_plugin
 from prometheus_server import free_port
+from waiting import until
 
 pytestmark = pytest.mark.long
 

@@ -7,7 +7,7 @@ import time
 from typing import Any, Dict, Mapping
 
 import pytest
-from at_api_server import LATENCY, NAMESPACE, Operator, commander_of, running, slo_at, until
+from at_api_server import LATENCY, NAMESPACE, Operator, commander_of, running, slo_at
 from plugin_on_twin import plugin_cluster
 
 from ceph_tuner.cluster.connection import Cluster
@@ -18,6 +18,7 @@ from ceph_tuner.core.ceph.commands import CommandStore
 from ceph_tuner.core.changes.lock import break_lock, claims
 from ceph_tuner.core.errors import ClusterTimeout
 from kubernetes_server import KubernetesServer
+from waiting import until
 
 pytestmark = pytest.mark.long
 

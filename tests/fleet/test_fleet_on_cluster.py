@@ -12,7 +12,7 @@ import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import pytest
 
@@ -30,6 +30,7 @@ from ceph_tuner.fleet.site import MemberSite
 from ceph_tuner.fleet.status import status_of
 from fake_dashboard import PASSWORD, USER
 from lab_dashboard import dashboards
+from waiting import until
 
 TENTACLE, REEF = "amsterdam", "brussels"
 LIMIT = "osd_mclock_scheduler_client_lim"
@@ -163,13 +164,6 @@ def on_trial(city: City, rollout: Optional[subprocess.Popen[str]] = None) -> Non
         return any(entry.trial and entry.state == APPLIED for entry in city.cluster.applier().history())
 
     until(brought, 90)
-
-
-def until(condition: Callable[[], bool], seconds: float, state: Callable[[], Any] = lambda: "") -> None:
-    end_s = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end_s, state()
-        time.sleep(0.3)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List
 
 import pytest
 
@@ -26,6 +26,7 @@ from ceph_lab.status import lab_status
 from ceph_lab.teardown import down, remains
 from ceph_tuner.core.errors import CommandFailed, InputError
 from config_dump import config_dump
+from waiting import until
 
 PROGRAM = [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()", "lab"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -35,15 +36,6 @@ def program(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*PROGRAM, *arguments], capture_output=True, text=True, env=ENVIRONMENT, check=False, timeout=180
     )
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 20) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.2)
-    return True
 
 
 def traces(name: str) -> List[str]:
@@ -74,7 +66,7 @@ def spare_name(needs_lab: None) -> Iterator[str]:
 def test_both_releases_run_side_by_side(tentacle_lab: Lab, reef_lab: Lab) -> None:
     for lab, release in ((tentacle_lab, "tentacle"), (reef_lab, "reef")):
         # another test may have restarted the mgr, which tells its version once its modules are loaded
-        assert eventually(partial(all_tell_one_version, lab), 60), (release, versions(lab))
+        until(partial(all_tell_one_version, lab), 60, partial(versions, lab))
         assert all(release in version for version in versions(lab))
     assert len({lab.run(["ceph", "fsid"]) for lab in (tentacle_lab, reef_lab)}) == 2
 
@@ -95,7 +87,7 @@ def test_a_lab_is_healthy_but_for_the_scrub_flags_and_clean(any_lab: Lab) -> Non
         checks = {name for name in status["health"]["checks"] if not name.startswith("OSD_SLOW_PING_TIME")}
         return checks == {"OSDMAP_FLAGS"} and states == {"active+clean"}
 
-    assert eventually(calm, 60), any_lab.run(["ceph", "health", "detail"])
+    until(calm, 60, lambda: any_lab.run(["ceph", "health", "detail"]))
     assert {"noscrub", "nodeep-scrub"} <= set(any_lab.json(["ceph", "osd", "dump"])["flags_set"])
 
 
@@ -154,7 +146,7 @@ def test_a_masked_option_reaches_the_osd_of_that_host_alone(any_lab: Lab) -> Non
     try:
         shown = [lambda osd=osd: any_lab.run(["ceph", "config", "show", f"osd.{osd}", "osd_max_scrubs"]).strip()
                  for osd in any_lab.osds]  # fmt: skip
-        assert eventually(lambda: shown[1]() == "7")
+        until(lambda: shown[1]() == "7")
         assert "7" not in (shown[0](), shown[2]())
     finally:
         any_lab.run(["ceph", "config", "rm", "osd/host:h1", "osd_max_scrubs"])
@@ -183,7 +175,7 @@ def test_a_daemon_that_died_is_shown_and_started_by_a_second_up(tentacle_lab: La
     pid = tentacle_lab.daemon_pid("osd.1")
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
-    assert eventually(lambda: tentacle_lab.daemon_pid("osd.1") is None)
+    until(lambda: tentacle_lab.daemon_pid("osd.1") is None)
     daemons = {each["name"]: each["pid"] for each in lab_status(tentacle_lab.name)["daemons"]}
     assert [name for name, running in daemons.items() if running is None] == ["osd.1"]
     said: List[str] = []
@@ -216,7 +208,7 @@ def test_a_command_s_exit_code_and_streams_are_the_lab_s_answer(any_lab: Lab) ->
 
 def test_a_signal_reaches_the_command_in_the_lab(any_lab: Lab) -> None:
     with subprocess.Popen(any_lab.argv(["sleep", "300"])) as process:
-        assert eventually(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n")
+        until(lambda: Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n")
         process.terminate()
         assert process.wait(5) == -signal.SIGTERM
 
@@ -251,7 +243,7 @@ def test_a_module_put_into_the_lab_is_loaded_by_the_mgr(any_lab: Lab) -> None:
                 return False
             return True
 
-        assert eventually(enabled, 60)
+        until(enabled, 60)
         any_lab.run(["ceph", "mgr", "module", "disable", "probe"])
     finally:
         for file in module.glob("*.py"):
@@ -270,7 +262,7 @@ def restart_mgr(lab: Lab) -> None:
         lab.stop_daemon(f"mgr.{mgr}")
     for mgr in lab.mgrs:
         lab.start_daemon(f"mgr.{mgr}")
-    assert eventually(lambda: bool(lab.json(["ceph", "mgr", "stat"])["available"]), 60)
+    until(lambda: bool(lab.json(["ceph", "mgr", "stat"])["available"]), 60)
 
 
 def test_status_tells_programs_and_people(tentacle_lab: Lab) -> None:
@@ -312,7 +304,7 @@ def test_a_killed_build_of_a_chroot_is_cleared_away_by_down(spare_name: str, tmp
     with subprocess.Popen(
         [*PROGRAM, "up", "--name", spare_name], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as process:
-        assert eventually(lambda: bool(list(chroots.glob(".*.unfinished/*"))))
+        until(lambda: bool(list(chroots.glob(".*.unfinished/*"))))
         process.kill()
     subprocess.run([*PROGRAM, "down", "--name", spare_name], env=environment, check=True, capture_output=True)
     assert traces(spare_name) == []
@@ -324,7 +316,7 @@ def test_an_interrupted_up_leaves_nothing(spare_name: str, tentacle_lab: Lab) ->
     with subprocess.Popen(
         [*PROGRAM, "up", "--name", spare_name], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as process:
-        assert eventually(lambda: any("osd.1" in " ".join(traces_of_images(spare_name)) for _ in [0]))
+        until(lambda: "osd.1" in " ".join(traces_of_images(spare_name)))
         time.sleep(2)
         process.send_signal(signal.SIGINT)
         _, words = process.communicate(timeout=60)
@@ -342,7 +334,7 @@ def test_after_a_crash_up_starts_anew(spare_name: str, tentacle_lab: Lab) -> Non
         [*PROGRAM, "up", "--name", spare_name], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     with process:
-        assert eventually(lambda: bool(traces_of_images(spare_name)))
+        until(lambda: bool(traces_of_images(spare_name)))
         process.kill()
     said: List[str] = []
     lab = up(spare_name, {"osds": 1, "mgrs": 2}, said.append)

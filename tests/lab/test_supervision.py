@@ -8,13 +8,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Iterator, List, Optional, Tuple
+from typing import Iterator, List, Optional, Tuple
 
 import pytest
 
 from ceph_lab.cluster import Lab
 from ceph_lab.processes import command_line
 from ceph_lab.supervision import BURST, supervised, supervises
+from waiting import until
 
 pytestmark = pytest.mark.long_on_reef
 
@@ -53,26 +54,19 @@ class Daemon:
         return [int(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     def end(self, number: int) -> None:
-        eventually(lambda: bool(self.pids))
+        until(lambda: bool(self.pids))
         os.kill(self.pids[-1], number)
 
     def begin_anew(self) -> None:
         """As a mgr does for a module that is enabled: it executes itself and goes into the background again."""
         starts = len(self.pids)
         (self.folder / "anew").touch()
-        eventually(lambda: len(self.pids) == starts + 1)
+        until(lambda: len(self.pids) == starts + 1)
 
     @staticmethod
     def supervisors() -> List[int]:
         pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
         return [pid for pid in pids if supervises(command_line(pid), "mgr.x")]
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -94,21 +88,21 @@ def gone(daemon: Daemon) -> bool:
 def test_what_crashes_is_started_again_and_it_is_noted(daemon: Daemon, number: int) -> None:
     assert daemon.start() == 0
     daemon.end(number)
-    eventually(lambda: len(daemon.pids) == 2)
-    eventually(lambda: f"mgr.x ended with {-number}; started again\n" in daemon.log.read_text())
+    until(lambda: len(daemon.pids) == 2)
+    until(lambda: f"mgr.x ended with {-number}; started again\n" in daemon.log.read_text())
     assert command_line(daemon.pids[1]) != []
 
 
 def test_what_began_anew_by_itself_is_looked_after_as_before(daemon: Daemon) -> None:
     assert daemon.start() == 0
     for times in (2, 3):
-        eventually(lambda: bool(daemon.pids))
+        until(lambda: bool(daemon.pids))
         daemon.begin_anew()
         assert len(daemon.pids) == times
     daemon.end(signal.SIGABRT)
-    eventually(lambda: len(daemon.pids) == 4)
+    until(lambda: len(daemon.pids) == 4)
     daemon.end(signal.SIGTERM)
-    eventually(lambda: gone(daemon))
+    until(lambda: gone(daemon))
     assert len(daemon.pids) == 4
 
 
@@ -116,23 +110,23 @@ def test_what_began_anew_by_itself_is_looked_after_as_before(daemon: Daemon) -> 
 def test_what_is_killed_on_purpose_stays_dead(daemon: Daemon, number: int) -> None:
     assert daemon.start() == 0
     daemon.end(number)
-    eventually(lambda: gone(daemon))
+    until(lambda: gone(daemon))
     assert len(daemon.pids) == 1
 
 
 def test_what_crashes_again_and_again_is_given_up(daemon: Daemon) -> None:
     assert daemon.start() == 0
     for times in range(1, BURST + 2):
-        eventually(lambda times=times: len(daemon.pids) == times)
+        until(lambda times=times: len(daemon.pids) == times)
         daemon.end(signal.SIGABRT)
-    eventually(lambda: gone(daemon))
+    until(lambda: gone(daemon))
     assert len(daemon.pids) == 1 + BURST
     assert "not started again, after 3 times in 30 minutes" in daemon.log.read_text()
 
 
 def test_a_start_that_fails_is_told_and_not_repeated(daemon: Daemon) -> None:
     assert daemon.start(code=7) == 7
-    eventually(lambda: gone(daemon))
+    until(lambda: gone(daemon))
     assert daemon.pids == []
 
 
@@ -147,13 +141,13 @@ def test_a_mgr_that_crashes_is_started_again_and_one_that_was_stopped_is_not(any
     daemon, first = active_mgr(any_lab)
     # for a module it begins anew, in a process of its own making
     any_lab.run(["ceph", "mgr", "module", "enable", "insights"])
-    eventually(lambda: active_mgr(any_lab)[1] not in (None, first), 60)
-    eventually(lambda: bool(any_lab.json(["ceph", "mgr", "dump"])["available"]), 60)
+    until(lambda: active_mgr(any_lab)[1] not in (None, first), 60)
+    until(lambda: bool(any_lab.json(["ceph", "mgr", "dump"])["available"]), 60)
     daemon, first = active_mgr(any_lab)
     assert first is not None
     os.kill(first, signal.SIGABRT)
-    eventually(lambda: any_lab.daemon_pid(daemon) not in (None, first), 60)
-    eventually(lambda: bool(any_lab.json(["ceph", "mgr", "dump"])["available"]), 60)
+    until(lambda: any_lab.daemon_pid(daemon) not in (None, first), 60)
+    until(lambda: bool(any_lab.json(["ceph", "mgr", "dump"])["available"]), 60)
     noted = (any_lab.places.shared / "log/supervision.log").read_text()
     assert f"{daemon} ended with {-signal.SIGABRT}; started again\n" in noted
     # its last words are kept
@@ -163,4 +157,4 @@ def test_a_mgr_that_crashes_is_started_again_and_one_that_was_stopped_is_not(any
     assert any_lab.daemon_pid(daemon) is None
     any_lab.start_daemon(daemon)
     any_lab.run(["ceph", "mgr", "module", "disable", "insights"])
-    eventually(lambda: bool(any_lab.json(["ceph", "mgr", "dump"])["available"]), 60)
+    until(lambda: bool(any_lab.json(["ceph", "mgr", "dump"])["available"]), 60)

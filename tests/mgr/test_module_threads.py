@@ -18,18 +18,12 @@ import tuner.module as module_file
 from tuner import threads, worker
 from tuner.courier import Courier
 from tuner.worker import WorkerError, ask_worker
+from waiting import until
 
 
 def ours(before: Set[threading.Thread]) -> Set[str]:
     """Names of the module's threads that run and did not before."""
     return {thread.name for thread in set(threading.enumerate()) - before if thread.name.startswith("tuner-")}
-
-
-def until(true: Any, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_module_that_was_shut_down_has_no_thread_at_work() -> None:

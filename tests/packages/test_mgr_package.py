@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from contextlib import closing
 from pathlib import Path
-from typing import Callable, Iterator, Set
+from typing import Iterator, Set
 
 import pytest
 
@@ -19,6 +18,7 @@ from ceph_tuner.cluster import open_cluster
 from ceph_tuner.cluster.plugin import LIBRARY, MODULE, Plugin, build_of, sources
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import InputError, TunerError
+from waiting import until
 
 pytestmark = pytest.mark.long_on_reef
 
@@ -108,13 +108,6 @@ def traces(lab: Lab) -> Set[str]:
     return set(lab.run(["sh", "-c", script], timeout=120).splitlines())
 
 
-def until(condition: Callable[[], bool], seconds: float = 90.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not come about in time"
-        time.sleep(1)
-
-
 def put(lab: Lab, package: Path) -> None:
     """Install a package of the host inside of the lab, with apt."""
     (lab.places.shared / package.name).write_bytes(package.read_bytes())
@@ -131,7 +124,7 @@ def test_apt_installs_it_and_a_mgr_loads_upgrades_and_loses_it(modules_of: Lab, 
         plugin = Plugin(cluster, SystemClock(), lab.host_path(MODULES))
         put(lab, package)
         lab.run(["ceph", "mgr", "module", "enable", "tuner", "--force"])
-        until(lambda: plugin.status().running == build_of(sources()))
+        until(lambda: plugin.status().running == build_of(sources()), 90, pause=1)
         # the program sees whose files they are, and leaves them alone
         assert plugin.install().running == build_of(sources())
         put(lab, newer)
@@ -139,16 +132,16 @@ def test_apt_installs_it_and_a_mgr_loads_upgrades_and_loses_it(modules_of: Lab, 
             plugin.install()
         # in production systemd starts every mgr anew; here nothing of that runs. One that was active starts itself
         for _ in lab.mgrs:
-            until(lambda: lab.json(["ceph", "mgr", "stat"])["available"])
+            until(lambda: lab.json(["ceph", "mgr", "stat"])["available"], 90, pause=1)
             lab.run(["ceph", "mgr", "fail"])
-        until(lambda: str(plugin.status().running).startswith(f"{NEWER}+"))
+        until(lambda: str(plugin.status().running).startswith(f"{NEWER}+"), 90, pause=1)
         assert lab.host_path(f"{MODULES}/{MODULE}/new_part.py").is_file()
         removed = plugin.uninstall(purge=True)
         assert removed[0] == "module tuner disabled"
         assert lab.host_path(f"{MODULES}/{MODULE}/module.py").is_file()
         # a mgr that starts reads every module, enabled or not; the lab's run as root, and write byte code meanwhile
-        until(lambda: len(plugin.status().standbys) == len(lab.mgrs) - 1)
-        until(lambda: lab.json(["ceph", "mgr", "stat"])["available"])
+        until(lambda: len(plugin.status().standbys) == len(lab.mgrs) - 1, 90, pause=1)
+        until(lambda: lab.json(["ceph", "mgr", "stat"])["available"], 90, pause=1)
         lab.run(["apt-get", "remove", "-y", "-q", "ceph-mgr-tuner"], timeout=300)
         with pytest.raises(TunerError):
             cluster.commander.mon("tuner status", {})

@@ -17,6 +17,7 @@ from ceph_tuner.scrub_plan import PAST_SCRUBS, RateRange, ScrubView
 from ceph_tuner.scrub_plan.cluster_view import read_view
 from ceph_tuner.scrub_plan.drain import DONE, Drain, DrainProgress, DrainTask
 from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
+from waiting import until
 
 pytestmark = pytest.mark.long_on_reef
 
@@ -37,19 +38,12 @@ def backlog(any_lab: Lab) -> Iterator[Cluster]:
         for name, seconds in (("deep_scrub_interval", INTERVAL_S), ("scrub_min_interval", INTERVAL_S / 2)):
             any_lab.run(f"ceph osd pool set {POOL} {name} {seconds:g}".split())
         with closing(open_cluster(any_lab.name)) as opened:
-            until(lambda: len(own_late(read_view(opened))) == PGS, "all PGs of the pool are late")
+            until(lambda: len(own_late(read_view(opened))) == PGS, 300, lambda: "all PGs of the pool are late", pause=2)
             yield opened
     finally:
         any_lab.run(f"ceph osd pool delete {POOL} {POOL} --yes-i-really-really-mean-it".split())
         for flag in ("noscrub", "nodeep-scrub"):
             any_lab.run(["ceph", "osd", "unset", flag])
-
-
-def until(true: Callable[[], bool], words: str, seconds: float = 300.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, f"waited {seconds:g} s until {words}"
-        time.sleep(2)
 
 
 def own_late(view: ScrubView) -> List[str]:
@@ -139,11 +133,16 @@ def test_ceph_s_own_scheduler_drains_the_same_backlog(
     begun = time.monotonic()
     assert drained(backlog, "", 3, lambda progress: None) == DONE
     record_property("drain_s", time.monotonic() - begun)
-    until(lambda: len(own_late(read_view(backlog))) == PGS, "all PGs of the pool are late again")
+    until(lambda: len(own_late(read_view(backlog))) == PGS, 300, lambda: "all PGs of the pool are late again", pause=2)
     since, begun = backlog.clock.now(), time.monotonic()
     for flag in ("noscrub", "nodeep-scrub"):
         any_lab.run(["ceph", "osd", "unset", flag])
-    until(lambda: all(stamp >= since for stamp in stamps(backlog).values()), "Ceph has scrubbed all", WITHIN_S)
+    until(
+        lambda: all(stamp >= since for stamp in stamps(backlog).values()),
+        WITHIN_S,
+        lambda: "Ceph has scrubbed all",
+        pause=2,
+    )
     record_property("ceph_s", time.monotonic() - begun)
 
 
@@ -154,12 +153,12 @@ def test_what_is_asked_for_by_the_mgr_leaves_the_stamps_and_what_osds_are_told_s
     pgid = own_late(read_view(backlog))[0]
     before = stamps(backlog)[pgid]
     backlog.commander.mon("pg deep-scrub", {"pgid": pgid})
-    until(lambda: stamps(backlog)[pgid] != before, "the PG is scrubbed")
+    until(lambda: stamps(backlog)[pgid] != before, 300, lambda: "the PG is scrubbed", pause=2)
     after = stamps(backlog)[pgid]
     assert after > before
     for command in ("schedule-deep-scrub", "deep_scrub"):
         with suppress(CommandFailed):
             assert any_lab.json(["ceph", "tell", pgid, command])["deep"] is True
-            until(lambda: stamps(backlog)[pgid] < after, "its stamp went back", 60)
+            until(lambda: stamps(backlog)[pgid] < after, 60, lambda: "its stamp went back", pause=2)
             return
     raise AssertionError("every release has one of these commands")

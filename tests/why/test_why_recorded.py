@@ -41,6 +41,14 @@ def test_what_was_made_is_named_first_and_nothing_of_a_healthy_cluster(path: Pat
     assert "why" in first.pools
 
 
+def test_one_client_that_no_answer_reaches_tells_of_all_that_its_osd_leads() -> None:
+    # a bench that reads waits for its first object, and has no more than that under way
+    (first,) = examine(facts_of(next(path for path in RECORDED if path.name.startswith("reef-strict-queue"))))
+    assert (first.name, first.waiting, first.osds) == ("strict-queue", 1.0, (2,))
+    assert first.held > 0.4
+    assert [one.words for one in first.evidence if "none of them was served" in one.words]
+
+
 def test_a_pool_without_work_has_no_cause() -> None:
     facts = facts_of(next(path for path in RECORDED if made(path) == "reservation-slots"))
     assert examine(facts.only(pool="rbd")) == []

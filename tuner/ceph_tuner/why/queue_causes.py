@@ -11,7 +11,7 @@ from ceph_tuner.why.cause import Cause, Evidence
 from ceph_tuner.why.client_wait import all_in_flight, client_wait
 from ceph_tuner.why.facts import CLIENT, SERVICE_CLASS, WORKS, OsdNow, PgNow, WhyFacts
 from ceph_tuner.why.limit_causes import limited
-from ceph_tuner.why.work import matters, scheduled, together
+from ceph_tuner.why.work import led, matters, scheduled, together
 
 LEAST_STRICT = 2.0
 """Items in the strict queue, in the mean, before others wait for it: replica writes pass through it all the time."""
@@ -125,13 +125,24 @@ def _clients_queue(osd: OsdNow) -> bool:
     return client_wait(osd).queued >= MOST_OF_THE_TIME and not any(limited(osd, SERVICE_CLASS[CLIENT]))
 
 
+def _serves_nobody(osd: OsdNow) -> bool:
+    return osd.rises.get("osd.op_latency.count", 0.0) <= 0
+
+
 def _of_clients(facts: WhyFacts, osds: Sequence[OsdNow]) -> Tuple[float, float, Tuple[str, ...]]:
-    """Of what clients have under way, the share that waits in these queues, how much that is, and in which pools."""
+    """Of what clients have under way, the share that waits in these queues, how much that is, and in which pools.
+
+    Who gets no answer at all may send no more: where no client was served between the looks, all PGs that the OSD
+    leads are held, however little waits.
+    """
     total, waits = all_in_flight(facts.osds), [client_wait(osd) for osd in osds]
     waiting = sum(wait.in_flight * wait.queued for wait in waits)
-    primaries = {osd.id for osd in osds}
-    own = facts.pool_names([pg for pg in facts.pgs if pg.acting[:1] and pg.acting[0] in primaries])
-    return (min(1.0, waiting / total) if total > 0 else 0.0), waiting, own
+    held_share = min(1.0, waiting / total) if total > 0 else 0.0
+    primaries, listed = {osd.id for osd in osds}, led(facts, list(facts.pgs))
+    unserved = {osd.id for osd in osds if _serves_nobody(osd)}
+    if listed:
+        held_share = max(held_share, fmean(pg.acting[0] in unserved for pg in listed))
+    return held_share, waiting, facts.pool_names([pg for pg in listed if pg.acting[0] in primaries])
 
 
 def _threads(osd: OsdNow) -> int:
@@ -162,8 +173,9 @@ def _threads_evidence(osd: OsdNow) -> Evidence:
 
 
 def _queue_evidence(osd: OsdNow) -> Evidence:
+    unserved = "; none of them was served between the looks" if _serves_nobody(osd) else ""
     return Evidence(
-        f"{client_wait(osd).queued:.0%} of clients' time on osd.{osd.id} passes in the queue",
+        f"{client_wait(osd).queued:.0%} of clients' time on osd.{osd.id} passes in the queue{unserved}",
         f"ceph tell osd.{osd.id} perf dump osd",
     )
 
