@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Tuple
 
 import typer
 
@@ -127,7 +128,8 @@ def index() -> str:
     return "".join(parts) + "\n```{toctree}\n:hidden:\n:glob:\n\ncommands/*\n```\n"
 
 
-def pages() -> Dict[Path, str]:
+@cache
+def pages() -> Mapping[Path, str]:
     """Every page of the reference as it should be."""
     return {
         INDEX: index(),

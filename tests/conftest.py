@@ -10,7 +10,7 @@ import re
 import signal
 import tempfile
 from pathlib import Path
-from typing import Any, Generator, Iterator, List
+from typing import Any, Dict, Generator, Iterator, List, Optional, Tuple
 
 import pytest
 from hypothesis import settings
@@ -60,16 +60,13 @@ _WRITES = {
 }
 """Files whose tests take about as long as all others on that lab."""
 
-_OWN_BESIDE_WRITES = {"test_docs_tutorial.py"}
-"""Files with a lab of their own that run beside Reef's second one, which has the shortest way."""
-
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
     """Whatever uses a lab is a real-cluster test; skip them where this machine can have no lab.
 
-    Tests of one lab stay in one process (pytest-xdist); they mostly wait, so labs are tested side by side: two of each
-    release, and beside them what needs both releases or brings up labs of its own.
+    Tests of one lab stay in one process (pytest-xdist); they mostly wait, so labs are tested side by side: two of
+    Tentacle, one of Reef, whose tests are fewer, and beside them what needs both or brings up labs of its own.
     """
     for item in items:
         if _LAB_FIXTURES & set(getattr(item, "fixturenames", ())):
@@ -93,13 +90,11 @@ def _release_of(item: pytest.Item) -> str:
 def _lab_of(item: pytest.Item) -> str:
     release = _release_of(item)
     if release:
-        # tests of a lab come one after the other: a second lab of each release shortens the whole
-        return f"{release}-writes" if item.path.name in _WRITES else release
+        # tests of a lab come one after the other: a second lab shortens the whole
+        return "tentacle-writes" if release == "tentacle" and item.path.name in _WRITES else release
     names = set(getattr(item, "fixturenames", ()))
     if {"tentacle_lab", "reef_lab"} <= names:
         return "both"
-    if item.path.name in _OWN_BESIDE_WRITES:
-        return "reef-writes"
     # with those that need both: else the tests of one lab would last longer than all others
     return "both" if "tentacle_lab" in names else "reef" if "reef_lab" in names else "own"
 
@@ -180,10 +175,32 @@ def needs_lab() -> None:
             down(name, lambda line: None)
 
 
+_LABS: Dict[str, Tuple[pytest.FixtureDef[Any], pytest.FixtureRequest]] = {}
+"""Those of this process, by their fixtures' names."""
+
+
+@pytest.hookimpl
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> None:
+    """Keep what ends a lab."""
+    if fixturedef.argname in ("tentacle_lab", "reef_lab"):
+        _LABS[fixturedef.argname] = fixturedef, request
+
+
+@pytest.hookimpl(trylast=True)  # after what the test and its module set up
+def pytest_runtest_teardown(item: pytest.Item, nextitem: Optional[pytest.Item]) -> None:
+    """A process's labs go with the last test on them: its other tests may take longer than these did."""
+    if nextitem is None or not nextitem.get_closest_marker("cluster"):
+        while _LABS:
+            definition, request = _LABS.popitem()[1]
+            # made anew where a test asks for it after all
+            definition.finish(request)  # type: ignore[arg-type]
+
+
 def _session_lab(release: str, mgrs: int) -> Iterator[Lab]:
     name = f"test-{os.getpid()}-{release}"
     try:
-        yield up(name, {"release": release, "mgrs": mgrs}, lambda line: None)
+        # several labs share two processors, and their drives should decide, not these
+        yield up(name, {"release": release, "mgrs": mgrs, "slower": 2.0}, lambda line: None)
     finally:
         down(name, lambda line: None)
 

@@ -257,11 +257,11 @@ def test_a_flag_that_comes_meanwhile_is_waited_for() -> None:
 
 def test_ceph_s_own_hours_are_waited_for() -> None:
     # the twin's time begins at midnight
-    twin = overdue_twin(LATE, {"osd_scrub_begin_hour": 2, "osd_scrub_end_hour": 5})
+    twin = overdue_twin(LATE, {"osd_scrub_begin_hour": 1, "osd_scrub_end_hour": 4})
     began = twin.clock.now()
     assert drain(twin, task(twin)).reason == DONE
-    assert min(at for at, _ in twin.twin.requested_scrubs) >= began + 2 * HOUR
-    other = overdue_twin(LATE, {"osd_scrub_begin_hour": 2, "osd_scrub_end_hour": 5})
+    assert min(at for at, _ in twin.twin.requested_scrubs) >= began + HOUR
+    other = overdue_twin(LATE, {"osd_scrub_begin_hour": 1, "osd_scrub_end_hour": 4})
     assert drain(other, task(other, any_hour=True)).reason == DONE
     assert min(at for at, _ in other.twin.requested_scrubs) < began + HOUR
 
