@@ -21,7 +21,16 @@ import pytest
 from automatic_lab import KNOB, AutomaticLab
 from ceph_lab.cluster import Lab
 from ceph_tuner.cluster import open_cluster
-from ceph_tuner.core.autopilot.audit_log import ACTS, APPLY, FAILOVER, KEPT, TAKEN_BACK, AuditRecord, without_outcome
+from ceph_tuner.core.autopilot.audit_log import (
+    ACTS,
+    APPLY,
+    AUDIT_MARK,
+    FAILOVER,
+    KEPT,
+    TAKEN_BACK,
+    AuditRecord,
+    without_outcome,
+)
 from ceph_tuner.core.autopilot.state import ASKING, HOLDING, OBSERVING, OFF, TRYING
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.journal import APPLIED
@@ -227,6 +236,13 @@ def test_a_monitor_that_dies_and_comes_back_leaves_all_as_before_or_as_planned(a
     assert (automatic.config() == before) != kept
     assert len(knob_of(automatic.config())) == 1
     assert_whole(automatic, trail)
+
+
+def test_a_log_collector_gets_each_record_whole(automatic: AutomaticLab) -> None:
+    newest = automatic.records()[-1]
+    lines = automatic.lab.run(["ceph", "log", "last", "200", "info", "audit"]).splitlines()
+    collected = [json.loads(line.partition(f" {AUDIT_MARK}")[2]) for line in lines if f" {AUDIT_MARK}" in line]
+    assert newest in [AuditRecord.from_dict(document) for document in collected]
 
 
 def test_what_it_did_is_on_a_page_for_people(automatic: AutomaticLab, tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ MAKING = {
 }
 """User -> the command that makes it."""
 
-VIEWER, OPERATOR, LOOKER, READER, TUNER = (
-    f"client.tuner{suffix}" for suffix in ("-viewer", "-operator", "-looker", "-reader", "")
+VIEWER, OPERATOR, REQUESTER, APPROVER, LOOKER, READER, TUNER = (
+    f"client.tuner{suffix}" for suffix in ("-viewer", "-operator", "-requester", "-approver", "-looker", "-reader", "")
 )
 
 Asked = Tuple[str, Dict[str, str]]
@@ -57,6 +57,25 @@ OPERATING: List[Asked] = [
     ("tuner auto on", {"mode": "dry-run"}),
     ("tuner auto off", {}),
 ]
+APPROVE = ("tuner auto on", {"mode": "approve"})
+REQUESTING: List[Asked] = [
+    ("tuner slo set", {"objective": "client.p95_ms<=80"}),
+    APPROVE,
+    ("tuner auto pause", {}),
+    ("tuner auto resume", {}),
+    ("tuner rollback", {"yes": "true"}),
+    ("tuner auto off", {}),
+]
+APPROVING: List[Asked] = [("tuner approve", {}), ("tuner reject", {})]
+ALONE: List[Asked] = [
+    ("tuner auto on", {"mode": "auto"}),
+    # the module's default is the mode without approval
+    ("tuner auto on", {}),
+    ("tuner profile apply", {"name": "high_client_ops", "yes": "true"}),
+    ("tuner boost recovery", {}),
+    ("tuner book on", {}),
+]
+"""What would have an effect without the second person."""
 LOOKING = [
     ["doctor"], ["why", "--seconds", "2"], ["watch", "--once", "--interval", "1", "--window", "2"], ["history"],
     ["profile", "export", "--output", "exported.yaml"], ["apply", "high_client_ops"],
@@ -81,7 +100,7 @@ FOR_NOBODY: List[Asked] = [
 ]
 """Of the cluster's own commands: what no user of the page may do."""
 
-assert set(MAKING) == {VIEWER, OPERATOR, LOOKER, READER, TUNER}
+assert set(MAKING) == {VIEWER, OPERATOR, REQUESTER, APPROVER, LOOKER, READER, TUNER}
 
 
 @pytest.fixture(scope="module")
@@ -121,8 +140,8 @@ def allowed(session: Session, prefix: str, arguments: Dict[str, str]) -> bool:
     except PermissionRefused:
         return False
     except CommandFailed as failure:
-        # the module has answered, if only that it has no sample yet
-        if failure.code != -errno.EAGAIN:
+        # the module has answered, if only that it has no sample yet, or that nothing waits for approval
+        if failure.code not in (-errno.EAGAIN, -errno.EINVAL):
             raise
     return True
 
@@ -169,6 +188,18 @@ def test_a_user_may_do_what_the_page_says_and_no_more(
     for words in WRITING:
         code, said = program(loaded, TUNER, words, monkeypatch)
         assert code == 0, f"{words}: {said}"
+    assert config_dump(loaded) == before
+
+
+def test_who_switches_the_mode_on_approves_nothing_and_who_approves_switches_nothing(loaded: Lab) -> None:
+    before = config_dump(loaded)
+    with connected(loaded, REQUESTER) as requester, connected(loaded, APPROVER) as approver:
+        assert refused(requester, [*READING, *REQUESTING]) == []
+        assert refused(requester, [*APPROVING, *ALONE]) == [*APPROVING, *ALONE]
+        assert refused(approver, [*READING, *APPROVING]) == []
+        assert refused(approver, [APPROVE, *ALONE, REQUESTING[0]]) == [APPROVE, *ALONE, REQUESTING[0]]
+        requester.tell("mgr", "tuner rollback", {"yes": "true"})
+    loaded.run(["ceph", "tuner", "slo", "rm", "all"])
     assert config_dump(loaded) == before
 
 

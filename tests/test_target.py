@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ceph_tuner.core.ceph.target import Place, Target, covered, running, section_of
+from ceph_tuner.core.ceph.target import Place, Target, covered, reach, running, section_of
 from ceph_tuner.core.errors import InputError
 
 HERE = Place(3, "ssd", {"host": "h0", "rack": "r1", "root": "default"})
@@ -58,3 +58,11 @@ def test_where_the_running_osds_of_a_target_are_is_told_in_the_order_of_their_id
     for nobody in ("osd/host:h9", "osd.1", "mon"):
         with pytest.raises(InputError, match=f"target: found '{nobody}', which covers no running OSD"):
             running(nobody, places)
+
+
+def test_how_far_a_change_reaches_is_told_with_the_classes() -> None:
+    assert reach([Place(0, "ssd")]) == "1 OSD"
+    assert reach([Place(osd, "ssd") for osd in range(3)]) == "3 OSDs"
+    both = [Place(osd, "hdd" if osd < 600 else "ssd") for osd in range(940)]
+    assert reach(both) == "940 OSDs of 2 classes (600 hdd, 340 ssd)"
+    assert reach([Place(0, "ssd"), Place(1)]) == "2 OSDs of 2 classes (1 without one, 1 ssd)"

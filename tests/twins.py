@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import replace
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
@@ -67,13 +68,18 @@ def answering(cluster: Cluster, answers: Mapping[str, Any]) -> Cluster:
 
 def archive_twin(settings: Optional[Mapping[str, Value]] = None, **changes: Any) -> Cluster:
     """OSDs on hard disks of a device class of the operator's own, `archive`."""
-    twin = small_twin(settings, osd=DISK, **changes)
+    twin = in_classes(small_twin(settings, osd=DISK, **changes), ("archive",))
+    said = [{"id": place.osd, "rotational": "1"} for place in twin.config.places()]
+    return answering(twin, {"osd tree": json.loads(twin.commander.mon("osd tree", {})), "osd metadata": said})
+
+
+def in_classes(twin: Cluster, classes: Sequence[str]) -> Cluster:
+    """The same OSDs, of these device classes in turn."""
     tree = json.loads(twin.commander.mon("osd tree", {}))
-    for node in tree["nodes"]:
-        if node["type"] == "osd":
-            node["device_class"] = "archive"
-    said = [{"id": node["id"], "rotational": "1"} for node in tree["nodes"] if node["type"] == "osd"]
-    return answering(twin, {"osd tree": tree, "osd metadata": said})
+    osds = [node for node in tree["nodes"] if node["type"] == "osd"]
+    for node, name in zip(osds, itertools.cycle(classes)):
+        node["device_class"] = name
+    return answering(twin, {"osd tree": tree})
 
 
 def trial_of(twin: TwinCluster, holder: Holder) -> Tuple[Applier, Lock]:

@@ -10,6 +10,7 @@ import typer
 from ceph_tuner.cluster import Cluster
 from ceph_tuner.cluster.lock_holder import holder_of
 from ceph_tuner.cluster.sampler import ClusterSampler, observe
+from ceph_tuner.core.ceph.target import classes_of, reach
 from ceph_tuner.core.changes.forecast_pairs import SETTLED_S, Outcome, outcome_record
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE, knob
@@ -110,6 +111,7 @@ def apply(
                 outcome = measured(connection, measured_s)
                 if outcome is not None:
                     History(connection.store).add_outcome(outcome_record(entry, outcome))
+        places = [place for place in connection.config.places() if place.osd in set(plan.osds)]
     number = None if entry is None else entry.number
     notes = [] if entry is None or not entry.note else [entry.note]
     warn([*plan.warnings, *notes])
@@ -117,6 +119,7 @@ def apply(
         "cluster": cluster,
         "target": plan.target,
         "osds": list(plan.osds),
+        "classes": classes_of(places),
         "steps": step_documents(plan.steps),
         "written": number is not None,
         "change": number,
@@ -133,10 +136,9 @@ def apply(
             console.print(forecast_table(forecast, {} if outcome is None else outcome.measures))
         show_commands(plan.commands)
     if number is None and plan.steps:
-        say(["nothing is changed: add --yes to write it"])
+        say([f"would write to {reach(places)}; nothing is changed: add --yes to write it"])
     elif number is not None:
-        count = f"{len(plan.osds)} OSD{'s' if len(plan.osds) != 1 else ''}"
-        where_seen = "seen at the OSDs but for those that are named" if notes else f"seen at {count}"
+        where_seen = "seen at the OSDs but for those that are named" if notes else f"seen at {reach(places)}"
         say([f"written as change {number} and {where_seen}; `ceph-tuner rollback --cluster {cluster}` takes it back"])
 
 

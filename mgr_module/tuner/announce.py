@@ -1,6 +1,8 @@
-"""Tells those who watch the cluster: lines in the cluster's log, and a bar in `ceph -s` while something is on trial.
+"""Tells those who watch the cluster: lines in its logs, and a bar in `ceph -s` while something is on trial.
 
-Both are for people and neither may stop the tuner: what cannot be told goes to the mgr's own log.
+The channel `cluster` has lines for people. The channel `audit`, where Ceph has each command and who gave it, has every
+record of the trail as JSON, for log collectors. None of it may stop the tuner: what cannot be told goes to the mgr's
+own log.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Any, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner.core.autopilot.audit_log import (
     APPLY,
+    AUDIT_MARK,
     BOOST_ENDED,
     BREACH,
     DRIFT,
@@ -22,6 +25,7 @@ from ceph_tuner.core.autopilot.audit_log import (
     STOPPED,
     TAKEN_BACK,
     AuditRecord,
+    as_line,
 )
 from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN
 from ceph_tuner.core.printable import LONGEST_LINE, one_line
@@ -54,14 +58,15 @@ class Announcer:
         self._rollbacks: Counter[str] = Counter()
 
     def announce(self, record: AuditRecord) -> None:
-        """Write a record to the cluster's log."""
+        """Write a record to the cluster's log, for people and for collectors."""
         self._count(record)
         priorities = self._mgr.ClusterLogPrio
-        try:
-            priority = priorities.WARN if _warns(record) else priorities.INFO
-            self._mgr.cluster_log("cluster", priority, line(record))
-        except Exception:
-            self._log.warning("not in the cluster's log: %s", line(record), exc_info=True)
+        self._tell("cluster", priorities.WARN if _warns(record) else priorities.INFO, line(record))
+        self.collect(record)
+
+    def collect(self, record: AuditRecord) -> None:
+        """Write it for collectors alone."""
+        self._tell("audit", self._mgr.ClusterLogPrio.INFO, AUDIT_MARK + as_line(record))
 
     def progress(self, event: str, message: str, share: float) -> None:
         """Show or move the bar of an event; `share` is 0 to 1 of the way."""
@@ -89,6 +94,12 @@ class Announcer:
             # all kinds, from 0 on: a counter that only appears with its first event hides that one from rates
             "events": {kind: self._events[kind] for kind in (*KINDS, *self._events)},
         }
+
+    def _tell(self, channel: str, priority: Any, words: str) -> None:
+        try:
+            self._mgr.cluster_log(channel, priority, words)
+        except Exception:
+            self._log.warning("not in the cluster's log: %s", words, exc_info=True)
 
     def _count(self, record: AuditRecord) -> None:
         if record.refers:

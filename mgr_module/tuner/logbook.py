@@ -79,7 +79,7 @@ class MgrLogbook:
         if self._act is None or not isinstance(outcome, (Wrote, WriteFailed, TookBack, TakeBackFailed, Kept)):
             return
         words, detail = _outcome(outcome)
-        self._trail.tell(self._act, outcome.at, words, detail=detail)
+        self._announcer.collect(self._trail.tell(self._act, outcome.at, words, detail=detail))
         self._act = None
 
     def learn(self, result: Learn, at: float) -> None:

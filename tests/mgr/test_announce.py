@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import enum
+import json
 import logging
 from typing import Any, Dict, List, Tuple
 
@@ -8,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.autopilot.audit_log import APPLY, BREACH, KINDS, PROPOSAL, TAKEN_BACK, AuditRecord
+from ceph_tuner.core.autopilot.audit_log import APPLY, BREACH, KINDS, PROPOSAL, TAKEN_BACK, Audit, AuditRecord
 from ceph_tuner.core.autopilot.contract import BETTER, UNKNOWN, Effect
+from monitors import MemoryStore
 from tuner.announce import LONGEST_LINE, WARNINGS, Announcer, line
 
 LOG = logging.getLogger("test")
@@ -120,10 +122,24 @@ def test_whatever_is_in_a_record_its_line_is_one_short_line(who: str, why: str, 
 def test_each_record_is_one_line_in_the_clusters_log(kind: str) -> None:
     mgr = Mgr()
     Announcer(mgr, LOG).announce(AuditRecord(1, 0.0, "alice", kind, "because"))
-    ((channel, priority, said),) = mgr.lines
+    ((channel, priority, said), collected) = mgr.lines
     assert channel == "cluster"
+    assert collected[:2] == ("audit", Priority.INFO)
     assert priority == (Priority.WARN if kind in WARNINGS else Priority.INFO)
     assert kind in said
+
+
+@given(st.text(max_size=2000), st.dictionaries(st.text(), anything, max_size=3))
+def test_a_collector_finds_the_whole_record_in_one_line(why: str, detail: dict) -> None:
+    mgr = Mgr()
+    stored = Audit(MemoryStore()).append(7.5, "alice", APPLY, why, detail)
+    Announcer(mgr, LOG).collect(stored)
+    ((channel, _, said),) = mgr.lines
+    mark, _, document = said.partition(" ")
+    assert (channel, mark) == ("audit", "ceph-tuner")
+    assert said.isascii()
+    assert said.isprintable()
+    assert AuditRecord.from_dict(json.loads(document)) == stored
 
 
 def test_a_log_that_fails_is_no_error_and_the_line_goes_to_the_mgrs_own(caplog: pytest.LogCaptureFixture) -> None:

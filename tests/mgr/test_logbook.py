@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, List, Optional, Tuple
 
 import pytest
 
@@ -28,17 +29,21 @@ class Refusing(MemoryStore):
         super().set(key, value)
 
 
-def logbook(store: MemoryStore) -> MgrLogbook:
+def logbook(store: MemoryStore, told: Optional[List[Tuple[str, int, str]]] = None) -> MgrLogbook:
     log = logging.getLogger("logbook")
+    heard: List[Tuple[str, int, str]] = [] if told is None else told
     mgr: Any = SimpleNamespace(
-        ClusterLogPrio=SimpleNamespace(INFO=1, WARN=2), cluster_log=lambda *line: None, remote=lambda *call: None
+        ClusterLogPrio=SimpleNamespace(INFO=1, WARN=2),
+        cluster_log=lambda *line: heard.append(line),
+        remote=lambda *call: None,
     )
     return MgrLogbook(Audit(store), Announcer(mgr, log), lambda: History(store), "the mgr", "", log)
 
 
 def test_an_outcome_that_the_store_refused_is_told_again() -> None:
     store = Refusing()
-    made, trail = logbook(store), Audit(store)
+    told: List[Tuple[str, int, str]] = []
+    made, trail = logbook(store, told), Audit(store)
     made.note(Note(APPLY, "to see"), 1.0)
     store.refuses = True
     with pytest.raises(CommandFailed):
@@ -54,3 +59,6 @@ def test_an_outcome_that_the_store_refused_is_told_again() -> None:
         (TAKEN_BACK, "", 0),
         (TAKEN_BACK, "taken back", 3),
     ]
+    # collectors get each of them, once
+    collected = [json.loads(words.partition(" ")[2])["number"] for channel, _, words in told if channel == "audit"]
+    assert collected == [1, 2, 3, 4]

@@ -55,6 +55,8 @@ KINDS = {
 ACTS = (APPLY, TAKEN_BACK, KEPT, BOOST, BOOST_ENDED, BOOK, BOOK_BACK)
 """Kinds that announce a write to the cluster; a later record with what came of it refers to them."""
 
+AUDIT_MARK = "ceph-tuner "
+"""Before each record in the channel `audit` of the cluster's log."""
 PREFIX = "audit/"
 PER_BLOCK = 15
 BLOCKS = 70
@@ -140,7 +142,7 @@ class Audit:
                 for old in blocks[: max(0, len(blocks) - BLOCKS + 1)]:
                     self._store.remove(self._key(old))
             number = newest * PER_BLOCK + len(lines) + 1
-            line = _line(AuditRecord(number, at, who, what, why, detail, outcome, refers))
+            line = as_line(AuditRecord(number, at, who, what, why, detail, outcome, refers))
             self._store.set(self._key(newest), "\n".join([*lines, line]))
             return AuditRecord.from_dict(read_json(line, PREFIX))
 
@@ -221,8 +223,11 @@ def _text(record: AuditRecord) -> str:
     return _json(versioned(record.to_dict()))
 
 
-def _line(record: AuditRecord) -> str:
-    """The record as it is stored, cut down to LARGEST_RECORD: first the largest of its details, then its words."""
+def as_line(record: AuditRecord) -> str:
+    """The record as it is stored: a line of JSON in ASCII.
+
+    It is cut down to LARGEST_RECORD: first the largest of its details, then its words.
+    """
     detail = dict(record.detail)
     line = _text(record)
     for left_out, name in enumerate(sorted(detail, key=lambda name: -len(_json(detail[name]))), start=1):

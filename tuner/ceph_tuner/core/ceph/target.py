@@ -9,9 +9,10 @@ later one in the monitors' order wins, and the check of the effect decides.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Iterable, List, Mapping, Optional, Tuple
+from typing import Collection, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.errors import InputError
 
@@ -120,6 +121,20 @@ def covers(who: str, place: Place) -> bool:
 def covered(who: str, places: Iterable[Place]) -> List[int]:
     """Sorted ids of the running OSDs that a section covers."""
     return sorted(place.osd for place in places if place.up and covers(who, place))
+
+
+def classes_of(places: Iterable[Place]) -> Dict[str, int]:
+    """Device class -> number of OSDs; of those without one, it is empty."""
+    return dict(sorted(Counter(place.device_class for place in places).items()))
+
+
+def reach(places: Collection[Place]) -> str:
+    """`3 OSDs`, or `940 OSDs of 2 classes (600 hdd, 340 ssd)`."""
+    count, classes = f"{len(places)} OSD{'s' if len(places) != 1 else ''}", classes_of(places)
+    if len(classes) < 2:
+        return count
+    parts = ", ".join(f"{number} {name or 'without one'}" for name, number in classes.items())
+    return f"{count} of {len(classes)} classes ({parts})"
 
 
 def running(target: str, places: Iterable[Place]) -> List[Place]:

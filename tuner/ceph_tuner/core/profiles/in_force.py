@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from dataclasses import dataclass, replace
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.bounded import ANSWER, read_json
 from ceph_tuner.core.ceph.ports import Commander
-from ceph_tuner.core.ceph.target import Place, running
+from ceph_tuner.core.ceph.target import Place, classes_of, reach, running
 from ceph_tuner.core.changes.configuration import Configuration
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, PermissionRefused
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE, Knob, searchable, unmet_needs
@@ -89,7 +89,16 @@ def in_force(
             raise InputError("--target", f"{which} that differ in {', '.join(conflicts)}", "OSDs that agree")
     if first is None:
         raise InputError("--target", "no OSD", "one that runs")
-    return first[1]
+    return replace(first[1], notes=(*first[1].notes, *notes_on_classes(target, places)))
+
+
+def notes_on_classes(target: str, places: Sequence[Place]) -> Tuple[str, ...]:
+    """What to know of a target whose OSDs are of several device classes."""
+    classes = classes_of(places)
+    if len(classes) < 2:
+        return ()
+    narrower = " or ".join(f"osd/class:{name}" for name in classes if name)
+    return (f"{target} is {reach(places)}: one profile for unlike drives; {narrower} has one for its own",)
 
 
 def kind_of(metadata: Mapping[str, Any], device_class: str = "") -> str:
