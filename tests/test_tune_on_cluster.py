@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Dict, List
+from typing import Any, Dict, List, Tuple
 
 import pytest
 
@@ -125,11 +125,24 @@ def running(lab: Lab) -> Dict[str, str]:
     return shown
 
 
+def section_of(entry: Dict[str, Any]) -> str:
+    return "/".join(filter(None, (entry["section"], entry["mask"])))
+
+
 @pytest.mark.timeout(300)
-def test_a_signal_takes_the_trial_back_and_stops_the_load(tentacle_lab: Lab, slo: Path) -> None:
+@pytest.mark.parametrize(
+    ("more", "section"), [((), "osd"), pytest.param(("--canary", "host:h1"), "osd/host:h1", marks=pytest.mark.long)]
+)
+def test_a_signal_takes_the_trial_back_and_stops_the_load(
+    tentacle_lab: Lab, slo: Path, more: Tuple[str, ...], section: str
+) -> None:
     before, flags_before = config_dump(tentacle_lab), flags(tentacle_lab)
     process = subprocess.Popen(
-        command(tentacle_lab, slo), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command(tentacle_lab, slo, *more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     try:
         until = time.monotonic() + 180
@@ -137,6 +150,8 @@ def test_a_signal_takes_the_trial_back_and_stops_the_load(tentacle_lab: Lab, slo
             assert process.poll() is None, process.communicate()[1]
             assert time.monotonic() < until, "no trial was written"
             time.sleep(0.3)
+        entries = json.loads(config_dump(tentacle_lab)[1])
+        written = {section_of(entry) for entry in entries if entry["name"] == "osd_mclock_profile"}
         os.kill(process.pid, signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
     finally:
@@ -145,6 +160,7 @@ def test_a_signal_takes_the_trial_back_and_stops_the_load(tentacle_lab: Lab, slo
             process.communicate()
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
+    assert written == {section}
     assert config_dump(tentacle_lab) == before
     assert flags(tentacle_lab) == flags_before
     assert tentacle_lab.run(["ceph", "config-key", "dump", "mgr/tuner/lock/"]).strip() == "{}"

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 
 import typer
 
-from ceph_tuner.core.ceph.target import Target
+from ceph_tuner.core.ceph.target import Target, reach, running
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.slo import wanted_of
@@ -69,6 +69,12 @@ def tune(
     ),
     gross: float = typer.Option(2.0, "--gross", help="A client objective missed by this factor ends a trial."),
     seed: int = typer.Option(1, "--seed", min=0, help="The same seed proposes the same for the same measurements."),
+    canary: Optional[str] = typer.Option(
+        None,
+        "--canary",
+        metavar="host:NAME",
+        help="Where settings are written first; `none`, or rack:NAME. By default a host, above 50 OSDs.",
+    ),
     save: Optional[Path] = typer.Option(None, "--save", help="Write the winner as a profile file."),
     force: bool = ForceOption,
     write_back: bool = typer.Option(True, "--write-back/--no-write-back", help="Whether the winner stays in place."),
@@ -84,7 +90,7 @@ def tune(
     from ceph_tuner.tune.measurement import Timing
     from ceph_tuner.tune.past import keep_learnt
     from ceph_tuner_cli.tune_page import announcement, page, what_to_do
-    from ceph_tuner_cli.tune_parts import TuneRequest, classes_of
+    from ceph_tuner_cli.tune_parts import TuneRequest, canary_of, classes_of
     from ceph_tuner_cli.tune_profile import tuned_profile
     from ceph_tuner_cli.tune_run import run_locked
 
@@ -111,6 +117,7 @@ def tune(
         resume=resume,
         write_back=write_back,
         compare=profiles,
+        canary=canary,
     )
     with working(f"{cluster}: connecting"):
         connection = open_cluster(cluster)
@@ -119,8 +126,12 @@ def tune(
             now = connection.in_force(target)
         # knobs that the release ignores are refused before anybody has to wait for the lock
         space = request.space(connection, now)
+        places = connection.config.places()
+        first = canary_of(canary, target, places)
         if connection.run_here is None and not yes:
-            words = announcement(cluster, request.task(connection, now), request.timing, space, request.options)
+            reached = reach(running(target, places))
+            task = request.task(connection, now)
+            words = announcement(cluster, task, request.timing, space, request.options, reached, first)
             emit({"cluster": cluster, "target": target, "would": words.splitlines()}, form, lambda: words)
             return 0
         ran = run_locked(connection, request)

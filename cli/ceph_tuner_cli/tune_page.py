@@ -23,7 +23,7 @@ from ceph_tuner.report.words import amount, quantity
 from ceph_tuner.search.explanation import Explained
 from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.search.transfer import Elsewhere
-from ceph_tuner.tune.measurement import Timing
+from ceph_tuner.tune.measurement import CANARY_S, Timing
 from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
@@ -97,15 +97,26 @@ def _expectations(trial: Trial) -> List[str]:
     return ["expected: " + ", ".join(f"{metric} {middle} ({ends})" for metric, (middle, ends) in texts.items())]
 
 
-def announcement(cluster: str, task: TuneTask, timing: Timing, space: KnobSpace, options: Options) -> str:
-    """Say what would be done to a cluster, and what is promised."""
+def announcement(
+    cluster: str,
+    task: TuneTask,
+    timing: Timing,
+    space: KnobSpace,
+    options: Options,
+    reached: str,
+    canary: Optional[str] = None,
+) -> str:
+    """Say what would be done to a cluster, to how many OSDs, and what is promised."""
     budget, labels = task.budget, [run.label for run in task.opening[1:]]
-    minutes = task.most_runs * (timing.settle + timing.window + 5) / 60
+    first_s = 0.0 if canary is None else CANARY_S
+    minutes = task.most_runs * (first_s + timing.settle + timing.window + 5) / 60
     most = f"about {minutes:.0f} minutes at most" if budget.hours is None else f"at most {budget.hours:g} hours"
     end = "writes the winner" if task.write_back else "leaves nothing in place"
     return "\n".join(
         [
             f"{cluster} is no lab, so nothing was changed. With --yes this, under the cluster's own load,",
+            f"- would write to {reached}"
+            + (";" if canary is None else f", all settings for {CANARY_S:g} s to {canary} alone before the others;"),
             f"- measures {', '.join(['the settings in force', *labels])};",
             f"- tries up to {budget.trials} settings of {len(space.free)} knobs ({', '.join(space.free)}), one by one, "
             "each taken back before the next, and the best of them once more with fewer changes;",

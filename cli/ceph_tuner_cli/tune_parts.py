@@ -5,14 +5,16 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ContextManager, List, Optional, Sequence, Tuple
+from typing import ContextManager, Dict, List, Optional, Sequence, Set, Tuple
 
 from ceph_lab.cluster import lab_of
 from ceph_lab.recipes import options_for_window
 from ceph_lab.scenarios import scenario as make_scenario
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import ClusterSampler
+from ceph_tuner.core.ceph.target import Place, Target, running
 from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.trial import TrialBudget
 from ceph_tuner.core.knobs.settings import after_moves, fitting_reservations
@@ -54,6 +56,8 @@ class TuneRequest:
     write_back: bool
     compare: bool
     """With the built-in profiles."""
+    canary: Optional[str]
+    """As it was given: `host:NAME`, `none`, or nothing."""
 
     def space(self, connection: Cluster, now: InForce) -> KnobSpace:
         """Give what is searched."""
@@ -65,6 +69,31 @@ class TuneRequest:
         settings, release = fitting_reservations(now.settings), connection.release
         in_force = {**settings, **self.space(connection, now).nearest(settings)}
         return TuneTask(self.wanted.slo, release, in_force, now.built_in, self.budget, self.write_back, self.compare)
+
+
+MANY_OSDS = 50
+"""With more, a canary goes first unless none is asked for."""
+
+
+def canary_of(given: Optional[str], target: str, places: Sequence[Place]) -> Optional[str]:
+    """Give the part of the target that gets settings first; None where there is to be none. Raises InputError."""
+    own = {place.osd for place in running(target, places)}
+    if given == "none" or (given is None and len(own) <= MANY_OSDS):
+        return None
+    if given is not None:
+        mask = Target.parse(f"osd/{given}", "--canary")
+        part = {place.osd for place in running(str(mask), places)}
+        if not mask.location_type or not part < own:
+            raise InputError("--canary", f"{given}, whose OSDs are no part of {target}", "host:NAME in it, or none")
+        return str(mask)
+    hosts: Dict[str, Set[int]] = {}
+    for place in places:
+        if place.up and "host" in place.locations:
+            hosts.setdefault(place.locations["host"], set()).add(place.osd)
+    inside = [(len(part), name) for name, part in hosts.items() if part < own]
+    if not inside:
+        raise InputError("--canary", f"{len(own)} OSDs and no whole host of {target}", "rack:NAME in it, or none")
+    return f"osd/host:{min(inside)[1]}"
 
 
 def work_of(

@@ -13,7 +13,7 @@ from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.search.transfer import Elsewhere, Here
 from ceph_tuner.tune.interrupts import Interrupts
 from ceph_tuner.tune.loop import tune
-from ceph_tuner.tune.measurement import TrialRunner
+from ceph_tuner.tune.measurement import Canary, TrialRunner
 from ceph_tuner.tune.on_cluster import ClusterLookout, JournalledWriter
 from ceph_tuner.tune.outcome import TuneOutcome
 from ceph_tuner.tune.past import Heading, Lesson, lessons, past_runs, to_resume
@@ -21,7 +21,7 @@ from ceph_tuner.tune.search import TuningSearch
 from ceph_tuner_cli.elsewhere import gathered, name_of
 from ceph_tuner_cli.render import say
 from ceph_tuner_cli.tune_page import TuneProgress
-from ceph_tuner_cli.tune_parts import TuneRequest, commands_of, work_of
+from ceph_tuner_cli.tune_parts import TuneRequest, canary_of, commands_of, work_of
 from ceph_tuner_cli.tune_prior import Believed, believed
 
 
@@ -56,6 +56,12 @@ def run_locked(connection: Cluster, request: TuneRequest) -> Ran:
         why = f"tune {scenario_slo.slo.name}"
         writer = JournalledWriter(applier, target, connection.release, now.hardware, why, task.moves)
         writer.check()
+        mask = canary_of(request.canary, target, connection.config.places())
+        canary = None
+        if mask is not None:
+            on_canary = JournalledWriter(applier, mask, connection.release, now.hardware, f"{why}, canary", task.moves)
+            on_canary.check()
+            canary = Canary(mask, on_canary)
         belief = believed(connection, scenario_slo, now, timing, request.model) if request.prior else Believed()
         others = gathered(request.profiles_from, connection.store) if request.elsewhere else []
         heading = Heading(
@@ -103,6 +109,7 @@ def run_locked(connection: Cluster, request: TuneRequest) -> Ran:
                     interrupts,
                     timing,
                     request.limits,
+                    canary,
                 )
                 outcome = tune(task, runner, search, record, past_run.trials if past_run else (), learn, foretell)
                 commands, undo = commands_of(applier, target, outcome, connection, now)

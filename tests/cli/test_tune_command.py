@@ -9,7 +9,10 @@ from typing import Any, Callable, List, Tuple
 
 import pytest
 
+from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.changes.journal import UNDONE, Journal
 from ceph_tuner.core.changes.lock import PREFIX
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.trial import Run
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.tune.past import learnt_of
@@ -17,6 +20,7 @@ from ceph_tuner.tune.twin_prior import TwinPrior
 from ceph_tuner.twin.model import MIB, ScrubWork
 from ceph_tuner_cli import tune, tune_prior
 from ceph_tuner_cli.tune_page import TuneProgress
+from ceph_tuner_cli.tune_parts import canary_of
 from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
@@ -85,6 +89,56 @@ def test_without_consent_nothing_is_measured_or_written_and_what_is_promised_is_
         assert "with 90% probability" in promised
     assert (database(twin), twin.clock.now()) == (before, at)
     assert History(twin.store).trials() == []
+
+
+def test_a_canary_gets_all_settings_before_the_others_and_each_once(twin: TwinCluster, slo: str, run: Program) -> None:
+    _, out, _ = run("tune", "--slo", slo, *short(), "--canary", "host:h0")
+    promised = " ".join(json.loads(out)["would"])
+    assert "would write to 4 OSDs, all settings for 15 s to osd/host:h0 alone before the others" in promised
+    arguments = (*short(), "--yes", "--no-prior", "--no-write-back", "--canary", "host:h0")
+    before = database(twin)
+    code, out, err = run("tune", "--slo", slo, *arguments)
+    assert code in (0, 1), err
+    tried = [trial["label"] for trial in json.loads(out)["trials"] if trial["kind"] == "trial"]
+    entries = sorted(Journal(twin.store).entries(), key=lambda entry: entry.number)
+    assert {entry.state for entry in entries} == {UNDONE}
+    firsts = [number for number, entry in enumerate(entries) if entry.target == "osd/host:h0"]
+    assert len(firsts) == len(set(tried)) > 0
+    for number in firsts:
+        alone, everywhere = entries[number : number + 2]
+        assert everywhere.target == "osd"
+        assert [step.new for step in alone.steps if step.new] == [step.new for step in everywhere.steps if step.new]
+    assert database(twin) == before
+
+
+@pytest.mark.parametrize(
+    ("canary", "words"),
+    [
+        ("host:h9", "covers no running OSD"),
+        ("h0", "found `osd/h0`"),
+        ("class:ssd", "found class:ssd, whose OSDs are no part of osd"),
+        ("root:default", "found root:default, whose OSDs are no part of osd"),
+    ],
+)
+def test_a_canary_is_a_part_of_the_target(twin: TwinCluster, slo: str, run: Program, canary: str, words: str) -> None:
+    at = twin.clock.now()
+    code, _, err = run("tune", "--slo", slo, *short(), "--yes", "--canary", canary)
+    assert (code, words in " ".join(err.split())) == (2, True), err
+    assert twin.clock.now() == at
+
+
+def test_above_fifty_osds_a_host_goes_first_unless_none_is_to() -> None:
+    places = [Place(osd, "ssd", {"host": f"h{osd % 17}", "root": "default"}) for osd in range(51)]
+    places.append(Place(99, "ssd", {"host": "away"}, up=False))
+    assert canary_of(None, "osd", places) == "osd/host:h0"
+    assert canary_of("none", "osd", places) is None
+    assert canary_of("rack:r1", "osd", [*places, Place(60, "ssd", {"host": "x", "rack": "r1"})]) == "osd/rack:r1"
+    assert canary_of(None, "osd", places[:50]) is None
+    # of the smallest hosts the first one, and none that the target does not wholly have
+    assert canary_of(None, "osd", [*places, Place(70, "ssd", {"host": "small"})]) == "osd/host:small"
+    mixed = [Place(osd, "hdd" if osd % 2 else "ssd", {"host": f"h{osd // 2}"}) for osd in range(120)]
+    with pytest.raises(InputError, match="60 OSDs and no whole host of osd/class:hdd"):
+        canary_of(None, "osd/class:hdd", mixed)
 
 
 def test_what_could_not_be_written_is_told_before_anything_is_measured(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
-from typing import Callable, ClassVar, Mapping, Optional, Sequence, Type
+from typing import Any, Callable, ClassVar, Mapping, Optional, Sequence, Type
 
 import pytest
 from fake_cluster import FakeCluster, no_interrupts
@@ -21,7 +21,7 @@ from ceph_tuner.search.optimiser import Failed, SettingsProposal
 from ceph_tuner.search.space import space_for
 from ceph_tuner.tune.interrupts import Interrupts
 from ceph_tuner.tune.loop import Foretell, Lessons, tune
-from ceph_tuner.tune.measurement import Timing, TrialRunner
+from ceph_tuner.tune.measurement import Canary, Timing, TrialRunner
 from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
 from ceph_tuner.tune.search import TuningSearch
 
@@ -101,6 +101,55 @@ def test_a_winner_that_meets_what_the_profiles_miss_is_written_back_and_checked(
     # the fourth trial is the best with fewer changes
     assert kinds == ["baseline", "profile", "profile", *["trial"] * 4, *["repeat"] * 4, "check"]
     assert len(spies[0].told) == 7
+
+
+def on_canary(cluster: FakeCluster, canary: FakeCluster, settings: Settings) -> Trial:
+    measuring = TrialRunner(
+        SLO, cluster, cluster, cluster, cluster, cluster, no_interrupts, Timing(2, 10), canary=Canary("host", canary)
+    )
+    first = measuring.run(Run("trial", "trial 1", settings), 1, 2, {})
+    assert canary.before == cluster.before == {}
+    return first if first.failed else measuring.run(Run("trial", "trial 2", settings), 2, 2, {})
+
+
+def test_settings_go_to_a_canary_first_and_are_taken_back_there() -> None:
+    cluster, canary = FakeCluster(), FakeCluster()
+    again = on_canary(cluster, canary, {"osd_max_scrubs": 2})
+    assert again.failed is None
+    # what went well there is not written there again
+    assert canary.events == ["apply", "undo"]
+    assert [event for event in cluster.events if event in ("apply", "undo")] == ["apply", "undo"] * 2
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (lambda cluster, canary: setattr(cluster, "down", 1.0), "1 OSDs down, 0 before the trial"),
+        (lambda cluster, canary: setattr(cluster, "answers", False), "did not answer"),
+    ],
+)
+def test_what_harms_the_cluster_on_a_canary_comes_nowhere_else(harm: Any, words: str) -> None:
+    canary = FakeCluster()
+
+    def at_phase(run: Run, phase: str) -> None:
+        if phase == "on host alone":
+            harm(cluster, canary)
+
+    cluster = FakeCluster(at_phase)
+    trial = on_canary(cluster, canary, {"osd_max_scrubs": 2})
+    assert trial.failed is not None
+    assert trial.failed.startswith("on host alone: ")
+    assert words in trial.failed
+    assert canary.events == ["apply", "undo"]
+    assert "apply" not in cluster.events
+
+
+def test_what_a_canary_refuses_is_not_written_anywhere() -> None:
+    cluster, canary = FakeCluster(), FakeCluster()
+    canary.refuse = lambda settings: CommandFailed("config set", -22, "no")
+    trial = on_canary(cluster, canary, {"osd_max_scrubs": 2})
+    assert "on host alone: the settings could not be written" in (trial.failed or "")
+    assert "apply" not in cluster.events
 
 
 def test_every_trial_is_taken_back_before_the_next_is_written() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Dict, Mapping, Optional, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.errors import LabFailed, RetryLater, TunerError
@@ -12,12 +12,16 @@ from ceph_tuner.core.goals.guard import Breach, Guard, GuardLimits, Sight
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Run, Trial
+from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.sample import Measure, measured_once
 from ceph_tuner.tune import Interruptible, MeasuredWork, TrialLookout, TuneListener, Writer
 from ceph_tuner.tune.early_stop import STRETCH_S, Hopeless
 
 OBSERVE_S, LOOK_S = 1.0, 3.0
 """Seconds between two readings of the load's counters, and between two looks of the guard."""
+
+CANARY_S = 15.0
+"""The guard looks on for that long: more than its patience."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,14 @@ class Timing:
     def __post_init__(self) -> None:
         if not 0 <= self.settle <= 3600 or not 0 < self.window <= 86400:
             raise ValueError(f"settle (={self.settle}) must be 0 to 3600 s, window (={self.window}) above 0 to 86400 s")
+
+
+class Canary(NamedTuple):
+    """A part of the target to which settings are written first."""
+
+    target: str
+    writer: Writer
+    seconds: float = CANARY_S
 
 
 class _StoppedError(Exception):
@@ -62,7 +74,11 @@ class TrialRunner:
         interruptible: Interruptible,
         timing: Timing,
         limits: Optional[GuardLimits] = None,
+        canary: Optional[Canary] = None,
     ) -> None:
+        self._canary = canary
+        self._went_well: List[Settings] = []
+        """On the canary: they are not written there again."""
         self._slo, self._work, self._lookout, self._writer = slo, work, lookout, writer
         self._clock, self._report, self._interruptible, self._timing = clock, report, interruptible, timing
         self._limits = limits or GuardLimits()
@@ -101,8 +117,10 @@ class TrialRunner:
             before = self._lookout.look() or Sight(self._clock.now(), "")
             guard = Guard(judge, before, self._limits)
             if run.settings:
+                failure = self._on_canary(run, number, total, guard, values)
+            if run.settings and failure is None:
                 cleanup.callback(self._undo, run, number, total)
-                failure = self._write(run, number, total)
+                failure = self._write(self._writer, run, number, total)
             try:
                 if failure is None:
                     # after the write: what there is to recover must not be gone before it is measured
@@ -121,10 +139,33 @@ class TrialRunner:
         self._report.done(trial, number, total)
         return trial
 
-    def _write(self, run: Run, number: int, total: int) -> Optional[str]:
+    def _on_canary(self, run: Run, number: int, total: int, guard: Guard, values: Dict[str, float]) -> Optional[str]:
+        """Write to the canary alone, look on, take that back; say what went wrong there. A lab has no load yet."""
+        canary = self._canary
+        if canary is None or run.settings in self._went_well:
+            return None
+        try:
+            failure = self._write(canary.writer, run, number, total)
+            if failure is None:
+                self._report.phase(run, number, total, f"on {canary.target} alone", canary.seconds)
+                with self._interruptible():
+                    self._watch(canary.seconds, guard, values)
+        except _HopelessError as end:
+            failure = end.reason
+        except _StoppedError as stop:
+            failure = stop.breach.reason
+        finally:
+            self._report.phase(run, number, total, "taking the settings back", 0)
+            canary.writer.undo()
+        if failure is not None:
+            return f"on {canary.target} alone: {failure}"
+        self._went_well.append(run.settings)
+        return None
+
+    def _write(self, writer: Writer, run: Run, number: int, total: int) -> Optional[str]:
         self._report.phase(run, number, total, "writing the settings", 0)
         try:
-            self._writer.apply(run.settings)
+            writer.apply(run.settings)
         except RetryLater:
             raise
         except TunerError as error:
