@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import FrozenSet, Optional
+from typing import Dict, FrozenSet, Optional
 
 import typer
 
 from ceph_tuner.cluster.connection import Cluster
+from ceph_tuner.core.ceph.target import classes_of, running
 from ceph_tuner.core.errors import PermissionRefused
 from ceph_tuner.core.goals.stored_slo import stored_slo
 from ceph_tuner.describe.live_cluster import SAMPLE_S, describe
@@ -35,30 +36,49 @@ def described(
 ) -> None:
     """Describe a live cluster to its twin, as `recommend` reads it; what is a guess is said. Changes nothing there.
 
-    Work that the SLO is about, and that is not under way, is assumed; without any SLO that is a deep scrub.
+    Work that the SLO is about, and that is not under way, is assumed; without any SLO that is a deep scrub. Of OSDs of
+    several device classes each class is described by itself: FILE-CLASS.yaml.
     """
-    if output is not None:
-        check_free(output, force)
     with (
         working(f"looking at {cluster or state}"),
         cluster_or_state(cluster, state, lambda name: open_cluster(name)) as connection,
     ):
-        description = describe(connection, target, _also(connection, slo), sample)
+        targets = _by_class(connection, target)
+        paths = [] if output is None else [_of_class(output, name) for name in targets]
+        for path in paths:
+            check_free(path, force)
+        also = _also(connection, slo)
+        descriptions = [describe(connection, each, also, sample) for each in targets.values()]
     if output is None:
         # a description is a YAML file, for people as well
         if form is Format.json:
-            emit(cluster_text.to_dict(description), form)
+            documents = [cluster_text.to_dict(each) for each in descriptions]
+            emit(documents[0] if len(documents) == 1 else documents, form)
         else:
-            show_lines(cluster_text.to_text(description).splitlines())
+            show_lines("---\n".join(map(cluster_text.to_text, descriptions)).splitlines())
         return
-    cluster_text.write(output, description, force)
-    say([f"note: {note}" for note in description.notes])
-    document = {"saved": str(output), "cluster": description.name, "notes": list(description.notes)}
-    emit(
-        document,
-        form,
-        lambda: f"{output}: {description.name}; the next step is `ceph-tuner recommend {output} --slo FILE`",
-    )
+    saved = []
+    for path, description in zip(paths, descriptions):
+        cluster_text.write(path, description, force)
+        say([f"note: {note}" for note in description.notes])
+        saved.append({"saved": str(path), "cluster": description.name, "notes": list(description.notes)})
+    lines = [
+        f"{each['saved']}: {each['cluster']}; the next step is `ceph-tuner recommend {each['saved']} --slo FILE`"
+        for each in saved
+    ]
+    emit(saved[0] if len(saved) == 1 else saved, form, lambda: "\n".join(lines))
+
+
+def _by_class(cluster: Cluster, target: str) -> Dict[str, str]:
+    """Device class -> what to describe of it; of all OSDs that are alike, "" -> the target itself."""
+    classes = classes_of(running(target, cluster.config.places()))
+    if target != "osd" or len(classes) < 2 or "" in classes:
+        return {"": target}
+    return {name: f"osd/class:{name}" for name in classes}
+
+
+def _of_class(output: Path, name: str) -> Path:
+    return output.with_name(f"{output.stem}-{name}{output.suffix}") if name else output
 
 
 def _also(cluster: Cluster, slo: Optional[Path]) -> FrozenSet[str]:

@@ -11,7 +11,7 @@ from ceph_tuner.files import cluster_file
 from ceph_tuner.twin.model import MIB, ScrubWork
 from ceph_tuner_cli import twin_describe
 from twin_cluster.cluster import TwinCluster
-from twins import small_twin
+from twins import in_classes, small_twin
 
 Run = Callable[..., Tuple[int, str, str]]
 
@@ -49,3 +49,24 @@ def test_a_file_is_written_once_and_its_guesses_are_said(run: Run, twin: TwinClu
     arguments = ("--output", str(path), "--slo", str(slo), "--force")
     assert run("twin", "describe", "--cluster", "ceph", *arguments)[0] == 0
     assert cluster_file.read(path).model.recovery == ()
+
+
+def test_of_two_classes_each_is_a_file_by_itself(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = in_classes(small_twin(osds=8), ("hdd", "ssd"))
+    monkeypatch.setattr(twin_describe, "open_cluster", lambda name: made)
+    path = tmp_path / "here.yaml"
+    code, out, err = run("twin", "describe", "--cluster", "ceph", "--output", str(path))
+    assert code == 0, err
+    names = ["here-hdd.yaml", "here-ssd.yaml"]
+    assert [name for name in names if f"ceph-tuner recommend {tmp_path / name} --slo" in out] == names
+    assert sorted(each.name for each in tmp_path.iterdir()) == names
+    for name, own in zip(names, ("hdd", "ssd")):
+        model = cluster_file.read(tmp_path / name).model
+        assert (model.osds, model.osd.device_class) == (4, own)
+    code, out, _ = run("twin", "describe", "--cluster", "ceph")
+    assert [cluster_file.from_text(part).model.osd.device_class for part in out.split("---\n")] == ["hdd", "ssd"]
+    # one that is there is not replaced, and nothing is written before that is known
+    (tmp_path / "here-hdd.yaml").unlink()
+    code, _, err = run("twin", "describe", "--cluster", "ceph", "--output", str(path))
+    assert (code, "here-ssd.yaml" in err) == (2, True)
+    assert [each.name for each in tmp_path.iterdir()] == ["here-ssd.yaml"]
