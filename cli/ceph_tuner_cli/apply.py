@@ -28,11 +28,13 @@ from ceph_tuner_cli.cluster_option import (
     TargetOption,
     YesOption,
     at_work,
+    preview,
     say_leftover,
     say_undone,
     show_commands,
     step_documents,
     step_table,
+    where,
 )
 from ceph_tuner_cli.description import read_description
 from ceph_tuner_cli.render import Format, FormatOption, console, emit, say, show_lines, warn, working
@@ -111,7 +113,7 @@ def apply(
                 outcome = measured(connection, measured_s)
                 if outcome is not None:
                     History(connection.store).add_outcome(outcome_record(entry, outcome))
-        places = [place for place in connection.config.places() if place.osd in set(plan.osds)]
+        places = where(connection, plan.osds)
     number = None if entry is None else entry.number
     notes = [] if entry is None or not entry.note else [entry.note]
     warn([*plan.warnings, *notes])
@@ -136,7 +138,7 @@ def apply(
             console.print(forecast_table(forecast, {} if outcome is None else outcome.measures))
         show_commands(plan.commands)
     if number is None and plan.steps:
-        say([f"would write to {reach(places)}; nothing is changed: add --yes to write it"])
+        say([preview(places)])
     elif number is not None:
         where_seen = "seen at the OSDs but for those that are named" if notes else f"seen at {reach(places)}"
         say([f"written as change {number} and {where_seen}; `ceph-tuner rollback --cluster {cluster}` takes it back"])

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ceph_tuner.cluster import Cluster
 from ceph_tuner.cluster.lock_holder import under_way
+from ceph_tuner.core.ceph.target import Place, reach
 from ceph_tuner.core.changes.applier import Undone
 from ceph_tuner.core.changes.journal import Entry
 from ceph_tuner.core.changes.lock import Claim
@@ -86,6 +87,17 @@ def step_table(steps: Sequence[Step]) -> Columns:
         then = Text(value(step.new), "red" if step.new is None else "green")
         table.add_row(step.who, step.name, value(step.old), then)
     return table
+
+
+def where(cluster: Cluster, osds: Sequence[int]) -> List[Place]:
+    """The places of these OSDs."""
+    own = set(osds)
+    return [place for place in cluster.config.places() if place.osd in own]
+
+
+def preview(places: Sequence[Place]) -> str:
+    """What is said where nothing was written yet."""
+    return f"would write to {reach(places)}; nothing is changed: add --yes to write it"
 
 
 def step_documents(steps: Sequence[Step]) -> List[Dict[str, Any]]:

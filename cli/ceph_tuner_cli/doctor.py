@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ceph_tuner.core.ceph.target import reach
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.doctor import POINTLESS, Facts, Finding, examine, examine_host, gather, read_host
 from ceph_tuner.doctor.examination import CHECKS, HOST_CHECKS
@@ -20,10 +21,12 @@ from ceph_tuner_cli.cluster_option import (
     TargetOption,
     YesOption,
     at_work,
+    preview,
     say_undone,
     show_commands,
     step_documents,
     step_table,
+    where,
 )
 from ceph_tuner_cli.from_option import FromOption, cluster_or_state
 from ceph_tuner_cli.prefix_option import open_cluster
@@ -93,12 +96,12 @@ def _cure(cluster: Optional[str], cure: str, target: str, yes: bool, form: Forma
         plan = applier.plan_rereading(target)
         if yes and plan.steps:
             applier.apply(plan, f"doctor --cure {cure}")
+        places = where(connection, plan.osds)
     document = {"cluster": cluster, "target": plan.target, "osds": list(plan.osds), "written": yes}
     emit({**document, "steps": step_documents(plan.steps)}, form, lambda: step_table(plan.steps))
     if form is Format.table:
         show_commands(plan.commands)
-    count = f"{len(plan.osds)} OSD{'s' * (len(plan.osds) != 1)}"
-    say([f"every shard of {count} has read its values again" if yes else "nothing is changed: add --yes to write it"])
+    say([f"every shard of {reach(places)} has read its values again" if yes else preview(places)])
     return 0
 
 
