@@ -198,7 +198,6 @@ def test_who_switches_the_mode_on_approves_nothing_and_who_approves_switches_not
         assert refused(requester, [*APPROVING, *ALONE]) == [*APPROVING, *ALONE]
         assert refused(approver, [*READING, *APPROVING]) == []
         assert refused(approver, [APPROVE, *ALONE, REQUESTING[0]]) == [APPROVE, *ALONE, REQUESTING[0]]
-        requester.tell("mgr", "tuner rollback", {"yes": "true"})
     loaded.run(["ceph", "tuner", "slo", "rm", "all"])
     assert config_dump(loaded) == before
 
