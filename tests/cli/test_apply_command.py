@@ -37,7 +37,7 @@ def test_a_profile_for_drives_of_two_classes_is_warned_of(run: Run, mixed: Clust
     code, _, err = run(*command, "--cluster", "a")
     assert code == 0
     warned = " ".join(err.split())
-    assert "osd is 4 OSDs of 2 classes (2 hdd, 2 ssd): one profile for unlike drives" in warned
+    assert "osd is 4 OSDs of 2 classes (2 hdd, 2 ssd): one profile for drives of several kinds" in warned
     assert "osd/class:hdd or osd/class:ssd has one for its own" in warned
     _, _, err = run(*command, "--cluster", "a", "--target", "osd/class:ssd")
     assert "classes" not in err

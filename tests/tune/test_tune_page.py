@@ -59,17 +59,18 @@ def test_a_winner_that_was_not_left_in_place_comes_with_its_commands() -> None:
 
 def test_on_a_cluster_that_is_no_lab_it_says_first_what_it_would_do() -> None:
     space = space_for(TENTACLE, SLO.work, NOW.settings)
-    text = announcement("ceph", task(), Timing(), space, Options(violation_budget=2, step_limit=0.5))
+    text = announcement("ceph", task(), Timing(), space, Options(violation_budget=2, step_limit=0.5), "4 OSDs")
     assert "nothing was changed" in text
+    assert "would write to 4 OSDs;" in text
     assert "tries up to 3 settings of 5 knobs" in text
     assert "settings in force, high_client_ops, high_recovery_ops;" in text
     assert "with 95% probability" in text
     assert "50% of its range" in text
     assert "with 75%" in text
     assert "more than 2 trials that broke" in text
-    assert "of its range" not in announcement("ceph", task(), Timing(), space, Options())
+    assert "of its range" not in announcement("ceph", task(), Timing(), space, Options(), "4 OSDs")
     assert "--yes" in text
-    assert "high_client_ops" not in announcement("ceph", task(compare=False), Timing(), space, Options())
+    assert "high_client_ops" not in announcement("ceph", task(compare=False), Timing(), space, Options(), "4 OSDs")
 
 
 def test_where_nothing_is_better_the_page_says_so_and_proposes_nothing() -> None:

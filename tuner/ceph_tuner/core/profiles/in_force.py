@@ -98,7 +98,7 @@ def notes_on_classes(target: str, places: Sequence[Place]) -> Tuple[str, ...]:
     if len(classes) < 2:
         return ()
     narrower = " or ".join(f"osd/class:{name}" for name in classes if name)
-    return (f"{target} is {reach(places)}: one profile for unlike drives; {narrower} has one for its own",)
+    return (f"{target} is {reach(places)}: one profile for drives of several kinds; {narrower} has one for its own",)
 
 
 def kind_of(metadata: Mapping[str, Any], device_class: str = "") -> str:
