@@ -9,8 +9,8 @@ from ceph_tuner.core.autopilot.capacity import BELIEVED, DEFAULTS, Stored
 from ceph_tuner.core.autopilot.capacity import findings as capacity_doubts
 from ceph_tuner.doctor.finding import named
 from ceph_tuner.why.cause import Cause, Evidence
-from ceph_tuner.why.client_wait import all_in_flight, client_wait
-from ceph_tuner.why.facts import CLIENT, SCRUB, SERVICE_CLASS, WORKS, OsdNow, PgNow, WhyFacts
+from ceph_tuner.why.client_wait import Held, held_in_queues
+from ceph_tuner.why.facts import CLIENT, SCRUB, SERVICE_CLASS, WORKS, OsdNow, WhyFacts
 from ceph_tuner.why.work import matters, scheduled, together
 
 
@@ -76,20 +76,15 @@ def _by_limit(facts: WhyFacts, counts: Callable[[OsdNow, str], bool]) -> List[Ca
         parts = {osd: part for osd, part in parts.items() if any(part)}
         if not parts or not matters(facts, work):
             continue
-        own: List[PgNow] = []
         if work == CLIENT:
-            waits = [client_wait(osd) for osd in facts.osds if osd.id in parts]
-            wait_count = sum(wait.in_flight * wait.queued for wait in waits)
-            total = all_in_flight(facts.osds)
-            held_share = min(1.0, wait_count / total) if total > 0 else 0.0
-            own = [pg for pg in facts.pgs if pg.acting and pg.acting[0] in parts]
+            held = held_in_queues(facts, [osd for osd in facts.osds if osd.id in parts])
         else:
             at_work = scheduled(facts, work)
             own = [pg for pg in at_work if pg.osds & set(parts)]
             wait_count = sum(together([parts[osd] for osd in pg.osds if osd in parts]) for pg in own)
-            held_share = wait_count / len(at_work) if at_work else 0.0
-        if held_share > 0:
-            causes.append(_limit_cause(facts, work, own, sorted(parts), held_share, wait_count))
+            held = Held(wait_count / len(at_work) if at_work else 0.0, wait_count, own)
+        if held.share > 0:
+            causes.append(_limit_cause(facts, work, held, sorted(parts)))
     return causes
 
 
@@ -98,9 +93,7 @@ def _withheld(osd: OsdNow, service_class: str) -> float:
     return 1 - min(1.0, max(0.0, osd.number(f"osd_mclock_scheduler_{service_class}_lim", 1.0)))
 
 
-def _limit_cause(
-    facts: WhyFacts, work: str, own: List[PgNow], osds: List[int], held_share: float, wait_count: float
-) -> Cause:
+def _limit_cause(facts: WhyFacts, work: str, held: Held, osds: List[int]) -> Cause:
     service_class = SERVICE_CLASS[work]
     worst = max((osd for osd in facts.osds if osd.id in osds), key=lambda osd: sum(limited(osd, service_class)))
     ahead = max(item.limit_ahead_s for dump in worst.queues for item in dump if item.service_class == service_class)
@@ -109,10 +102,10 @@ def _limit_cause(
     return Cause(
         "limit",
         work,
-        facts.pool_names(own),
+        facts.pool_names(held.pgs),
         f"mClock's limit holds {work}: {option} is {worst.number(option):g} on {named(osds)}",
-        held_share,
-        wait_count,
+        held.share,
+        held.waiting,
         "PGs" if work != CLIENT else "operations",
         (
             Evidence(

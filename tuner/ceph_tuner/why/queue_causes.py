@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from statistics import fmean
-from typing import Dict, Iterable, List, Sequence, Tuple
+from typing import Dict, Iterable, List, Tuple
 
 from ceph_tuner.doctor.finding import named
 from ceph_tuner.doctor.shards import CURE, differing
 from ceph_tuner.why.cause import Cause, Evidence
-from ceph_tuner.why.client_wait import all_in_flight, client_wait
-from ceph_tuner.why.facts import CLIENT, SERVICE_CLASS, WORKS, OsdNow, PgNow, WhyFacts
+from ceph_tuner.why.client_wait import Held, client_wait, held_in_queues, serves_nobody
+from ceph_tuner.why.facts import CLIENT, SERVICE_CLASS, WORKS, OsdNow, WhyFacts
 from ceph_tuner.why.limit_causes import limited
-from ceph_tuner.why.work import led, matters, scheduled, together
+from ceph_tuner.why.work import matters, scheduled, together
 
 LEAST_STRICT = 2.0
 """Items in the strict queue, in the mean, before others wait for it: replica writes pass through it all the time."""
@@ -35,8 +35,8 @@ def stale_shards(facts: WhyFacts) -> List[Cause]:
                 lines[osd.id] = words
     causes = []
     for work in WORKS:
-        held_share, own, osds = _waiting_in(facts, work, lines)
-        if held_share > 0:
+        held, osds = _waiting_in(facts, work, lines)
+        if held.share > 0:
             evidence = [
                 Evidence(f"osd.{osd}: {lines[osd][0]}", f"ceph tell osd.{osd} dump_op_pq_state") for osd in osds[:3]
             ]
@@ -45,10 +45,10 @@ def stale_shards(facts: WhyFacts) -> List[Cause]:
                 Cause(
                     CURE,
                     work,
-                    facts.pool_names(own),
+                    facts.pool_names(held.pgs),
                     f"Shards of {named(osds)} schedule {work} by other values than the OSD shows",
-                    held_share,
-                    float(len(own)) if work != CLIENT else _client_waiting(facts, osds),
+                    held.share,
+                    held.waiting,
                     "PGs" if work != CLIENT else "operations",
                     (*evidence, Evidence(f"{command} has the values that were set, and not those in force", command)),
                     "Make every shard read its values again; no setting changes.",
@@ -62,8 +62,8 @@ def stale_shards(facts: WhyFacts) -> List[Cause]:
 def strict_queue(facts: WhyFacts) -> List[Cause]:
     """Clients' operations wait behind a strict queue that does not empty."""
     osds = [osd for osd in facts.osds if _has_strict_line(osd) and _clients_queue(osd)]
-    held_share, waiting, own = _of_clients(facts, osds)
-    if waiting < 1:
+    held = held_in_queues(facts, osds)
+    if held.waiting < 1:
         return []
     worst = max(osds, key=lambda osd: fmean(osd.strict))
     lengths = ", ".join(map(str, worst.strict))
@@ -72,10 +72,10 @@ def strict_queue(facts: WhyFacts) -> List[Cause]:
         Cause(
             "strict-queue",
             CLIENT,
-            own,
+            facts.pool_names(held.pgs),
             f"Clients wait behind the strict queue of {named(osd.id for osd in osds)}: replica writes and the like",
-            held_share,
-            waiting,
+            held.share,
+            held.waiting,
             "operations",
             (
                 Evidence(f"osd.{worst.id}: {lengths} items in the strict queue at {len(worst.strict)} looks",
@@ -94,18 +94,18 @@ def strict_queue(facts: WhyFacts) -> List[Cause]:
 def op_threads(facts: WhyFacts) -> List[Cause]:
     """Clients' operations wait for a thread, and all threads wait for reads: the drive has no more of these at once."""
     osds = [osd for osd in facts.osds if _threads_busy(osd) and _clients_queue(osd) and not _has_strict_line(osd)]
-    held_share, waiting, own = _of_clients(facts, osds)
-    if waiting < 1:
+    held = held_in_queues(facts, osds)
+    if held.waiting < 1:
         return []
     worst = max(osds, key=_thread_use)
     return [
         Cause(
             "op-threads",
             CLIENT,
-            own,
+            facts.pool_names(held.pgs),
             f"All threads of {named(osd.id for osd in osds)} wait for reads, and clients wait for a thread",
-            held_share,
-            waiting,
+            held.share,
+            held.waiting,
             "operations",
             (_threads_evidence(worst), _queue_evidence(worst)),
             MORE_THREADS,
@@ -123,26 +123,6 @@ def _has_strict_line(osd: OsdNow) -> bool:
 def _clients_queue(osd: OsdNow) -> bool:
     """Whether clients' operations spend their time in the queue, and no limit holds them there."""
     return client_wait(osd).queued >= MOST_OF_THE_TIME and not any(limited(osd, SERVICE_CLASS[CLIENT]))
-
-
-def _serves_nobody(osd: OsdNow) -> bool:
-    return osd.rises.get("osd.op_latency.count", 0.0) <= 0
-
-
-def _of_clients(facts: WhyFacts, osds: Sequence[OsdNow]) -> Tuple[float, float, Tuple[str, ...]]:
-    """Of what clients have under way, the share that waits in these queues, how much that is, and in which pools.
-
-    Who gets no answer at all may send no more: where no client was served between the looks, all PGs that the OSD
-    leads are held, however little waits.
-    """
-    total, waits = all_in_flight(facts.osds), [client_wait(osd) for osd in osds]
-    waiting = sum(wait.in_flight * wait.queued for wait in waits)
-    held_share = min(1.0, waiting / total) if total > 0 else 0.0
-    primaries, listed = {osd.id for osd in osds}, led(facts, list(facts.pgs))
-    unserved = {osd.id for osd in osds if _serves_nobody(osd)}
-    if listed:
-        held_share = max(held_share, fmean(pg.acting[0] in unserved for pg in listed))
-    return held_share, waiting, facts.pool_names([pg for pg in listed if pg.acting[0] in primaries])
 
 
 def _threads(osd: OsdNow) -> int:
@@ -173,7 +153,7 @@ def _threads_evidence(osd: OsdNow) -> Evidence:
 
 
 def _queue_evidence(osd: OsdNow) -> Evidence:
-    unserved = "; none of them was served between the looks" if _serves_nobody(osd) else ""
+    unserved = "; none of them was served between the looks" if serves_nobody(osd) else ""
     return Evidence(
         f"{client_wait(osd).queued:.0%} of clients' time on osd.{osd.id} passes in the queue{unserved}",
         f"ceph tell osd.{osd.id} perf dump osd",
@@ -225,8 +205,8 @@ def share(facts: WhyFacts) -> List[Cause]:
     return causes
 
 
-def _waiting_in(facts: WhyFacts, work: str, osds: Iterable[int]) -> Tuple[float, List[PgNow], List[int]]:
-    """Share of the looks at which the work waited on any of these OSDs, in which PGs, on which of them."""
+def _waiting_in(facts: WhyFacts, work: str, osds: Iterable[int]) -> Tuple[Held, List[int]]:
+    """What of the work waits on any of these OSDs: the share, by the looks; how much; and on which of them."""
     service_class = SERVICE_CLASS[work]
     waits = {
         osd.id: [count > 0 for count in osd.waiting(service_class)]
@@ -235,17 +215,10 @@ def _waiting_in(facts: WhyFacts, work: str, osds: Iterable[int]) -> Tuple[float,
     }
     waits = {osd: looks for osd, looks in waits.items() if any(looks)}
     if not waits or not matters(facts, work):
-        return 0.0, [], []
+        return Held(0.0, 0.0, []), []
     if work == CLIENT:
-        own = [pg for pg in facts.pgs if pg.acting and pg.acting[0] in waits]
-        total = all_in_flight(facts.osds)
-        return (min(1.0, _client_waiting(facts, list(waits)) / total) if total else 0.0), own, sorted(waits)
+        return held_in_queues(facts, [osd for osd in facts.osds if osd.id in waits]), sorted(waits)
     at_work = scheduled(facts, work)
     own = [pg for pg in at_work if pg.osds & set(waits)]
     part = sum(together([waits[osd] for osd in pg.osds if osd in waits]) for pg in own)
-    return (part / len(at_work) if at_work else 0.0), own, sorted(waits)
-
-
-def _client_waiting(facts: WhyFacts, osds: List[int]) -> float:
-    waits = [client_wait(osd) for osd in facts.osds if osd.id in osds]
-    return sum(wait.in_flight * wait.queued for wait in waits)
+    return Held(part / len(at_work) if at_work else 0.0, float(len(own)), own), sorted(waits)
