@@ -34,7 +34,6 @@ from ceph_tuner_cli.cluster_option import (
     show_commands,
     step_documents,
     step_table,
-    where,
 )
 from ceph_tuner_cli.description import read_description
 from ceph_tuner_cli.render import Format, FormatOption, console, emit, say, show_lines, warn, working
@@ -113,7 +112,6 @@ def apply(
                 outcome = measured(connection, measured_s)
                 if outcome is not None:
                     History(connection.store).add_outcome(outcome_record(entry, outcome))
-        places = where(connection, plan.osds)
     number = None if entry is None else entry.number
     notes = [] if entry is None or not entry.note else [entry.note]
     warn([*plan.warnings, *notes])
@@ -121,7 +119,7 @@ def apply(
         "cluster": cluster,
         "target": plan.target,
         "osds": list(plan.osds),
-        "classes": classes_of(places),
+        "classes": classes_of(plan.places),
         "steps": step_documents(plan.steps),
         "written": number is not None,
         "change": number,
@@ -138,9 +136,9 @@ def apply(
             console.print(forecast_table(forecast, {} if outcome is None else outcome.measures))
         show_commands(plan.commands)
     if number is None and plan.steps:
-        say([preview(places)])
+        say([preview(plan.places)])
     elif number is not None:
-        where_seen = "seen at the OSDs but for those that are named" if notes else f"seen at {reach(places)}"
+        where_seen = "seen at the OSDs but for those that are named" if notes else f"seen at {reach(plan.places)}"
         say([f"written as change {number} and {where_seen}; `ceph-tuner rollback --cluster {cluster}` takes it back"])
 
 
@@ -202,7 +200,7 @@ def wanted(
         portable = source.portable
         if portable is not None:
             check_newest(cluster.store, portable, older)
-        translation = profiles.for_cluster(source.profile, cluster, target)
+        translation = cluster.translated(source.profile, target)
         say(translation.notes)
         settings.update(translation.settings)
     for text in sets:

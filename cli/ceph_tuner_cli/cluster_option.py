@@ -89,12 +89,6 @@ def step_table(steps: Sequence[Step]) -> Columns:
     return table
 
 
-def where(cluster: Cluster, osds: Sequence[int]) -> List[Place]:
-    """The places of these OSDs."""
-    own = set(osds)
-    return [place for place in cluster.config.places() if place.osd in own]
-
-
 def preview(places: Sequence[Place]) -> str:
     """What is said where nothing was written yet."""
     return f"would write to {reach(places)}; nothing is changed: add --yes to write it"

@@ -26,7 +26,6 @@ from ceph_tuner_cli.cluster_option import (
     show_commands,
     step_documents,
     step_table,
-    where,
 )
 from ceph_tuner_cli.from_option import FromOption, cluster_or_state
 from ceph_tuner_cli.prefix_option import open_cluster
@@ -96,12 +95,11 @@ def _cure(cluster: Optional[str], cure: str, target: str, yes: bool, form: Forma
         plan = applier.plan_rereading(target)
         if yes and plan.steps:
             applier.apply(plan, f"doctor --cure {cure}")
-        places = where(connection, plan.osds)
     document = {"cluster": cluster, "target": plan.target, "osds": list(plan.osds), "written": yes}
     emit({**document, "steps": step_documents(plan.steps)}, form, lambda: step_table(plan.steps))
     if form is Format.table:
         show_commands(plan.commands)
-    say([f"every shard of {reach(places)} has read its values again" if yes else preview(places)])
+    say([f"every shard of {reach(plan.places)} has read its values again" if yes else preview(plan.places)])
     return 0
 
 

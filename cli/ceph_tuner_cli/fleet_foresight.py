@@ -25,7 +25,6 @@ from ceph_tuner.recommend import COVERAGE, Prediction
 from ceph_tuner.report.words import amount
 from ceph_tuner.search.transfer import unlike
 from ceph_tuner.twin.compiled import available
-from ceph_tuner_cli import profiles
 from ceph_tuner_cli.fleet import asked
 from ceph_tuner_cli.render import console, say, working
 from ceph_tuner_cli.tables import Columns, cell_lines, columns
@@ -115,7 +114,7 @@ class Fitter:
 
     def _translation(self, cluster: Cluster) -> Translation:
         check_newest(cluster.store, self.portable, self.older)
-        return profiles.for_cluster(self.portable.profile, cluster, self.target)
+        return cluster.translated(self.portable.profile, self.target)
 
     def _profile_for(self, member: Member, cluster: Cluster) -> ProfileForCluster:
         # where no journal can be read, as by REST, nothing is ever written

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional
 
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.core.ceph.target import running
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import Release, Version, level_of, parse_version, release_of
-from ceph_tuner.core.profiles.in_force import hardware_on, notes_on_classes
 from ceph_tuner.core.profiles.profile import Profile
-from ceph_tuner.core.profiles.translation import Translation, translate
 from ceph_tuner.files import profile_file, yaml_document
 from ceph_tuner.fleet import fleet_file, portable_file
 from ceph_tuner.fleet.portable import Portable
@@ -72,14 +68,6 @@ def profile_of_target(cluster: Cluster, target: str, name: str) -> Profile:
     answer = cluster.in_force(target, name)
     say(notes(answer.notes))
     return answer.profile
-
-
-def for_cluster(profile: Profile, cluster: Cluster, target: str) -> Translation:
-    """Translate a profile for a target's OSDs."""
-    hardware = hardware_on(cluster.commander, cluster.config, target)
-    translation = translate(profile, cluster.release, hardware, parse_version(cluster.version))
-    of_classes = notes_on_classes(target, running(target, cluster.config.places()))
-    return replace(translation, notes=(*translation.notes, *of_classes))
 
 
 def level_for(profile: Profile, release: Optional[str]) -> Optional[Version]:

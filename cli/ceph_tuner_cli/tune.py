@@ -90,7 +90,7 @@ def tune(
     from ceph_tuner.tune.measurement import Timing
     from ceph_tuner.tune.past import keep_learnt
     from ceph_tuner_cli.tune_page import announcement, page, what_to_do
-    from ceph_tuner_cli.tune_parts import TuneRequest, canary_of, classes_of
+    from ceph_tuner_cli.tune_parts import TuneRequest, canary_of, capacity_accounts
     from ceph_tuner_cli.tune_profile import tuned_profile
     from ceph_tuner_cli.tune_run import run_locked
 
@@ -117,7 +117,6 @@ def tune(
         resume=resume,
         write_back=write_back,
         compare=profiles,
-        canary=canary,
     )
     with working(f"{cluster}: connecting"):
         connection = open_cluster(cluster)
@@ -127,16 +126,16 @@ def tune(
         # knobs that the release ignores are refused before anybody has to wait for the lock
         space = request.space(connection, now)
         places = connection.config.places()
-        first = canary_of(canary, target, places)
+        request = replace(request, canary=canary_of(canary, target, places))
         if connection.run_here is None and not yes:
             reached = reach(running(target, places))
             task = request.task(connection, now)
-            words = announcement(cluster, task, request.timing, space, request.options, reached, first)
+            words = announcement(cluster, task, request.timing, space, request.options, reached, request.canary)
             emit({"cluster": cluster, "target": target, "would": words.splitlines()}, form, lambda: words)
             return 0
         ran = run_locked(connection, request)
         now, outcome = ran.now, ran.outcome
-        classes, explanation = classes_of(outcome, now, ran.known), None
+        classes, explanation = capacity_accounts(outcome, now, ran.known), None
         # the lock is free again: nobody waits for it meanwhile
         # an interrupt leaves out what was learnt, not what was found
         with suppress(KeyboardInterrupt), working("working out what was learnt"):

@@ -56,8 +56,8 @@ class TuneRequest:
     write_back: bool
     compare: bool
     """With the built-in profiles."""
-    canary: Optional[str]
-    """As it was given: `host:NAME`, `none`, or nothing."""
+    canary: Optional[str] = None
+    """The part of the target that gets settings first; None: none."""
 
     def space(self, connection: Cluster, now: InForce) -> KnobSpace:
         """Give what is searched."""
@@ -110,7 +110,7 @@ def work_of(
     return nullcontext(LiveWork(ClusterSampler(connection.commander, connection.clock.now, of=of), connection.clock))
 
 
-def classes_of(outcome: TuneOutcome, now: InForce, belief: Believed) -> List[Account]:
+def capacity_accounts(outcome: TuneOutcome, now: InForce, belief: Believed) -> List[Account]:
     """Account for each class's capacity, where a model of the cluster says what the work costs."""
     if belief.model is None:
         return []

@@ -21,7 +21,7 @@ from ceph_tuner.tune.search import TuningSearch
 from ceph_tuner_cli.elsewhere import gathered, name_of
 from ceph_tuner_cli.render import say
 from ceph_tuner_cli.tune_page import TuneProgress
-from ceph_tuner_cli.tune_parts import TuneRequest, canary_of, commands_of, work_of
+from ceph_tuner_cli.tune_parts import TuneRequest, commands_of, work_of
 from ceph_tuner_cli.tune_prior import Believed, believed
 
 
@@ -56,12 +56,13 @@ def run_locked(connection: Cluster, request: TuneRequest) -> Ran:
         why = f"tune {scenario_slo.slo.name}"
         writer = JournalledWriter(applier, target, connection.release, now.hardware, why, task.moves)
         writer.check()
-        mask = canary_of(request.canary, target, connection.config.places())
         canary = None
-        if mask is not None:
-            on_canary = JournalledWriter(applier, mask, connection.release, now.hardware, f"{why}, canary", task.moves)
+        if request.canary is not None:
+            on_canary = JournalledWriter(
+                applier, request.canary, connection.release, now.hardware, f"{why}, canary", task.moves
+            )
             on_canary.check()
-            canary = Canary(mask, on_canary)
+            canary = Canary(request.canary, on_canary)
         belief = believed(connection, scenario_slo, now, timing, request.model) if request.prior else Believed()
         others = gathered(request.profiles_from, connection.store) if request.elsewhere else []
         heading = Heading(

@@ -13,11 +13,11 @@ from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.lock_owner import may_live, this_process
 from ceph_tuner.core.changes.plan import ChangePlan
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.knobs.releases import Release, parse_version
+from ceph_tuner.core.knobs.releases import Release
 from ceph_tuner.core.measure.history import History
-from ceph_tuner.core.profiles.in_force import hardware_on, in_force
+from ceph_tuner.core.profiles.in_force import in_force, translated_for
 from ceph_tuner.core.profiles.profile import Profile
-from ceph_tuner.core.profiles.translation import Translation, translate
+from ceph_tuner.core.profiles.translation import Translation
 
 NewLock = Callable[[Store, Clock, str], Lock]
 """Makes the cluster's lock for somebody, by the name that others are told."""
@@ -68,8 +68,7 @@ class Changes:
 
     def translated(self, profile: Profile, target: str) -> Translation:
         """A profile's settings for this cluster. Raises InputError where it cannot be translated."""
-        hardware = hardware_on(self._commander, self._config, target)
-        return translate(profile, self._release, hardware, parse_version(self._version))
+        return translated_for(profile, target, self._commander, self._config, self._release, self._version)
 
     def in_force(self, target: str, name: str) -> Profile:
         """What a target's first OSD has in force, as a profile: to read all of a large cluster's would hold the mgr."""

@@ -149,6 +149,6 @@ def test_a_profile_is_made_and_translated_by_the_drives_kind_whatever_their_clas
         DISK.hardware, device_class="archive"
     )
     early = archive_twin(release=QUINCY_EARLY)
-    written = profiles.for_cluster(Profile.make("night", TENTACLE, TUNED), early, "osd").settings
+    written = early.translated(Profile.make("night", TENTACLE, TUNED), "osd").settings
     # half of 380 IOPS, on one shard
     assert written["osd_mclock_scheduler_client_res"] == 190

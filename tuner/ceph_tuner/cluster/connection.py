@@ -24,7 +24,9 @@ from ceph_tuner.core.changes.lock_owner import may_live, this_process
 from ceph_tuner.core.changes.osd_poll import Progress, silent
 from ceph_tuner.core.errors import ClusterNotFound, ClusterTimeout, PermissionRefused
 from ceph_tuner.core.knobs.releases import Release, parse_version, release_of
-from ceph_tuner.core.profiles.in_force import InForce, in_force
+from ceph_tuner.core.profiles.in_force import InForce, in_force, translated_for
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.core.profiles.translation import Translation
 
 SYSTEM_CONF = Path("/etc/ceph/ceph.conf")
 
@@ -84,6 +86,10 @@ class Cluster:
     def in_force(self, target: str, name: str = "in-force") -> InForce:
         """What a target's running OSDs have. Raises InputError where there are none, or they do not agree."""
         return in_force(self.commander, self.config, self.release, self.version, target, name)
+
+    def translated(self, profile: Profile, target: str) -> Translation:
+        """Give a profile's settings for a target's OSDs. Raises InputError where it cannot be translated."""
+        return translated_for(profile, target, self.commander, self.config, self.release, self.version)
 
     def close(self) -> None:
         """End the connection."""

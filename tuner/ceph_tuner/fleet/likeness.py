@@ -26,7 +26,7 @@ def here_and_now(
     `slo`: what is wanted, if not what the cluster itself keeps. `model`: whose clients stand for those of no window.
     """
     places = running(target, cluster.config.places())
-    hardware = hardware_on(cluster.commander, cluster.config, target)
+    hardware = hardware_on(cluster.commander, cluster.config, places[0])
     slo, means = slo or _slo(cluster), _newest_means(cluster)
     if not means and model is not None:
         means = described_load(model.clients)

@@ -41,7 +41,6 @@ class Canary(NamedTuple):
 
     target: str
     writer: Writer
-    seconds: float = CANARY_S
 
 
 class _StoppedError(Exception):
@@ -147,11 +146,9 @@ class TrialRunner:
         try:
             failure = self._write(canary.writer, run, number, total)
             if failure is None:
-                self._report.phase(run, number, total, f"on {canary.target} alone", canary.seconds)
+                self._report.phase(run, number, total, f"on {canary.target} alone", CANARY_S)
                 with self._interruptible():
-                    self._watch(canary.seconds, guard, values)
-        except _HopelessError as end:
-            failure = end.reason
+                    self._watch(CANARY_S, guard, values)
         except _StoppedError as stop:
             failure = stop.breach.reason
         finally:

@@ -45,12 +45,17 @@ class ChangePlan:
 
     target: str
     release: str
-    osds: Tuple[int, ...]
-    """Running OSDs that the target covers."""
+    places: Tuple[Place, ...]
+    """Of the running OSDs that the target covers."""
     steps: Tuple[Step, ...]
     expected: Mapping[str, str]
     """What every covered OSD must show afterwards."""
     warnings: Tuple[str, ...] = ()
+
+    @property
+    def osds(self) -> Tuple[int, ...]:
+        """Their ids."""
+        return tuple(place.osd for place in self.places)
 
     @property
     def commands(self) -> List[str]:
@@ -162,7 +167,7 @@ def plan_change(
     return ChangePlan(
         who,
         release.name,
-        tuple(place.osd for place in places_up),
+        tuple(places_up),
         steps,
         expected,
         tuple(warnings),
@@ -187,7 +192,7 @@ def plan_rereading(
     steps = [Step(*touch.key, touch.old, touch.new) for touch in touch_list]
     steps += _one_state([Step(*touch.key, touch.new, touch.old) for touch in touch_list])
     refuse_wandering(current, [(step.who, step.name, step.new) for step in steps], places)
-    return ChangePlan(who, release.name, tuple(place.osd for place in places_up), tuple(steps), {})
+    return ChangePlan(who, release.name, tuple(places_up), tuple(steps), {})
 
 
 def plan_restore(

@@ -19,7 +19,7 @@ from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, Release, Settings,
 from ceph_tuner.core.knobs.settings import settings_in_force
 from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.profiles.profile import Profile
-from ceph_tuner.core.profiles.translation import from_release_units
+from ceph_tuner.core.profiles.translation import Translation, from_release_units, translate
 
 _FOR_PROFILES = ("scrub", "snaptrim", "deletion", "recovery", "device")
 """Kinds of knobs that a profile carries beside the nine values; the others are facts of a device, or need a restart."""
@@ -89,10 +89,10 @@ def in_force(
             raise InputError("--target", f"{which} that differ in {', '.join(conflicts)}", "OSDs that agree")
     if first is None:
         raise InputError("--target", "no OSD", "one that runs")
-    return replace(first[1], notes=(*first[1].notes, *notes_on_classes(target, places)))
+    return replace(first[1], notes=(*first[1].notes, *_notes_on_classes(target, places)))
 
 
-def notes_on_classes(target: str, places: Sequence[Place]) -> Tuple[str, ...]:
+def _notes_on_classes(target: str, places: Sequence[Place]) -> Tuple[str, ...]:
     """What to know of a target whose OSDs are of several device classes."""
     classes = classes_of(places)
     if len(classes) < 2:
@@ -158,11 +158,20 @@ def hardware_of(options: Mapping[str, str], device_class: str = "ssd", place: st
     return Hardware(max(1.0, capacity), max(1.0, bandwidth), max(1, shards), device_class or media)
 
 
-def hardware_on(commander: Commander, config: Configuration, target: str) -> Hardware:
-    """Give `hardware_of` a target's first running OSD by what it answers. Raises TunerError."""
-    place = running(target, config.places())[0]
+def hardware_on(commander: Commander, config: Configuration, place: Place) -> Hardware:
+    """Give `hardware_of` the OSD at a place by what it answers. Raises TunerError."""
     kind = kinds_of(commander, [place])[place.osd]
     return hardware_of(config.effective(place.osd), place.device_class, f"osd.{place.osd}", kind)
+
+
+def translated_for(
+    profile: Profile, target: str, commander: Commander, config: Configuration, release: Release, version: str
+) -> Translation:
+    """Translate a profile for a target's OSDs. Raises InputError where it cannot be, TunerError where none answers."""
+    places = running(target, config.places())
+    hardware = hardware_on(commander, config, places[0])
+    translation = translate(profile, release, hardware, parse_version(version))
+    return replace(translation, notes=(*translation.notes, *_notes_on_classes(target, places)))
 
 
 def searched_from(options: Mapping[str, str], release: Release, kind: str) -> Settings:
