@@ -25,6 +25,7 @@ from ceph_lab.state import lab_names, readable_state
 from ceph_lab.teardown import down
 from ceph_lab.throttle import host_throttle
 from ceph_tuner.core.errors import TunerError
+from slow_drive import SLOW_NVME
 
 run = running_program.run
 """The program as people run it."""
@@ -199,8 +200,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: Optional[pytest.Item]) 
 def _session_lab(release: str, mgrs: int) -> Iterator[Lab]:
     name = f"test-{os.getpid()}-{release}"
     try:
-        # several labs share two processors, and their drives should decide, not these
-        yield up(name, {"release": release, "mgrs": mgrs, "slower": 2.0}, lambda line: None)
+        yield up(name, {"release": release, "mgrs": mgrs, **SLOW_NVME}, lambda line: None)
     finally:
         down(name, lambda line: None)
 

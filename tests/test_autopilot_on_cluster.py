@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from contextlib import closing, suppress
-from dataclasses import replace
 from typing import Any, Callable, Dict, Iterator, List
 
 import pytest
@@ -17,8 +16,6 @@ import pytest
 import waiting
 from ceph_lab.bringup import up
 from ceph_lab.cluster import Lab
-from ceph_lab.drives import DriveSet
-from ceph_lab.drives.presets import PRESETS
 from ceph_lab.teardown import down
 from ceph_tuner.cluster import open_cluster
 from ceph_tuner.cluster.connection import Cluster
@@ -27,6 +24,7 @@ from ceph_tuner.core.autopilot.audit_log import APPLY, KEPT, PROPOSAL, TAKEN_BAC
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import TunerError
+from slow_drive import SLOW_NVME
 
 pytestmark = pytest.mark.cluster
 
@@ -153,11 +151,8 @@ class Flown:
 def lab(needs_lab: None) -> Iterator[Lab]:
     """One of its own: what others do on a shared one would be taken for the load."""
     name = f"test-{os.getpid()}-automatic"
-    nvme = PRESETS["nvme"].data
-    # slower than the preset: what other tests take of the processors counts less beside its latencies
-    drive = DriveSet(replace(nvme, slow_motion=2 * nvme.slow_motion), bench_iops={"tentacle": 910})
     try:
-        yield up(name, {"drive": "slow-nvme", "drives": {"slow-nvme": drive}}, lambda line: None)
+        yield up(name, SLOW_NVME, lambda line: None)
     finally:
         down(name, lambda line: None)
 

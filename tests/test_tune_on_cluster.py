@@ -7,16 +7,21 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Dict, List, Set, Tuple
 
 import pytest
 
 from ceph_lab.cluster import Lab
+from ceph_tuner.cluster import open_cluster
+from ceph_tuner.cluster.connection import Cluster
+from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.files import profile_file
 from chromium import chromium, opened
 from config_dump import config_dump
+from waiting import until
 
 SLO = """\
 schema: 1
@@ -125,10 +130,6 @@ def running(lab: Lab) -> Dict[str, str]:
     return shown
 
 
-def section_of(entry: Dict[str, Any]) -> str:
-    return "/".join(filter(None, (entry["section"], entry["mask"])))
-
-
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("more", "section"), [((), "osd"), pytest.param(("--canary", "host:h1"), "osd/host:h1", marks=pytest.mark.long)]
@@ -144,14 +145,14 @@ def test_a_signal_takes_the_trial_back_and_stops_the_load(
         text=True,
         start_new_session=True,
     )
+
+    def written_to(cluster: Cluster) -> Set[str]:
+        assert process.poll() is None, process.communicate()[1]
+        return {entry.who for entry in cluster.config.dump() if entry.name == PROFILE}
+
     try:
-        until = time.monotonic() + 180
-        while "osd_mclock_profile" not in config_dump(tentacle_lab)[0]:
-            assert process.poll() is None, process.communicate()[1]
-            assert time.monotonic() < until, "no trial was written"
-            time.sleep(0.3)
-        entries = json.loads(config_dump(tentacle_lab)[1])
-        written = {section_of(entry) for entry in entries if entry["name"] == "osd_mclock_profile"}
+        with closing(open_cluster(tentacle_lab.name)) as cluster:
+            written = until(partial(written_to, cluster), 180, lambda: "no trial was written", pause=0.3)
         os.kill(process.pid, signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
     finally:

@@ -19,14 +19,17 @@ from ceph_lab.bringup import up
 from ceph_lab.capacity import BENCH
 from ceph_lab.chroot import discard_unfinished
 from ceph_lab.cluster import Lab
-from ceph_lab.drives.presets import PRESETS
 from ceph_lab.mounts import mounted_below
 from ceph_lab.places import LabPlaces
 from ceph_lab.status import lab_status
 from ceph_lab.teardown import down, remains
 from ceph_tuner.core.errors import CommandFailed, InputError
 from config_dump import config_dump
+from slow_drive import DRIVE
 from waiting import until
+
+BANDWIDTH = DRIVE.data.sequential_bandwidth
+"""Bytes a second."""
 
 PROGRAM = [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()", "lab"]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -102,22 +105,9 @@ def test_each_osd_holds_the_capacity_and_is_a_host(any_lab: Lab) -> None:
         values = shown(any_lab, osd)
         # the queues that operators have
         assert (values["osd_op_num_shards"], values["osd_op_num_shards_ssd"]) == ("0", "8")
-        assert float(values["osd_mclock_max_sequential_bandwidth_ssd"]) == bandwidth(any_lab)
-        assert float(values["osd_mclock_max_capacity_iops_ssd"]) == any_lab.state.capacity_iops
-        # a busy machine takes away, hardly anything adds
-        assert 0.4 * stated_iops(any_lab) < any_lab.state.capacity_iops < 1.1 * stated_iops(any_lab)
-
-
-def stated_iops(lab: Lab) -> float:
-    """What a bench gives on an idle machine, of the preset, in the lab's slower motion."""
-    return PRESETS["nvme"].bench_iops[lab.release] / lab.state.options.slower
-
-
-def bandwidth(lab: Lab) -> float:
-    """Bytes a second of the drive under the first OSD."""
-    drive = lab.state.options.drive_of(0)
-    assert drive is not None
-    return drive.data.sequential_bandwidth
+        assert float(values["osd_mclock_max_sequential_bandwidth_ssd"]) == BANDWIDTH
+        stated = DRIVE.bench_iops[any_lab.release]
+        assert float(values["osd_mclock_max_capacity_iops_ssd"]) == any_lab.state.capacity_iops == stated
 
 
 def shown(lab: Lab, osd: int) -> Dict[str, str]:
@@ -136,17 +126,18 @@ def benched(lab: Lab, osd: int, *words: str) -> Dict[str, float]:
 
 def test_the_drive_decides_what_an_osd_does(any_lab: Lab) -> None:
     # a busy machine takes away; nothing adds
-    assert 0.4 * stated_iops(any_lab) < benched(any_lab, 0)["iops"] < 1.1 * stated_iops(any_lab)
+    stated = DRIVE.bench_iops[any_lab.release]
+    assert 0.4 * stated < benched(any_lab, 0)["iops"] < 1.1 * stated
     large = benched(any_lab, 0, "bench", "157286400", "4194304")["bytes_per_sec"]
-    assert 0.5 * bandwidth(any_lab) < large < 1.1 * bandwidth(any_lab)
+    assert 0.5 * BANDWIDTH < large < 1.1 * BANDWIDTH
 
 
 def test_in_haste_the_drive_takes_no_time_and_a_time_again_afterwards(tentacle_lab: Lab) -> None:
     words = ("bench", "104857600", "4194304")
     with tentacle_lab.in_haste():
         quick = benched(tentacle_lab, 0, *words)["bytes_per_sec"]
-    assert quick > 1.5 * bandwidth(tentacle_lab)
-    assert benched(tentacle_lab, 0, *words)["bytes_per_sec"] < 1.1 * bandwidth(tentacle_lab)
+    assert quick > 1.5 * BANDWIDTH
+    assert benched(tentacle_lab, 0, *words)["bytes_per_sec"] < 1.1 * BANDWIDTH
 
 
 def test_a_masked_option_reaches_the_osd_of_that_host_alone(any_lab: Lab) -> None:
