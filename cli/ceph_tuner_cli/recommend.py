@@ -9,6 +9,7 @@ from typing import List, Optional
 import typer
 from rich.console import Group
 
+from ceph_tuner.core.ceph.target import Target, classes_of, reach, running
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.files import profile_file, slo_file
@@ -17,7 +18,7 @@ from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli.cluster_option import ForceOption, KnobsOption, knobs_in_a_row
 from ceph_tuner_cli.description import read_description
-from ceph_tuner_cli.from_option import FromOption, TargetOfFileOption, read_state
+from ceph_tuner_cli.from_option import FromOption, read_state
 from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.recommend_check import check_files
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, warn
@@ -37,7 +38,9 @@ def recommend(
         False, "--check", help="Only check the files: name all faults, and tell the cluster back."
     ),
     state: Optional[Path] = FromOption,
-    target: str = TargetOfFileOption,
+    target: Optional[str] = typer.Option(
+        None, "--target", "-t", help="The OSDs to write to, as of `apply`; with --from, to describe."
+    ),
     trials: int = typer.Option(
         SearchEffort.trials, "--trials", "-n", min=1, max=500, help="Settings to try on the twin."
     ),
@@ -96,7 +99,10 @@ def recommend(
             interruptible=interrupts,
         )
     plan = answer.plan
-    document = {**plain(answer, description.name), "beyond_live_knobs": recommend_rebuild.document(plan)}
+    document = {
+        **plain(answer, description.name),
+        "beyond_live_knobs": recommend_rebuild.document(plan, question.target),
+    }
     profile = answer.profile(description.name)
     if output is not None and profile is not None:
         profile_file.write(output, profile, force)
@@ -105,25 +111,31 @@ def recommend(
     emit(document, form, lambda: Group(page(answer, explain), *beyond))
     if form is Format.table:
         lines = what_to_do(answer.instructions, document.get("saved"))
-        show_lines(lines if plan is None else [*lines, *recommend_rebuild.commands(plan)])
+        show_lines(lines if plan is None else [*lines, *recommend_rebuild.commands(plan, question.target)])
     if answer.interrupted:
         return INTERRUPTED
     return 0 if answer.better and answer.keeps_hard else 1
 
 
-def _description(cluster: Optional[Path], state: Optional[Path], target: str, slo: Slo) -> DescribedCluster:
+def _description(cluster: Optional[Path], state: Optional[Path], target: Optional[str], slo: Slo) -> DescribedCluster:
     """The cluster, by a description or by what was gathered of it. Raises InputError."""
     if state is None:
         if cluster is None:
             raise InputError("recommend", "neither CLUSTER_FILE nor --from", "one of them")
-        return read_description(cluster)
+        description = read_description(cluster)
+        return description if target is None else replace(description, target=str(Target.parse(target, "--target")))
     if cluster is not None:
         raise InputError("recommend", "CLUSTER_FILE and --from", "one of them")
     # of no use to a description
     from ceph_tuner.describe.live_cluster import describe
 
     with read_state(state) as connection:
-        description = describe(connection, target, slo.work)
+        description = describe(connection, target or "osd", slo.work)
+        places = running(description.target, connection.config.places())
+        if len(classes_of(places)) > 1:
+            raise InputError(
+                "--target", f"{description.target}, {reach(places)}", "osd/class:CLASS, whose OSDs are alike"
+            )
     say([f"note: {note}" for note in description.notes])
     warn(description.unlikely)
     return description

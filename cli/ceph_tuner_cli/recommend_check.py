@@ -69,6 +69,8 @@ def _sentences(description: DescribedCluster, data: Mapping[str, Any]) -> Iterat
             things = "clones" if "clones" in work else "objects"
             size = f" of {work['object_size']}" if "object_size" in work else ""
             yield f"{kind.capitalize()} of {work['pool']}: {work[things]:,} {things}{size}."
+    if description.target != "osd":
+        yield f"Settings are written to {description.target}."
     profile = str(description.settings.get(PROFILE, model.release.default_profile))
     others = [f"{name} {value}" for name, value in data.get("settings", {}).items() if name != PROFILE]
     yield f"In force: {', '.join([f'profile {profile}', *others])}."

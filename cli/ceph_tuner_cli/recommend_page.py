@@ -100,6 +100,7 @@ def what_to_do(instructions: Instructions, path: Optional[str]) -> List[str]:
     """Give lines with commands, to be printed unwrapped: they are copied."""
     if not instructions.commands:
         return []
+    target = instructions.target
     lines = ["", "To apply it, in this order:", *(f"  {command}" for command in instructions.commands)]
     lines += [
         "To take it back, in this order, the last one some seconds after the others:",
@@ -108,7 +109,7 @@ def what_to_do(instructions: Instructions, path: Optional[str]) -> List[str]:
     if path:
         lines += [
             f"Saved as {path}. With checks and a way back:",
-            f"  ceph-tuner apply {path} --cluster ceph",
+            f"  ceph-tuner apply {path} --cluster ceph" + (f" --target {target}" if target != "osd" else ""),
         ]
     else:
         lines.append("--output FILE keeps it as a profile for `ceph-tuner apply`.")

@@ -44,24 +44,24 @@ def section(plan: Plan) -> List[RenderableType]:
     return parts
 
 
-def commands(plan: Plan) -> List[str]:
-    """Lines with the plan's commands, to be printed unwrapped."""
+def commands(plan: Plan, target: str) -> List[str]:
+    """Lines with the plan's commands for a target's OSDs, to be printed unwrapped."""
     lines: List[str] = []
     for number, entry in enumerate(plan.changes, 1):
         lines += ["", f"{TITLE}, step {number}: {_change_name(entry)}"]
-        lines += _steps(entry.change.steps(entry.before.settings))
+        lines += _steps(entry.change.steps(entry.before.settings, target))
         lines += ["To take it back, at the same cost:"]
-        lines += _steps(entry.change.undo(entry.before.settings, entry.model))
+        lines += _steps(entry.change.undo(entry.before.settings, entry.model, target))
     return lines
 
 
-def document(plan: Optional[Plan]) -> Optional[Dict[str, Any]]:
+def document(plan: Optional[Plan], target: str) -> Optional[Dict[str, Any]]:
     """For programs; None where nobody looked."""
     if plan is None:
         return None
     return {
-        "changes": [_document(entry) for entry in plan.changes],
-        "not_worth_it": [_document(entry) for entry in plan.rejected],
+        "changes": [_document(entry, target) for entry in plan.changes],
+        "not_worth_it": [_document(entry, target) for entry in plan.rejected],
         "tried": plan.tried,
         "runs": plan.runs,
     }
@@ -162,7 +162,7 @@ def _steps(steps: Tuple[RebuildStep, ...]) -> List[str]:
     return lines
 
 
-def _document(entry: Planned) -> Dict[str, Any]:
+def _document(entry: Planned, target: str) -> Dict[str, Any]:
     return {
         "change": entry.change.label,
         "kind": entry.change.kind,
@@ -171,8 +171,8 @@ def _document(entry: Planned) -> Dict[str, Any]:
             name: {"before": before, "after": after, "unit": KNOBS[name].unit}
             for name, (before, after) in entry.change.values.items()
         },
-        "steps": [_step(step) for step in entry.change.steps(entry.before.settings)],
-        "undo": [_step(step) for step in entry.change.undo(entry.before.settings, entry.model)],
+        "steps": [_step(step) for step in entry.change.steps(entry.before.settings, target)],
+        "undo": [_step(step) for step in entry.change.undo(entry.before.settings, entry.model, target)],
         "effects": [_effect(effect) for effect in entry.effects],
         "gain": {"mean": rounded(entry.gain[0]), "at_least": rounded(entry.gain[1])},
         "cost": None if entry.cost is None else cost_document(entry.cost),

@@ -10,6 +10,7 @@ import pytest
 import zstandard
 
 from ceph_tuner.cluster.connection import Cluster
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.gather import state_file
@@ -18,7 +19,7 @@ from ceph_tuner.twin.model import MIB, ScrubWork
 from ceph_tuner_cli import doctor, gather, render, twin_describe, watch
 from ceph_tuner_cli.recommend import _description
 from stand_in_ceph import programs_on_the_path
-from twins import small_twin
+from twins import in_classes, small_twin
 from whole_cluster import ALL_SECRETS, WholeCluster, whole_cluster
 
 Run = Callable[..., Tuple[int, str, str]]
@@ -111,6 +112,15 @@ def test_a_search_is_given_what_the_file_describes(tmp_path: Path) -> None:
     described = _description(None, tmp_path / "state.tar.zst", "osd", slo)
     assert (described.model.osds, described.model.scrub != ()) == (4, True)
     assert described.model.osd == describe(made, also=slo.work).model.osd
+
+
+def test_settings_of_a_class_are_not_searched_for_osds_of_several(tmp_path: Path) -> None:
+    path, slo = tmp_path / "state.tar.zst", Slo("x", (parse_objective("client.p95_ms <= 9"),))
+    state_file.write(path, gathered(in_classes(whole_cluster(osds=8), ("hdd", "ssd", "ssd"))))
+    assert _description(None, path, None, slo).target == "osd/class:ssd"
+    assert _description(None, path, "osd/class:hdd", slo).target == "osd/class:hdd"
+    with pytest.raises(InputError, match=r"osd/root:default, 8 OSDs of 2 classes \(3 hdd, 5 ssd\)"):
+        _description(None, path, "osd/root:default", slo)
 
 
 @pytest.mark.parametrize(

@@ -211,6 +211,24 @@ def test_only_the_chosen_knobs_are_moved(files: Callable[..., List[str]], run: R
 
 
 @pytest.mark.usefixtures("quick")
+def test_what_is_for_one_class_is_written_to_no_other(
+    files: Callable[..., List[str]], run: Run, tmp_path: Path
+) -> None:
+    arguments = few(files(cluster=f"{CLUSTER}target: osd/class:archive\n"))
+    code, out, _ = run(*arguments, "--knobs", SHARES, "--output", str(tmp_path / "found.yaml"))
+    assert code == 0
+    commands = re.findall(r"ceph config (?:set|rm) (\S+)", out)
+    assert len(commands) > 18
+    assert set(commands) == {"osd/class:archive"}
+    assert "--cluster ceph --target osd/class:archive" in out
+    # a word on the command line counts more than the file's
+    code, out, _ = run(*arguments, "--knobs", SHARES, "--target", "osd/host:h1", "--format", "json")
+    document = json.loads(out)
+    assert document["recommended"]["target"] == "osd/host:h1"
+    assert all(" osd/host:h1 " in command for command in [*document["commands"], *document["undo"]])
+
+
+@pytest.mark.usefixtures("quick")
 def test_what_is_in_force_is_where_the_way_back_leads(files: Callable[..., List[str]], run: Run) -> None:
     nine = dict(zip(MCLOCK_NINE, (0.2, 1, 0.0, 0.6, 4, 0.0, 0.1, 1, 0.0)))
     lines = "".join(f"  {name}: {value}\n" for name, value in nine.items())

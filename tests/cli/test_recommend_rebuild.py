@@ -92,11 +92,11 @@ def test_a_cost_that_could_not_be_simulated_is_said_to_be_unknown() -> None:
 def test_nothing_worth_it_is_said_in_one_line_with_the_best() -> None:
     page = printed(Plan((), (planned(RESTART, None, False),), 8, 40))
     assert "nothing that needs a restart or moves data is worth it" in page
-    assert recommend_rebuild.commands(Plan((), (), 0, 0)) == []
+    assert recommend_rebuild.commands(Plan((), (), 0, 0), "osd") == []
 
 
 def test_the_commands_come_in_order_with_what_to_wait_for() -> None:
-    lines = recommend_rebuild.commands(PLAN)
+    lines = recommend_rebuild.commands(PLAN, "osd")
     text = "\n".join(lines)
     assert text.index("ceph osd set noout") < text.index("for one host after the other:")
     assert text.index("for one host after the other:") < text.index("    systemctl restart ceph-osd.target")
@@ -106,7 +106,7 @@ def test_the_commands_come_in_order_with_what_to_wait_for() -> None:
 
 
 def test_programs_get_all_of_it() -> None:
-    document = json.loads(json.dumps(recommend_rebuild.document(PLAN)))
+    document = json.loads(json.dumps(recommend_rebuild.document(PLAN, "osd")))
     restart, moves = document["changes"]
     assert (restart["kind"], moves["kind"], moves["pool"]) == (RESTART, MOVES_DATA, MODEL.pools[0].name)
     assert moves["cost"]["seconds"] == pytest.approx(4.4e13 / 2.8e8)
@@ -122,4 +122,4 @@ def test_programs_get_all_of_it() -> None:
     assert moves["undo"][-1]["command"].endswith("pg_num 512")
     assert document["not_worth_it"][0]["cost"] is None
     assert document["tried"] == 11
-    assert recommend_rebuild.document(None) is None
+    assert recommend_rebuild.document(None, "osd") is None

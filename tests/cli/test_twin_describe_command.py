@@ -61,8 +61,9 @@ def test_of_two_classes_each_is_a_file_by_itself(run: Run, monkeypatch: pytest.M
     assert [name for name in names if f"ceph-tuner recommend {tmp_path / name} --slo" in out] == names
     assert sorted(each.name for each in tmp_path.iterdir()) == names
     for name, own in zip(names, ("hdd", "ssd")):
-        model = cluster_file.read(tmp_path / name).model
-        assert (model.osds, model.osd.device_class) == (4, own)
+        described = cluster_file.read(tmp_path / name)
+        assert (described.model.osds, described.model.osd.device_class) == (4, own)
+        assert described.target == f"osd/class:{own}"
     code, out, _ = run("twin", "describe", "--cluster", "ceph")
     assert [cluster_file.from_text(part).model.osd.device_class for part in out.split("---\n")] == ["hdd", "ssd"]
     # one that is there is not replaced, and nothing is written before that is known

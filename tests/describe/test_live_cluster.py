@@ -178,6 +178,8 @@ def test_only_the_class_of_most_osds_and_the_pools_on_it_are_told_of() -> None:
     mixed = answering(twin, {"osd tree": tree, "osd crush rule dump": RULES, "osd dump": dumped(twin, pools)})
     found = describe(mixed, also={"scrub"})
     assert (found.model.osds, [pool.name for pool in found.model.pools]) == (3, ["rbd"])
+    # its settings are not for the others
+    assert (found.target, describe(twin).target) == ("osd/class:ssd", "osd")
     (note,) = [note for note in found.notes if note.startswith("only OSDs of the class ssd")]
     assert "(hdd) is left out" in note
     assert "--target osd/class:CLASS" in note

@@ -103,6 +103,7 @@ class _Description:
             f"Described from the cluster {cluster.name} as it was.",
             stored={pool.name: pool.stored_bytes for pool in pools if pool.stored_bytes},
             notes=tuple(self._notes),
+            target=self._osds.section,
             # of a window without the assumed work, of another time, or of other pools, nothing follows for this one
             seen={} if work.assumed or self._given is not None or share < ALMOST_ALL else load,
         )

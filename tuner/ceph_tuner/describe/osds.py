@@ -67,6 +67,13 @@ class OsdsSeen:
         """Whether the cluster has OSDs of another class."""
         return any(place.device_class != self.device_class for place in self._places.values())
 
+    @property
+    def section(self) -> str:
+        """What covers these OSDs in the configuration database; of a whole cluster, those of their class alone."""
+        if self._target == "osd" and self.device_class and self.beside_others:
+            return f"osd/class:{self.device_class}"
+        return self._target
+
     def with_data(self, osds_in: Sequence[int]) -> List[Place]:
         """All of the class that are in, whether the target covers them or not. Raises InputError where none is."""
         places = [self._places[osd] for osd in osds_in if osd in self._places]

@@ -19,6 +19,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
+from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, TENTACLE, Release, Settings, Version, level_of, release_of
@@ -100,6 +101,7 @@ class _ClusterReader:
         if not self._values.readable:
             return None
         model, settings, stored_bytes = self._model(), self._settings(), self._stored_bytes()
+        target = self._target()
         if model is None or self._values.has_faults:
             return None
         return DescribedCluster(
@@ -109,6 +111,7 @@ class _ClusterReader:
             data.get("description", "").strip(),
             path.parent / data["calibration"] if "calibration" in data else None,
             stored_bytes,
+            target=target,
             unlikely=tuple(self._values.bounds.unlikely),
         )
 
@@ -122,6 +125,15 @@ class _ClusterReader:
         except InputError as error:
             self._values.fault(("release",), error)
             return TENTACLE, None
+
+    def _target(self) -> str:
+        target = self._values.data.get("target", "osd")
+        if self._values.is_sound(("target",)):
+            try:
+                return str(Target.parse(target, self._values.place("target")))
+            except InputError as error:
+                self._values.fault(("target",), error)
+        return "osd"
 
     def _settings(self) -> Settings:
         section = self._values.data.get("settings", {})

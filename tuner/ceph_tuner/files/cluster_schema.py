@@ -101,6 +101,7 @@ CLUSTER: Dict[str, Any] = {
             "description": _TEXT,
             "release": {"type": ["string", "number"]},
             "osds": _WHOLE,
+            "target": _TEXT,
             "hosts": _WHOLE,
             "simulate_osds": _WHOLE,
             "network": _AMOUNT,

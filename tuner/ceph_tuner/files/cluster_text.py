@@ -29,6 +29,7 @@ _WRITTEN = {
 """Kind of amount -> units that are written, the largest first; where all lose digits, the bare number."""
 
 _USUAL: Dict[str, Any] = {
+    "target": "osd",
     "hosts": 0, "spread": 0.3, "shared": True, "slice": 0, "request": "256 KiB", "latency": 0, "full_stripes": False,
     "drains": False,
     "deep": True,
@@ -61,6 +62,7 @@ def to_dict(description: DescribedCluster) -> Dict[str, Any]:
         "description": description.description,
         "release": model.release.name if model.version is None else format_version(model.version),
         "osds": model.osds,
+        "target": description.target,
         "hosts": model.hosts,
         "simulate_osds": None if osds_simulated == usual else osds_simulated,
         "network": _amount(model.network_s, "time"),

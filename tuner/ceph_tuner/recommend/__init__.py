@@ -42,6 +42,8 @@ class Question:
     """Knobs to search; None: those of the work that is described."""
     errors: Mapping[str, Error] = field(default_factory=dict)
     """Metric -> the twin's own error, where a fit has found it."""
+    target: str = "osd"
+    """What the settings are written to."""
 
     @property
     def profile_in_force(self) -> Optional[str]:

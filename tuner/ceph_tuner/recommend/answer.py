@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Sequence, Tuple
 
 from ceph_tuner.core.ceph.ports import ConfigEntry
-from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.ceph.target import Place, Target
 from ceph_tuner.core.changes.plan import ChangePlan, plan_change, plan_restore
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings, format_version
 from ceph_tuner.core.knobs.settings import check_settings, format_settings, notes_on
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import to_release_units
-from ceph_tuner.recommend import Prediction, changed
+from ceph_tuner.recommend import Prediction, Question, changed
 from ceph_tuner.recommend.search import SearchedSettings
 from ceph_tuner.recommend.turns import told
-
-TARGET = "osd"
 
 _LOAD = ("client.iops", "client.read_iops", "client.write_iops", "client.bytes_s")
 """What another cluster is held against before it is given this profile."""
@@ -27,6 +25,8 @@ _LOAD = ("client.iops", "client.read_iops", "client.write_iops", "client.bytes_s
 class Instructions:
     """How to act on a recommendation."""
 
+    target: str
+    """The OSDs that it is for."""
     settings: Settings
     """What to write, in the release's own units; empty where nothing is better."""
     commands: Tuple[str, ...]
@@ -35,25 +35,36 @@ class Instructions:
 
 
 def answer(search_result: SearchedSettings) -> Instructions:
-    """Decide the writes, as `ceph-tuner apply` would on a cluster with nothing but what the description says is set."""
+    """Decide the writes, as `ceph-tuner apply` would on a cluster with nothing but what the description says is set.
+
+    What is in force is taken to be set where it is written: the way back leaves the OSDs of others alone.
+    """
     model, question = search_result.question.model, search_result.question
     release, hardware = model.release, model.osd.hardware
     if not search_result.choice.better:
-        return Instructions({}, (), (), told(model))
+        return Instructions(question.target, {}, (), (), told(model))
     settings = changed(search_result.winner.settings, question)
     own = to_release_units(settings, release, hardware)
     settings_text = check_settings(own, release)
     before = to_release_units(dict(question.in_force), release, hardware)
-    current = [ConfigEntry(TARGET, name, text) for name, text in format_settings(before, release).items()]
-    places = [Place(0, model.osd.device_class)]
-    plan = plan_change(current, TARGET, settings_text, release, places)
+    current = [ConfigEntry(question.target, name, text) for name, text in format_settings(before, release).items()]
+    places = [_place_in(question)]
+    plan = plan_change(current, question.target, settings_text, release, places)
     whole = {**_nine(search_result.winner.settings, release), **search_result.winner.settings}
     return Instructions(
+        question.target,
         settings_text,
         tuple(plan.commands),
         way_back(current, plan, places, release),
         (*told(model), *notes_on(whole, release), *plan.warnings),
     )
+
+
+def _place_in(question: Question) -> Place:
+    """Where the OSD is that stands for all."""
+    target = Target.parse(question.target)
+    locations = {target.location_type: target.location} if target.location_type else {}
+    return Place(target.osd or 0, target.device_class or question.model.osd.device_class, locations)
 
 
 def way_back(

@@ -30,6 +30,7 @@ def document(recommendation: Recommendation, name: str) -> Dict[str, Any]:
         "recommended": {
             **search_result.choice.to_dict(),
             "settings": dict(instructions.settings),
+            "target": instructions.target,
             "why": search_result.winner.why,
         },
         "in_force": {"profile": search_result.question.profile_in_force, "settings": search_result.question.before},

@@ -24,7 +24,11 @@ def question_of(description: DescribedCluster, slo: Slo, knobs: Optional[Sequenc
     if MCLOCK_NINE[0] in in_force:
         in_force = from_release_units(in_force, model.release, model.osd.hardware)
     question = Question(
-        model, wanted_of(slo, model.osd.device_class), in_force, None if knobs is None else tuple(knobs)
+        model,
+        wanted_of(slo, model.osd.device_class),
+        in_force,
+        None if knobs is None else tuple(knobs),
+        target=description.target,
     )
     if description.calibration is None:
         return question

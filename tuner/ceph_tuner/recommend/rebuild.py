@@ -57,16 +57,16 @@ class RebuildChange:
         words = ", ".join(f"{name} {before} to {after}" for name, (before, after) in self.values.items())
         return f"{self.pool}: {words}" if self.pool else words
 
-    def steps(self, settings: Settings) -> Tuple[RebuildStep, ...]:
-        """How to make it, with these live settings in force."""
-        return self._steps(settings, {name: after for name, (_, after) in self.values.items()})
+    def steps(self, settings: Settings, target: str = "osd") -> Tuple[RebuildStep, ...]:
+        """How to make it on a target's OSDs, with these live settings in force."""
+        return self._steps(settings, {name: after for name, (_, after) in self.values.items()}, target)
 
-    def undo(self, settings: Settings, model: ClusterModel) -> Tuple[RebuildStep, ...]:
+    def undo(self, settings: Settings, model: ClusterModel, target: str = "osd") -> Tuple[RebuildStep, ...]:
         """The way back to `model`: as long and as costly as the way there."""
         back = replace(self, model=model)
-        return back._steps(settings, {name: before for name, (before, _) in self.values.items()})
+        return back._steps(settings, {name: before for name, (before, _) in self.values.items()}, target)
 
-    def _steps(self, settings: Settings, values: Mapping[str, Value]) -> Tuple[RebuildStep, ...]:
+    def _steps(self, settings: Settings, values: Mapping[str, Value], target: str) -> Tuple[RebuildStep, ...]:
         if self.pool is not None:
             (number,) = values.values()
             pool = shlex.quote(self.pool)
@@ -79,13 +79,13 @@ class RebuildChange:
                 ),
             )
         model = self.model
-        commands = [f"ceph config set osd {name} {value}" for name, value in values.items()]
+        commands = [f"ceph config set {target} {name} {value}" for name, value in values.items()]
         if model.release.units == "iops" and settings.get(PROFILE, "custom") == "custom":
             # per shard there: the same shares of an OSD are other numbers with other shards
             whole = completed(settings, model.release)
             own = to_release_units({name: whole[name] for name in MCLOCK_NINE}, model.release, model.osd.hardware)
             texts = format_settings(own, model.release).items()
-            commands += [f"ceph config set osd {name} {text}" for name, text in texts]
+            commands += [f"ceph config set {target} {name} {text}" for name, text in texts]
         domain = "host" if model.hosts else "OSD"
         restart = "systemctl restart ceph-osd.target" if model.hosts else "systemctl restart ceph-osd@ID"
         return (

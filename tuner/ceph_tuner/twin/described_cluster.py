@@ -29,6 +29,8 @@ class DescribedCluster:
     """Bytes that clients stored in each pool, where the file says."""
     notes: Tuple[str, ...] = ()
     """What of it is a guess, where it was made from a live cluster."""
+    target: str = "osd"
+    """The OSDs that it is of, as settings are written to them."""
     unlikely: Tuple[str, ...] = ()
     """What of it is possible, and most often a mistake."""
     seen: Mapping[str, float] = field(default_factory=dict)
