@@ -48,6 +48,6 @@ def locked_lab(name: str, clock: Clock, program: str) -> Iterator[LockedLab]:
             applier = Applier(cluster.config, cluster.store, clock, lock, cluster.release, program)
             applier.recover()
             hardware = cluster.in_force("osd").hardware
-            yield LockedLab(cluster, lab, JournalledWriter(applier, "osd", cluster.release, hardware, "benchmark"))
+            yield LockedLab(cluster, lab, JournalledWriter(applier, ("osd",), cluster.release, hardware, "benchmark"))
     finally:
         cluster.close()

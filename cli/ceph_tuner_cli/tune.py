@@ -130,7 +130,8 @@ def tune(
         if connection.run_here is None and not yes:
             reached = reach(running(target, places))
             task = request.task(connection, now)
-            words = announcement(cluster, task, request.timing, space, request.options, reached, request.canary)
+            first = None if request.canary is None else request.canary.name
+            words = announcement(cluster, task, request.timing, space, request.options, reached, first)
             emit({"cluster": cluster, "target": target, "would": words.splitlines()}, form, lambda: words)
             return 0
         ran = run_locked(connection, request)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ContextManager, Dict, List, Optional, Sequence, Set, Tuple
+from typing import ContextManager, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ceph_lab.cluster import lab_of
 from ceph_lab.recipes import options_for_window
 from ceph_lab.scenarios import scenario as make_scenario
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import ClusterSampler
-from ceph_tuner.core.ceph.target import Place, Target, running
+from ceph_tuner.core.autopilot.groups import SECTIONS
+from ceph_tuner.core.ceph.target import Place, Target, covered, running
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.guard import GuardLimits
@@ -32,6 +33,15 @@ from ceph_tuner.tune.measurement import Timing
 from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
 from ceph_tuner_cli.render import say
 from ceph_tuner_cli.tune_prior import Believed
+
+
+class CanaryPart(NamedTuple):
+    """A part of the target that gets settings first."""
+
+    name: str
+    targets: Tuple[str, ...]
+    osds: int
+    """How many run."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +66,7 @@ class TuneRequest:
     write_back: bool
     compare: bool
     """With the built-in profiles."""
-    canary: Optional[str] = None
+    canary: Optional[CanaryPart] = None
     """The part of the target that gets settings first; None: none."""
 
     def space(self, connection: Cluster, now: InForce) -> KnobSpace:
@@ -75,25 +85,37 @@ MANY_OSDS = 50
 """With more, a canary goes first unless none is asked for."""
 
 
-def canary_of(given: Optional[str], target: str, places: Sequence[Place]) -> Optional[str]:
+def canary_of(given: Optional[str], target: str, places: Sequence[Place]) -> Optional[CanaryPart]:
     """Give the part of the target that gets settings first; None where there is to be none. Raises InputError."""
     own = {place.osd for place in running(target, places)}
     if given == "none" or (given is None and len(own) <= MANY_OSDS):
         return None
     if given is not None:
         mask = Target.parse(f"osd/{given}", "--canary")
-        part = {place.osd for place in running(str(mask), places)}
-        if not mask.location_type or not part < own:
+        running(str(mask), places)
+        part = _part(mask, target, places, own) if mask.location_type else None
+        if part is None:
             raise InputError("--canary", f"{given}, whose OSDs are no part of {target}", "host:NAME in it, or none")
-        return str(mask)
-    hosts: Dict[str, Set[int]] = {}
-    for place in places:
-        if place.up and "host" in place.locations:
-            hosts.setdefault(place.locations["host"], set()).add(place.osd)
-    inside = [(len(part), name) for name, part in hosts.items() if part < own]
+        return part
+    hosts = sorted({place.locations["host"] for place in places if place.osd in own and "host" in place.locations})
+    parts = [_part(Target("osd", "host", host), target, places, own) for host in hosts]
+    inside = [part for part in parts if part is not None]
     if not inside:
-        raise InputError("--canary", f"{len(own)} OSDs and no whole host of {target}", "rack:NAME in it, or none")
-    return f"osd/host:{min(inside)[1]}"
+        raise InputError("--canary", f"{len(own)} OSDs and no host that is a part of {target}", "rack:NAME, or none")
+    return min(inside, key=lambda part: (len(part.targets) > 1, part.osds))
+
+
+def _part(mask: Target, target: str, places: Sequence[Place], own: Set[int]) -> Optional[CanaryPart]:
+    """What of the target a mask covers; None where that is nothing, all of it, or too much to be named one by one."""
+    osds = sorted(set(covered(str(mask), places)) & own)
+    if not 0 < len(osds) < len(own):
+        return None
+    section = Target.parse(target)
+    if all(section.covers(place) for place in places if mask.covers(place)):
+        return CanaryPart(str(mask), (str(mask),), len(osds))
+    # the mask would cover what the target does not
+    name = f"the {len(osds)} OSDs of {target} on {mask.location_type} {mask.location}"
+    return CanaryPart(name, tuple(f"osd.{osd}" for osd in osds), len(osds)) if len(osds) <= SECTIONS else None
 
 
 def work_of(

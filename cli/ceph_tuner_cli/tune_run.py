@@ -54,15 +54,15 @@ def run_locked(connection: Cluster, request: TuneRequest) -> Ran:
         now = connection.in_force(target)
         space, task = request.space(connection, now), request.task(connection, now)
         why = f"tune {scenario_slo.slo.name}"
-        writer = JournalledWriter(applier, target, connection.release, now.hardware, why, task.moves)
+        writer = JournalledWriter(applier, (target,), connection.release, now.hardware, why, task.moves)
         writer.check()
         canary = None
         if request.canary is not None:
             on_canary = JournalledWriter(
-                applier, request.canary, connection.release, now.hardware, f"{why}, canary", task.moves
+                applier, request.canary.targets, connection.release, now.hardware, f"{why}, canary", task.moves
             )
             on_canary.check()
-            canary = Canary(request.canary, on_canary)
+            canary = Canary(request.canary.name, on_canary)
         belief = believed(connection, scenario_slo, now, timing, request.model) if request.prior else Believed()
         others = gathered(request.profiles_from, connection.store) if request.elsewhere else []
         heading = Heading(

@@ -130,15 +130,42 @@ def test_a_canary_is_a_part_of_the_target(twin: TwinCluster, slo: str, run: Prog
 def test_above_fifty_osds_a_host_goes_first_unless_none_is_to() -> None:
     places = [Place(osd, "ssd", {"host": f"h{osd % 17}", "root": "default"}) for osd in range(51)]
     places.append(Place(99, "ssd", {"host": "away"}, up=False))
-    assert canary_of(None, "osd", places) == "osd/host:h0"
+    assert canary_of(None, "osd", places) == ("osd/host:h0", ("osd/host:h0",), 3)
     assert canary_of("none", "osd", places) is None
-    assert canary_of("rack:r1", "osd", [*places, Place(60, "ssd", {"host": "x", "rack": "r1"})]) == "osd/rack:r1"
+    racked = [*places, Place(60, "ssd", {"host": "x", "rack": "r1"})]
+    assert canary_of("rack:r1", "osd", racked) == ("osd/rack:r1", ("osd/rack:r1",), 1)
     assert canary_of(None, "osd", places[:50]) is None
-    # of the smallest hosts the first one, and none that the target does not wholly have
-    assert canary_of(None, "osd", [*places, Place(70, "ssd", {"host": "small"})]) == "osd/host:small"
-    mixed = [Place(osd, "hdd" if osd % 2 else "ssd", {"host": f"h{osd // 2}"}) for osd in range(120)]
-    with pytest.raises(InputError, match="60 OSDs and no whole host of osd/class:hdd"):
-        canary_of(None, "osd/class:hdd", mixed)
+    # of the smallest hosts the first one
+    assert canary_of(None, "osd", [*places, Place(70, "ssd", {"host": "small"})]) == (
+        "osd/host:small",
+        ("osd/host:small",),
+        1,
+    )
+    with pytest.raises(InputError, match="51 OSDs and no host that is a part of osd"):
+        canary_of(None, "osd", [Place(osd, "ssd", {"host": "one"}) for osd in range(51)])
+
+
+def test_of_hosts_with_other_classes_the_canary_has_the_targets_osds_alone() -> None:
+    mixed = [Place(osd, "hdd" if osd % 13 else "ssd", {"host": f"h{osd // 26}"}) for osd in range(1040)]
+    first = canary_of(None, "osd/class:hdd", mixed)
+    assert first == (
+        "the 24 OSDs of osd/class:hdd on host h0",
+        tuple(f"osd.{osd}" for osd in range(26) if osd % 13),
+        24,
+    )
+    assert canary_of("host:h0", "osd/class:hdd", mixed) == first
+    # a host of disks alone is one mask; what is down counts, as it follows when it starts
+    alone = Place(1040, "hdd", {"host": "disks"})
+    assert canary_of(None, "osd/class:hdd", [*mixed, alone]) == ("osd/host:disks", ("osd/host:disks",), 1)
+    beside = Place(1041, "ssd", {"host": "disks"}, up=False)
+    found = canary_of("host:disks", "osd/class:hdd", [*mixed, alone, beside])
+    assert found is not None
+    assert found.targets == ("osd.1040",)
+    # hundreds of sections are no canary
+    rooted = [Place(each.osd, each.device_class, {**each.locations, "root": "r"}) for each in mixed]
+    rooted.append(Place(2000, "hdd", {"host": "far", "root": "other"}))
+    with pytest.raises(InputError, match="found root:r, whose OSDs are no part of osd/class:hdd"):
+        canary_of("root:r", "osd/class:hdd", rooted)
 
 
 def test_what_could_not_be_written_is_told_before_anything_is_measured(

@@ -33,7 +33,7 @@ def applier(monitors: Monitors, name: str) -> Applier:
 
 
 def writer(monitors: Monitors, name: str = "tune") -> JournalledWriter:
-    return JournalledWriter(applier(monitors, name), "osd", TENTACLE, HARDWARE, "tune some")
+    return JournalledWriter(applier(monitors, name), ("osd",), TENTACLE, HARDWARE, "tune some")
 
 
 def test_trials_are_taken_back_one_by_one_and_the_winner_in_one_step() -> None:
@@ -58,7 +58,7 @@ def test_what_is_in_force_is_not_written_and_a_built_in_profile_stays() -> None:
     before = monitors.dump()
     shares = TENTACLE.profiles["balanced"]
     moves = partial(moves_alone, in_force=shares, release=TENTACLE)
-    tuner = JournalledWriter(applier(monitors, "tune"), "osd", TENTACLE, HARDWARE, "tune some", moves)
+    tuner = JournalledWriter(applier(monitors, "tune"), ("osd",), TENTACLE, HARDWARE, "tune some", moves)
     tuner.apply({**shares, "osd_max_scrubs": 1})
     assert {entry.name for entry in monitors.dump()} - {entry.name for entry in before} == {"osd_max_scrubs"}
     tuner.undo()
@@ -69,6 +69,22 @@ def test_what_is_in_force_is_not_written_and_a_built_in_profile_stays() -> None:
     assert monitors.dump() == before
     tuner.apply(TUNED)
     assert monitors.effective(0)[PROFILE] == "custom"
+
+
+def test_settings_for_several_targets_are_taken_back_from_each() -> None:
+    monitors = Monitors()
+    before, targets = monitors.dump(), ("osd.0", "osd.2")
+    tuner = JournalledWriter(applier(monitors, "tune"), targets, TENTACLE, HARDWARE, "tune some")
+    tuner.check()
+    tuner.apply(TUNED)
+    assert {entry.who for entry in monitors.dump() if entry not in before} == {*targets}
+    # a process that dies now leaves both to the next
+    assert [undone.entry.target for undone in applier(monitors, "next").recover()] == ["osd.2", "osd.0"]
+    assert monitors.dump() == before
+    tuner = JournalledWriter(applier(monitors, "tune"), targets, TENTACLE, HARDWARE, "tune some")
+    tuner.apply(TUNED)
+    tuner.undo()
+    assert monitors.dump() == before
 
 
 def test_a_trial_whose_process_died_is_taken_back_by_the_next() -> None:

@@ -85,7 +85,7 @@ def tuned(
 ) -> TuneOutcome:
     now = cluster.in_force("osd")
     applier = cluster.applier(who="the test")
-    writer = JournalledWriter(applier, "osd", cluster.release, now.hardware, "tune")
+    writer = JournalledWriter(applier, ("osd",), cluster.release, now.hardware, "tune")
     lookout = ClusterLookout(cluster.commander, cluster.clock)
     measuring = TrialRunner(
         slo, work, lookout, writer, cluster.clock, Heard(), no_interrupts, Timing(settle=5, window=20)

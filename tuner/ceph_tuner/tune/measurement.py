@@ -39,7 +39,7 @@ class Timing:
 class Canary(NamedTuple):
     """A part of the target to which settings are written first."""
 
-    target: str
+    name: str
     writer: Writer
 
 
@@ -146,7 +146,7 @@ class TrialRunner:
         try:
             failure = self._write(canary.writer, run, number, total)
             if failure is None:
-                self._report.phase(run, number, total, f"on {canary.target} alone", CANARY_S)
+                self._report.phase(run, number, total, f"on {canary.name} alone", CANARY_S)
                 with self._interruptible():
                     self._watch(CANARY_S, guard, values)
         except _StoppedError as stop:
@@ -155,7 +155,7 @@ class TrialRunner:
             self._report.phase(run, number, total, "taking the settings back", 0)
             canary.writer.undo()
         if failure is not None:
-            return f"on {canary.target} alone: {failure}"
+            return f"on {canary.name} alone: {failure}"
         self._went_well.append(run.settings)
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.ceph.ports import Clock, Commander
@@ -25,20 +25,21 @@ class JournalledWriter:
     def __init__(
         self,
         applier: Applier,
-        target: str,
+        targets: Tuple[str, ...],
         release: Release,
         hardware: Hardware,
         why: str,
         moves: Callable[[Settings], Settings] = dict,
     ) -> None:
-        """`moves` gives what of some settings is to be written, with shares as fractions."""
-        self._applier, self._target, self._why = applier, target, why
+        """`moves` gives what of some settings is to be written to each target, with shares as fractions."""
+        self._applier, self._targets, self._why = applier, targets, why
         self._release, self._hardware, self._moves = release, hardware, moves
-        self._entry: Optional[Entry] = None
+        self._entries: List[Entry] = []
 
     def check(self) -> None:
         """Raise InputError where every custom profile would be refused: better now than after an hour of measuring."""
-        self._applier.plan(self._target, to_release_units(_ANY, self._release, self._hardware))
+        for target in self._targets:
+            self._applier.plan(target, to_release_units(_ANY, self._release, self._hardware))
 
     def apply(self, settings: Settings) -> None:
         """Write settings; their shares are fractions, whatever the release takes."""
@@ -46,19 +47,19 @@ class JournalledWriter:
         if not settings:
             return
         own_units = to_release_units(settings, self._release, self._hardware)
-        self._entry = self._applier.apply(self._applier.plan(self._target, own_units), self._why, trial=True)
+        for target in self._targets:
+            entry = self._applier.apply(self._applier.plan(target, own_units), self._why, trial=True)
+            self._entries += [] if entry is None else [entry]
 
     def undo(self) -> None:
         """Take back what was written last. Raises Stopped where the cluster does not go back."""
-        entry, self._entry = self._entry, None
-        if entry is not None:
-            self._applier.undo_entry(entry)
+        while self._entries:
+            self._applier.undo_entry(self._entries.pop())
 
     def keep(self) -> None:
         """Make what was written last permanent."""
-        entry, self._entry = self._entry, None
-        if entry is not None:
-            self._applier.keep(entry)
+        while self._entries:
+            self._applier.keep(self._entries.pop())
 
 
 class ClusterLookout:
