@@ -1,9 +1,9 @@
 """Which OSDs run, without ever building the whole OSD map of a large cluster at once.
 
 The mgr's `osd_map` makes some seventy Python objects of each OSD, all under the interpreter's lock, so it is read only
-when it has a new epoch. Where there are few OSDs, each tick looks at the epoch, and reads a new map whole. Where there
-are many, copying the map for its epoch takes long as well: it is looked at when the mgr has told of a new one. Then the
-monitors are asked for the same rows as text, and each tick reads some of them.
+when it has a new epoch. Copying the map for its epoch takes long as well: it is looked at when the mgr has told of a
+new one. Of few OSDs a new map is read whole. Of many, the monitors are asked for the same rows as text, and each tick
+reads some of them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROWS = 1000
 """OSDs' rows read per tick."""
 ANSWER_S = 10.0
 UNTOLD = 12
-"""Looks after which a large map's epoch is looked at though the mgr told of no new map."""
+"""Looks after which the map's epoch is looked at though the mgr told of no new map."""
 
 _ROW = re.compile(r'\{\s*"osd":\s*(\d+)[^{}]*?"up":\s*([01])[^{}]*?"up_from":\s*(\d+)')
 """Where a row of `osd info` has what counts. Decoding whole rows, addresses and all, takes eight times as long."""
@@ -71,13 +71,19 @@ class Osds:
         return self.known > limit
 
     def _may_be_new(self) -> bool:
-        """Whether the newest map of many OSDs may be another one than is known here."""
+        """Whether the newest map may be another one than is known here."""
         return self._told is None or self._told != self._known_of or self._looks >= UNTOLD
 
     def _look_at_whole(self, osd_map: Callable[[], Any]) -> None:
-        epoch = int(osd_map().get_epoch())
-        if epoch == self._epoch and self.chunks is not None:
+        if self.chunks is not None and not self._may_be_new():
             return
+        told = self._told
+        epoch = int(osd_map().get_epoch())
+        if epoch != self._epoch or self.chunks is None:
+            self._read_whole(epoch)
+        self._known_of, self._looks = told, 0
+
+    def _read_whole(self, epoch: int) -> None:
         whole = self._mgr.get("osd_map")
         rows, self.chunks, self.scrub_intervals = whole["osds"], data_chunks(whole), deep_scrub_intervals(whole)
         self.known = len(rows)

@@ -66,8 +66,10 @@ def test_a_map_that_could_not_be_read_is_read_again() -> None:
 
     mgr = Failing(20, 40)
     osds = watched(mgr)
+    osds.map_changed()
     look(osds, mgr, 1)
     mgr.set_away(3, True)
+    osds.map_changed()
     mgr.failing = True
     with pytest.raises(RuntimeError):
         look(osds, mgr, 1)
@@ -76,8 +78,9 @@ def test_a_map_that_could_not_be_read_is_read_again() -> None:
     assert 3 not in osds.born
 
 
-def test_the_object_of_a_large_map_is_copied_only_as_the_mgr_tells_of_a_map() -> None:
-    mgr = SyntheticMgr(2500, 40)
+@pytest.mark.parametrize("osd_count", [60, 2500])
+def test_the_map_s_object_is_copied_only_as_the_mgr_tells_of_a_map(osd_count: int) -> None:
+    mgr, early, late = SyntheticMgr(osd_count, 40), osd_count - 20, osd_count - 10
     osds = watched(mgr)
     osds.map_changed()
     look(osds, mgr, 5)
@@ -85,13 +88,13 @@ def test_the_object_of_a_large_map_is_copied_only_as_the_mgr_tells_of_a_map() ->
     look(osds, mgr, UNTOLD // 2)
     assert mgr.asked["get_osdmap"] == copies
     # a word that was lost
-    mgr.set_away(2300, True)
+    mgr.set_away(early, True)
     look(osds, mgr, UNTOLD + 5)
-    assert 2300 not in osds.born
-    mgr.set_away(2400, True)
+    assert early not in osds.born
+    mgr.set_away(late, True)
     osds.map_changed()
     look(osds, mgr, 5)
-    assert 2400 not in osds.born
+    assert late not in osds.born
 
 
 def test_a_large_map_is_read_in_parts_and_only_when_it_has_changed() -> None:
