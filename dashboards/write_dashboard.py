@@ -34,9 +34,9 @@ def mode(metric: str, by: str = "") -> str:
     return of(metric, ", ".join(filter(None, (by, "device_class"))))
 
 
-def in_an_hour(metric: str) -> str:
+def in_an_hour(metric: str, matchers: str = "") -> str:
     """By how much a counter rose."""
-    return f'increase(ceph_tuner_{metric}{{cluster=~"$cluster"}}[1h])'
+    return f'increase(ceph_tuner_{metric}{{cluster=~"$cluster"{f", {matchers}" if matchers else ""}}}[1h])'
 
 
 def panel(
@@ -73,12 +73,24 @@ def panel(
     }
 
 
-def stat(
-    title: str, expression: str, legend: str = "{{cluster}}", unit: str = "short", **options: Any
-) -> Dict[str, Any]:
-    """A number."""
-    shown = {"colorMode": "value", "reduceOptions": {"calcs": ["lastNotNull"]}, "textMode": "value_and_name"}
-    return panel(title, ((expression, legend),), "short", 4, "stat", panel=shown, **options)
+INSTANT = {"instant": True, "range": False}
+"""What holds now: over a range, a phase that ended hours ago would have a last value too."""
+
+
+def stat(title: str, expression: str, legend: str = "{{cluster}}", text: str = "value_and_name", **options: Any) -> Any:
+    """A number, or with `text="name"` a word."""
+    shown = {
+        "colorMode": "value",
+        "graphMode": "none",
+        "reduceOptions": {"calcs": ["lastNotNull"]},
+        "textMode": text,
+    }
+    return panel(title, ((expression, legend),), "short", 4, "stat", panel=shown, target=INSTANT, **options)
+
+
+def absent(words: str) -> Dict[str, Any]:
+    """What a panel says instead of "No data"."""
+    return {"noValue": words}
 
 
 def _steps(below: str, bound: float, above: str) -> Dict[str, Any]:
@@ -87,7 +99,10 @@ def _steps(below: str, bound: float, above: str) -> Dict[str, Any]:
 
 
 GOOD_AT_0 = {"thresholds": _steps("green", 1, "red")}
+NO_OBJECTIVES = absent("no objectives")
 OBJECTIVE = "metric, kind, device_class, pool"
+NO_BOOST = absent("nothing is boosted")
+TAKEN_BACK = 'what="taken back"'
 OF_EFFECT = "metric, device_class, pool"
 MARGIN = {
     "thresholds": _steps("red", 0, "green"),
@@ -98,23 +113,38 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
     (
         "Objectives",
         [
-            stat("Objectives missed", f"sum by (cluster) (1 - {of('slo_met', OBJECTIVE)})", defaults=GOOD_AT_0),
-            stat("Plugin", of("build_info", "version, release"), "{{version}} on {{release}}"),
+            stat(
+                "Objectives missed",
+                f"sum by (cluster) (1 - {of('slo_met', OBJECTIVE)})",
+                defaults={**GOOD_AT_0, **NO_OBJECTIVES},
+            ),
+            stat("Plugin", of("build_info", "version, release"), "{{version}} on {{release}}", "name"),
             panel(
                 "Margin: above 0 an objective is kept",
                 ((of("slo_margin_ratio", OBJECTIVE), "{{metric}} {{device_class}}{{pool}} ({{kind}})"),),
                 "percentunit",
                 16,
-                defaults=MARGIN,
+                defaults={**MARGIN, **NO_OBJECTIVES},
             ),
             panel(
                 "Seen and bound, in base units",
                 ((of("slo_seen", OBJECTIVE), "seen"), (of("slo_bound", OBJECTIVE), "bound")),
                 width=24,
                 kind="table",
-                target={"format": "table", "instant": True},
-                transformations=[{"id": "merge", "options": {}}],
+                target={"format": "table", **INSTANT},
+                # a table names a query's column by its letter, whatever the legend is
+                transformations=[
+                    {"id": "merge", "options": {}},
+                    {
+                        "id": "organize",
+                        "options": {
+                            "excludeByName": {"Time": True},
+                            "renameByName": {"Value #A": "seen", "Value #B": "bound"},
+                        },
+                    },
+                ],
                 panel={"showHeader": True},
+                defaults=NO_OBJECTIVES,
             ),
         ],
     ),
@@ -146,6 +176,7 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
                 "A round of deep scrub over the cluster",
                 ((f"{work('scrub_interval_seconds')} < {NEVER_S}", "at the present rate"),),
                 "s",
+                defaults=absent("nothing is scrubbed"),
             ),
             panel("PGs past their deep-scrub date", ((work("scrub_late_pgs"), "PGs"),)),
             panel("All client operations", ((work("operations_per_second", "class"), "{{class}}"),), "ops"),
@@ -176,8 +207,8 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
     (
         "Automatic mode",
         [
-            stat("Mode", f"{mode('mode', 'mode')} == 1", "{{mode}} {{device_class}}"),
-            stat("Phase", f"{mode('phase', 'phase')} == 1", "{{phase}} {{device_class}}"),
+            stat("Mode", f"{mode('mode', 'mode')} == 1", "{{mode}} {{device_class}}", "name"),
+            stat("Phase", f"{mode('phase', 'phase')} == 1", "{{phase}} {{device_class}}", "name"),
             stat("Paused", mode("paused"), "{{cluster}} {{device_class}}"),
             stat("Changes on trial", mode("changes_on_trial"), "{{cluster}} {{device_class}}"),
             stat("Stage", mode("stage"), "{{cluster}} {{device_class}}"),
@@ -191,8 +222,10 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
                 ),
                 "percentunit",
                 16,
+                defaults=absent("nothing is on trial"),
             ),
-            stat("Boosted", f"{of('boost', 'class')} == 1", "{{class}} {{cluster}}"),
+            stat("Boosted", f"{of('boost', 'class')} == 1", "{{class}} {{cluster}}", "name", defaults=NO_BOOST),
+            stat("Regime", f"{of('regime', 'regime')} == 1", "{{regime}} {{cluster}}", "name"),
             panel(
                 "Boost: until it is done, and until its time is up",
                 (
@@ -201,8 +234,8 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
                 ),
                 "s",
                 12,
+                defaults=NO_BOOST,
             ),
-            stat("Regime", f"{of('regime', 'regime')} == 1", "{{regime}} {{cluster}}"),
             panel(
                 "Book: page in force, and switches of the last hour",
                 (
@@ -222,11 +255,15 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
                         "changes {{device_class}}",
                     ),
                     (
+                        # from 0 on, while a rule's own counter begins with its first event
+                        f"sum by (cluster, device_class) ({in_an_hour('events_total', TAKEN_BACK)})",
+                        "taken back {{device_class}}",
+                    ),
+                    (
                         f"sum by (cluster, rule, device_class) ({in_an_hour('rollbacks_total')})",
                         "taken back: {{rule}} {{device_class}}",
                     ),
                 ),
-                width=12,
             ),
             panel(
                 "Audit trail, records in an hour",
@@ -236,7 +273,7 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
                         "{{what}} {{device_class}}",
                     ),
                 ),
-                width=12,
+                defaults=absent("nothing happened"),
             ),
         ],
     ),
@@ -319,12 +356,8 @@ def dashboard() -> Dict[str, Any]:
         },
         "annotations": {
             "list": [
-                _annotation("Changes", 'increase(ceph_tuner_changes_total{cluster=~"$cluster"}[1m]) > 0', "blue"),
-                _annotation(
-                    "Taken back",
-                    'increase(ceph_tuner_events_total{cluster=~"$cluster", what="taken back"}[1m]) > 0',
-                    "red",
-                ),
+                _annotation("Changes", "changes_total", "", "blue"),
+                _annotation("Taken back", "events_total", f", {TAKEN_BACK}", "red"),
             ]
         },
         "panels": [{"id": number, **entry} for number, entry in enumerate(panels, 1)],
@@ -347,7 +380,9 @@ def _scope(label: str, words: str) -> Dict[str, Any]:
     }
 
 
-def _annotation(name: str, expression: str, colour: str) -> Dict[str, Any]:
+def _annotation(name: str, counter: str, matchers: str, colour: str) -> Dict[str, Any]:
+    # two scrapes, where Prometheus scrapes once a minute as by default
+    expression = f'increase(ceph_tuner_{counter}{{cluster=~"$cluster"{matchers}}}[2m]) > 0'
     return {
         "name": name,
         "datasource": {"type": "prometheus", "uid": "${datasource}"},

@@ -51,6 +51,12 @@ TERMINALS = {
     "why-80": Terminal(WHY, 80, "dark", "ceph-tuner why"),
     "why-200": Terminal(WHY, 200, "light", "ceph-tuner why"),
 }
+DASHBOARD = {
+    "dashboard-work": ("Objectives", "Work"),
+    "dashboard-latency": ("Latency and queues", "Trouble, and the plugin itself"),
+    "dashboard-mode": ("Automatic mode",),
+}
+"""Rows of the Grafana dashboard that share a picture."""
 REPORT = ("report", "--from", str(LAB), "--hours", "3")
 WINDOW = (1000, 900)
 """Of the browser; what is below is not in the picture."""
@@ -94,17 +100,35 @@ def report(directory: Path) -> Path:
     return page
 
 
-def photograph(browser: Any, page: Path, scheme: str, picture_file: Path) -> None:
-    """What a browser's window shows of a page."""
+def dashboard(directory: Path) -> Dict[str, Path]:
+    """Pages with the rows of the dashboard, with values of the lab."""
+    from draw_dashboard import page
+    from lab_hour import dashboard_source
+
+    from dashboard_queries import DASHBOARD as DOCUMENT
+
+    pages = {name: directory / f"{name}.html" for name in DASHBOARD}
+    with dashboard_source(directory) as source:
+        for name, rows in DASHBOARD.items():
+            pages[name].write_text(page(DOCUMENT, source, rows), encoding="utf-8")
+    return pages
+
+
+def photograph(
+    browser: Any, page: Path, scheme: str, picture_file: Path, width: int = WINDOW[0], whole: bool = False
+) -> None:
+    """What a browser's window shows of a page, or the whole of it."""
     from chromium import opened
 
-    with opened(browser, page, WINDOW[0], scheme, WINDOW[1]) as shown:
-        shown.tab.screenshot(path=picture_file)
+    with opened(browser, page, width, scheme, WINDOW[1]) as shown:
+        shown.tab.screenshot(path=picture_file, full_page=whole)
 
 
 def main() -> None:
     """Write all of them."""
-    sys.path.insert(0, str(TESTS))
+    sys.path[:0] = [str(TESTS), str(TESTS / "mgr")]
+    from draw_dashboard import WIDTH
+
     from chromium import chromium
 
     for name, terminal in TERMINALS.items():
@@ -114,6 +138,9 @@ def main() -> None:
         page = report(Path(directory))
         for scheme in THEMES:
             photograph(browser, page, scheme, PICTURES / f"report-{scheme}.png")
+        for name, drawn in dashboard(Path(directory)).items():
+            for scheme in THEMES:
+                photograph(browser, drawn, scheme, PICTURES / f"{name}-{scheme}.png", WIDTH, whole=True)
 
 
 if __name__ == "__main__":

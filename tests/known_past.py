@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import subprocess
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Dict, Iterator, List, Tuple
+from typing import Iterator
 
 from ceph_tuner.core.measure.exported_metrics import PREFIX
 from ceph_tuner.fleet.past import HOUR_S
-from prometheus_server import PrometheusServer, program
+from prometheus_server import Lines, PrometheusServer, remembering
 
 STEP_S = 60
 HOURS = 26
@@ -28,8 +27,6 @@ AWAY = (START + 3 * 3600, START + 4 * 3600)
 """One of two exporters of OSDs' counters was away then."""
 DOWN = (START + 14 * 3600, START + 15 * 3600)
 """An OSD was down then, and the others took its load."""
-
-Lines = Dict[str, List[Tuple[str, float, int]]]
 
 
 def iops(at: int) -> float:
@@ -110,18 +107,5 @@ def served_past(directory: Path) -> Iterator[PrometheusServer]:
     past_of_the_south(lines)
     past_of_osds(lines, "west", module=True)
     past_of_osds(lines, "bare", module=False)
-    with (directory / "past.txt").open("w", encoding="utf-8") as file:
-        for name, samples in lines.items():
-            file.write(f"# TYPE {name} unknown\n")
-            # OpenMetrics wants the samples of a series together
-            for labels, value, at in sorted(samples, key=lambda sample: (sample[0], sample[2])):
-                file.write(f"{name}{{{labels}}} {value!r} {at}\n")
-        file.write("# EOF\n")
-    command = [program("promtool"), "tsdb", "create-blocks-from", "openmetrics", "past.txt", "data", "-q"]
-    subprocess.run(command, cwd=directory, check=True, capture_output=True, timeout=120)
-    made = PrometheusServer(directory, [])
-    made.start()
-    try:
+    with remembering(directory, lines) as made:
         yield made
-    finally:
-        made.stop()

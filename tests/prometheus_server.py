@@ -10,7 +10,7 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import requests
 from ruamel.yaml import YAML
@@ -20,6 +20,10 @@ from waiting import until
 
 SCRAPE_S = 2
 """A mgr on a busy machine answers within two seconds, not always within one."""
+
+
+Lines = Dict[str, List[Tuple[str, float, float]]]
+"""By metric: labels as text, value, seconds since the epoch."""
 
 
 def program(name: str) -> Path:
@@ -71,13 +75,14 @@ class PrometheusServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def start(self) -> None:
+    def start(self, *options: str) -> None:
         command = [
             str(program("prometheus")),
             f"--config.file={self.directory / 'prometheus.yml'}",
             f"--storage.tsdb.path={self.directory / 'data'}",
             f"--web.listen-address=127.0.0.1:{self.port}",
             "--log.level=warn",
+            *options,
         ]
         with (self.directory / "prometheus.log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.directory)
@@ -123,3 +128,23 @@ def serving(directory: Path, targets: Sequence[Target], rules: Optional[Path] = 
         yield server
     finally:
         server.stop()
+
+
+@contextmanager
+def remembering(directory: Path, lines: Lines, *options: str) -> Iterator[PrometheusServer]:
+    """A server that finds these in its storage and scrapes nobody."""
+    with (directory / "past.txt").open("w", encoding="utf-8") as file:
+        for name, samples in lines.items():
+            file.write(f"# TYPE {name} unknown\n")
+            # OpenMetrics wants the samples of a series together
+            for labels, value, at in sorted(samples, key=lambda sample: (sample[0], sample[2])):
+                file.write(f"{name}{{{labels}}} {value!r} {at}\n")
+        file.write("# EOF\n")
+    command = [program("promtool"), "tsdb", "create-blocks-from", "openmetrics", "past.txt", "data", "-q"]
+    subprocess.run(command, cwd=directory, check=True, capture_output=True, timeout=120)
+    made = PrometheusServer(directory, [])
+    made.start(*options)
+    try:
+        yield made
+    finally:
+        made.stop()
