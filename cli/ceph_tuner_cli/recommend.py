@@ -17,7 +17,7 @@ from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli.cluster_option import ForceOption, KnobsOption, knobs_in_a_row
 from ceph_tuner_cli.description import read_description
-from ceph_tuner_cli.from_option import FromOption, TargetOfFileOption, read_state
+from ceph_tuner_cli.from_option import FromReportOption, TargetOfFileOption, read_state
 from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.recommend_check import check_files
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, warn
@@ -36,7 +36,7 @@ def recommend(
     check: bool = typer.Option(
         False, "--check", help="Only check the files: name all faults, and tell the cluster back."
     ),
-    state: Optional[Path] = FromOption,
+    state: Optional[Path] = FromReportOption,
     target: str = TargetOfFileOption,
     trials: int = typer.Option(
         SearchEffort.trials, "--trials", "-n", min=1, max=500, help="Settings to try on the twin."
@@ -67,6 +67,7 @@ def recommend(
     from ceph_tuner.recommend.document import document as plain
     from ceph_tuner.recommend.question import question_of
     from ceph_tuner.recommend.recommendation import recommend as recommended
+    from ceph_tuner.recommend.search import unpredictable
     from ceph_tuner.tune.interrupts import Interrupts
     from ceph_tuner.twin.compiled import available
     from ceph_tuner_cli import recommend_rebuild
@@ -83,6 +84,8 @@ def recommend(
     if not available():
         say(["without numba the model runs uncompiled, many times slower"])
     question = question_of(description, objectives, knobs_in_a_row(knobs))
+    # the search refuses the first of them
+    warn([str(refusal) for refusal in unpredictable(question)[1:]])
     others = gathered(profile_from or [])
     with RecommendProgress(question.slo) as progress, Interrupts(progress.interrupted) as interrupts:
         answer = recommended(
@@ -96,7 +99,11 @@ def recommend(
             interruptible=interrupts,
         )
     plan = answer.plan
-    document = {**plain(answer, description.name), "beyond_live_knobs": recommend_rebuild.document(plan)}
+    document = {
+        **plain(answer, description.name),
+        "assumptions": list(description.notes),
+        "beyond_live_knobs": recommend_rebuild.document(plan),
+    }
     profile = answer.profile(description.name)
     if output is not None and profile is not None:
         profile_file.write(output, profile, force)

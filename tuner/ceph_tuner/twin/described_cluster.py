@@ -28,7 +28,7 @@ class DescribedCluster:
     stored: Mapping[str, float] = field(default_factory=dict)
     """Bytes that clients stored in each pool, where the file says."""
     notes: Tuple[str, ...] = ()
-    """What of it is a guess, where it was made from a live cluster."""
+    """What of it is a guess or assumed, where it was made from a cluster's answers."""
     unlikely: Tuple[str, ...] = ()
     """What of it is possible, and most often a mistake."""
     seen: Mapping[str, float] = field(default_factory=dict)
