@@ -14,6 +14,12 @@ from ceph_tuner.core.moments import utc
 from ceph_tuner_cli.render import say
 
 FromOption = typer.Option(None, "--from", metavar="FILE", help="A file of `ceph-tuner gather`, in place of a cluster.")
+FromReportOption = typer.Option(
+    None,
+    "--from",
+    metavar="FILE",
+    help="A file of `ceph-tuner gather`, or what `ceph report` printed, in place of a cluster.",
+)
 
 
 @contextmanager

@@ -32,7 +32,7 @@ def wanted_objectives(connection: Cluster, keep: Sequence[str], slo: Optional[Pa
         check_scopes(connection, result.scopes, str(slo))
         return result
     if not keep:
-        return stored_slo(connection.store)
+        return stored_slo(connection.store, connection.clock.now)
     objectives = tuple(parse_objective(text, lambda *keys: "--keep") for text in keep)
     for objective in objectives:
         if not objective.metric.startswith("client."):

@@ -18,7 +18,7 @@ from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli.cluster_option import ForceOption, KnobsOption, knobs_in_a_row
 from ceph_tuner_cli.description import read_description
-from ceph_tuner_cli.from_option import FromOption, read_state
+from ceph_tuner_cli.from_option import FromReportOption, read_state
 from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.recommend_check import check_files
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, warn
@@ -37,7 +37,7 @@ def recommend(
     check: bool = typer.Option(
         False, "--check", help="Only check the files: name all faults, and tell the cluster back."
     ),
-    state: Optional[Path] = FromOption,
+    state: Optional[Path] = FromReportOption,
     target: Optional[str] = typer.Option(
         None, "--target", "-t", help="The OSDs to write to, as of `apply`; with --from, to describe."
     ),
@@ -70,6 +70,7 @@ def recommend(
     from ceph_tuner.recommend.document import document as plain
     from ceph_tuner.recommend.question import question_of
     from ceph_tuner.recommend.recommendation import recommend as recommended
+    from ceph_tuner.recommend.search import unpredictable
     from ceph_tuner.tune.interrupts import Interrupts
     from ceph_tuner.twin.compiled import available
     from ceph_tuner_cli import recommend_rebuild
@@ -86,6 +87,8 @@ def recommend(
     if not available():
         say(["without numba the model runs uncompiled, many times slower"])
     question = question_of(description, objectives, knobs_in_a_row(knobs))
+    # the search refuses the first of them
+    warn([str(refusal) for refusal in unpredictable(question)[1:]])
     others = gathered(profile_from or [])
     with RecommendProgress(question.slo) as progress, Interrupts(progress.interrupted) as interrupts:
         answer = recommended(
@@ -101,6 +104,7 @@ def recommend(
     plan = answer.plan
     document = {
         **plain(answer, description.name),
+        "assumptions": list(description.notes),
         "beyond_live_knobs": recommend_rebuild.document(plan, question.target),
     }
     profile = answer.profile(description.name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import closing
 from datetime import timezone, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Optional, Sequence, Tuple
@@ -18,8 +17,9 @@ from ceph_tuner.core.goals.stored_slo import stored_baseline
 from ceph_tuner.core.measure.history import RECENT_S, History, merged
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.moments import moment_ahead
-from ceph_tuner_cli.cluster_option import ClusterOption, at_work, show_commands
+from ceph_tuner_cli.cluster_option import AnyClusterOption, show_commands
 from ceph_tuner_cli.fleet import FleetOption
+from ceph_tuner_cli.from_option import FromOption, cluster_or_state
 from ceph_tuner_cli.keep_option import KeepOption, SloOption, wanted_objectives
 from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
@@ -44,7 +44,8 @@ ZoneOption = typer.Option(
 
 @app.command("plan")
 def plan_command(
-    cluster: str = ClusterOption,
+    cluster: Optional[str] = AnyClusterOption,
+    state: Optional[Path] = FromOption,
     keep: List[str] = KeepOption,
     slo: Optional[Path] = SloOption,
     days: Optional[float] = typer.Option(
@@ -58,17 +59,21 @@ def plan_command(
 ) -> int:
     """Show which PGs are late or will be, what the objectives leave for scrub, and when each comes. Changes nothing.
 
-    Exit code 1 where the backlog is not gone within these days.
+    Exit code 1 where the backlog is not gone within these days. --from plans from the time of the file on.
     """
     from ceph_tuner_cli.scrub_page import plan_page
 
     where = _zone(zone)
-    with at_work(cluster, "reading PGs and rules") as connection:
+    with (
+        working(f"{cluster or state}: reading PGs and rules"),
+        cluster_or_state(cluster, state, lambda name: open_cluster(name)) as connection,
+    ):
+        name = connection.name if state else cluster
         objectives = wanted_objectives(connection, keep, slo)
         scrub_plan = planned(
             connection, objectives, days, where, _past(past, fleet, objectives, connection.clock.now())
         )
-    emit({"cluster": cluster, **scrub_plan.to_dict()}, form, lambda: plan_page(scrub_plan, where, every))
+    emit({"cluster": name, **scrub_plan.to_dict()}, form, lambda: plan_page(scrub_plan, where, every))
     commands = [obstacle.command for obstacle in scrub_plan.obstacles if obstacle.command]
     if commands and form is Format.table:
         show_commands(commands)
@@ -77,7 +82,8 @@ def plan_command(
 
 @app.command()
 def drain(
-    cluster: str = ClusterOption,
+    cluster: Optional[str] = AnyClusterOption,
+    state: Optional[Path] = FromOption,
     by: str = typer.Option(
         ..., "--by", help="Until when: 2026-12-01 (its beginning, in UTC), 2026-12-01T06:00, or 8h."
     ),
@@ -99,8 +105,10 @@ def drain(
     """Ask Ceph for the deep scrubs that are late or due by a date, in the plan's order, as fast as objectives allow.
 
     Waits while an objective is missed; changes no setting and no PG's date. May be ended and begun again at any time.
-    Exit code 1 where PGs are left when time is up.
+    Exit code 1 where PGs are left when time is up. --from has --dry-run alone: a file is asked for nothing.
     """
+    if state is not None and not dry_run:
+        raise InputError("--from", "a drain, which asks for scrubs", "a live cluster (--cluster), or --dry-run")
     from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, Drain, DrainTask
     from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
     from ceph_tuner_cli.interruption import INTERRUPTED as CODE_INTERRUPTED
@@ -108,12 +116,11 @@ def drain(
     from ceph_tuner_cli.scrub_page import drain_page, order_page, progress_words
 
     where = _zone(zone)
-    with working(f"{cluster}: connecting"):
-        connection = open_cluster(cluster)
-    with closing(connection):
+    with cluster_or_state(cluster, state, _connected) as connection:
+        name = connection.name if state else str(cluster)
         until = moment_ahead(by, connection.clock.now(), "--by")
         objectives = wanted_objectives(connection, keep, slo)
-        with working(f"{cluster}: reading PGs and rules"):
+        with working(f"{name}: reading PGs and rules"):
             scrub_plan = planned(
                 connection, objectives, None, where, _past(past, fleet, objectives, connection.clock.now())
             )
@@ -127,7 +134,7 @@ def drain(
         say(scrub_plan.notes)
         if dry_run:
             commands = [f"ceph pg deep-scrub {pg.pgid}" for pg in order]
-            document = {"cluster": cluster, "by": until, "would": [pg.pgid for pg in order], "commands": commands}
+            document = {"cluster": name, "by": until, "would": [pg.pgid for pg in order], "commands": commands}
             emit(document, form, lambda: order_page(scrub_plan, order, until, where))
             return 0
         task = DrainTask(
@@ -142,7 +149,7 @@ def drain(
             despite_flags,
             window,
         )
-        with connection.lock("ceph-tuner scrub drain") as lock, progress_line(cluster, "draining") as show:
+        with connection.lock("ceph-tuner scrub drain") as lock, progress_line(name, "draining") as show:
 
             def report(progress: DrainProgress) -> None:
                 words = progress_words(progress, until)
@@ -150,10 +157,15 @@ def drain(
 
             outcome = Drain(connection, scrub_plan.view, task, lock, report).run()
     warn(outcome.remarks)
-    emit({"cluster": cluster, "by": until, **outcome.to_dict()}, form, lambda: drain_page(outcome, until))
+    emit({"cluster": name, "by": until, **outcome.to_dict()}, form, lambda: drain_page(outcome, until))
     if outcome.reason == INTERRUPTED:
         return CODE_INTERRUPTED
     return 0 if outcome.reason == DONE else 1
+
+
+def _connected(cluster: str) -> Cluster:
+    with working(f"{cluster}: connecting"):
+        return open_cluster(cluster)
 
 
 def planned(

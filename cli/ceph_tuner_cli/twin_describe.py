@@ -9,20 +9,20 @@ import typer
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.target import classes_of, running
-from ceph_tuner.core.errors import PermissionRefused
+from ceph_tuner.core.errors import CommandFailed, PermissionRefused
 from ceph_tuner.core.goals.stored_slo import stored_slo
 from ceph_tuner.describe.live_cluster import SAMPLE_S, describe
 from ceph_tuner.files import cluster_text, slo_file
 from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner_cli.cluster_option import AnyClusterOption, ForceOption, TargetOption
-from ceph_tuner_cli.from_option import FromOption, cluster_or_state
+from ceph_tuner_cli.from_option import FromReportOption, cluster_or_state
 from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
 
 def described(
     cluster: Optional[str] = AnyClusterOption,
-    state: Optional[Path] = FromOption,
+    state: Optional[Path] = FromReportOption,
     target: str = TargetOption,
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="The file to write; none prints it."),
     slo: Optional[Path] = typer.Option(
@@ -52,7 +52,7 @@ def described(
     if output is None:
         # a description is a YAML file, for people as well
         if form is Format.json:
-            documents = [cluster_text.to_dict(each) for each in descriptions]
+            documents = [{**cluster_text.to_dict(each), "notes": list(each.notes)} for each in descriptions]
             emit(documents[0] if len(documents) == 1 else documents, form)
         else:
             show_lines("---\n".join(map(cluster_text.to_text, descriptions)).splitlines())
@@ -84,7 +84,7 @@ def _of_class(output: Path, name: str) -> Path:
 def _also(cluster: Cluster, slo: Optional[Path]) -> FrozenSet[str]:
     try:
         own = stored_slo(cluster.store) if slo is None else slo_file.read(slo).slo
-    except PermissionRefused as refusal:
-        say([f"note: the cluster's own SLO is not seen ({refusal})"])
+    except (CommandFailed, PermissionRefused) as fault:
+        say([f"note: the cluster's own SLO is not seen ({fault})"])
         own = None
     return frozenset({"scrub"}) if own is None else own.work

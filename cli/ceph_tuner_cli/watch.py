@@ -59,10 +59,14 @@ def watch(
         raise InputError("--from", "no --once", "one look: a file has two samples, and no more")
     with cluster_or_state(cluster, state, lambda name: open_cluster(name)) as connection:
         if once or form is not Format.table:
-            view = _first_look(connection, given_slo, window)
+            # a file is as it is, however long one waits
+            take = _first_look if state is None else ClusterView
+            view = take(connection, given_slo, window)
             with working(f"{connection.name}: looking for {interval:g} s"):
                 connection.clock.sleep(interval)
                 moment = view.look()
+            if not moment.seconds and state is not None:
+                raise InputError(str(state), "; ".join(["no two samples", *moment.notes]), "a state gathered anew")
             if not moment.seconds:
                 problem = "; ".join([f"{connection.name} gave no sample within {interval:g} s", *moment.notes])
                 raise RetryLater(problem, "try again with a longer --interval")

@@ -105,6 +105,23 @@ def test_a_look_at_the_file_has_the_rates_of_its_samples(path: Path, run: Run) -
     assert document["automatic"]["words"] == ["The automatic mode is off."]
 
 
+def test_a_look_at_a_file_without_a_store_or_without_samples_fails_at_once(path: Path, run: Run) -> None:
+    whole = state_file.read(path)
+    stores = [answer for answer in whole.answers if answer.command == "config-key dump"]
+    assert len(stores) == 1
+    for left_out, said in (
+        (stores, "config-key dump mgr/tuner/` failed with -61: not gathered"),
+        ([answer for answer in whole.answers if answer.look > 1], "found no two samples"),
+    ):
+        rest = tuple(answer for answer in whole.answers if answer not in left_out)
+        state_file.write(path, replace(whole, answers=rest), force=True)
+        code, out, err = run("watch", "--once", "--from", str(path))
+        assert (code, out) == (2, "")
+        assert said in " ".join(err.split())
+        assert "waiting" not in err
+        assert "try again" not in err
+
+
 def test_a_search_is_given_what_the_file_describes(tmp_path: Path) -> None:
     made = whole_cluster(scrub=(ScrubWork("rbd", 9000, MIB),))
     state_file.write(tmp_path / "state.tar.zst", gathered(made))

@@ -8,11 +8,14 @@ import pytest
 
 from ceph_tuner.cluster.prometheus import Span
 from ceph_tuner.core.changes.lock import claims
+from ceph_tuner.core.goals.stored_slo import SLO_KEY
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.fleet import past
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.past import Course, PastMetrics
+from ceph_tuner.gather import state_file
+from ceph_tuner.gather.read_commands import gather
 from ceph_tuner.twin.model import Pool
 from ceph_tuner_cli import cluster_option, render, scrub
 from overdue import DAY, HOUR, MB, overdue_twin
@@ -224,6 +227,70 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert (code, out) == (2, "")
     assert said in err
     assert len(err.splitlines()) == 1
+
+
+def gathered(twin: TwinCluster, folder: Path) -> str:
+    """The path of its state. What it says live is to be asked for before: two samples take their time."""
+    path = folder / "state.tar.zst"
+    state_file.write(path, gather(twin, interval_s=1.0))
+    return str(path)
+
+
+@pytest.mark.parametrize("keep", [(), ("--keep", "client.p95_ms<=20")])
+def test_a_plan_by_a_gathered_file_is_that_of_the_cluster_then(
+    twin: TwinCluster, run: Program, tmp_path: Path, keep: Tuple[str, ...]
+) -> None:
+    twin.store.set(SLO_KEY, json.dumps({"name": "x", "objectives": ["client.p95_ms <= 11"]}))
+    twin.config.set("osd", "osd_scrub_begin_hour", "22")
+    twin.config.set("osd", "osd_scrub_end_hour", "6")
+    twin.commander.mon("osd pool set", {"pool": "rbd", "var": "deep_scrub_interval", "val": str(15 * DAY)})
+    code, live = document(run, "plan", *keep)
+    path = gathered(twin, tmp_path)
+    twin.clock.sleep(3 * HOUR)
+    later, out, err = run("scrub", "plan", "--from", path, "--format", "json", *keep)
+    assert (later, json.loads(out)) == (code, live), err
+    assert len(live["late"]) == 5
+    assert f"{path}: as of 2026-01-01 00:0" in err
+
+
+def test_a_plan_by_a_file_says_of_when_it_is(twin: TwinCluster, run: Program, tmp_path: Path) -> None:
+    code, out, err = run("scrub", "plan", "--from", gathered(twin, tmp_path))
+    assert code == 0, err
+    assert "12 of 16 PGs are late" in out
+    assert "as of 2026-01-01 00:0" in err
+
+
+def test_a_file_knows_which_pools_there_were(twin: TwinCluster, run: Program, tmp_path: Path) -> None:
+    path = gathered(twin, tmp_path)
+    code, _, err = run("scrub", "plan", "--from", path, "--keep", "client.mean_ms{pool=volumes}<=5")
+    assert (code, "there is no pool called volumes" in " ".join(err.split())) == (2, True), err
+
+
+def test_without_windows_the_twin_of_a_file_s_cluster_is_asked(
+    opening: Callable[[TwinCluster], TwinCluster], run: Program, tmp_path: Path
+) -> None:
+    path = gathered(opening(with_windows(overdue_twin(LATE), scrubbed=0.0)), tmp_path)
+    code, out, err = run("scrub", "plan", "--from", path, "--keep", "client.p95_ms<=200", "--format", "json")
+    assert code in (0, 1), err
+    assert "twin" in {rate["source"] for rate in json.loads(out)["rates"]}
+
+
+def test_of_a_drain_a_file_has_the_dry_run_alone(twin: TwinCluster, run: Program, tmp_path: Path) -> None:
+    _, live = document(run, "drain", "--by", "8h", "--dry-run")
+    path = gathered(twin, tmp_path)
+    code, out, err = run("scrub", "drain", "--from", path, "--by", "8h", "--dry-run", "--format", "json")
+    assert (code, json.loads(out)["commands"]) == (0, live["commands"]), err
+    code, out, err = run("scrub", "drain", "--from", path, "--by", "8h")
+    assert (code, out) == (2, "")
+    assert "a drain, which asks for scrubs, expected a live cluster (--cluster), or --dry-run" in " ".join(err.split())
+
+
+def test_a_plan_needs_a_cluster_or_a_file(twin: TwinCluster, run: Program, tmp_path: Path) -> None:
+    for words in (("plan",), ("drain", "--by", "8h")):
+        code, _, err = run("scrub", *words)
+        assert (code, "a cluster, or a file of `ceph-tuner gather`" in " ".join(err.split())) == (2, True)
+    code, _, err = run("scrub", "plan", "--from", gathered(twin, tmp_path), "--cluster", "twin")
+    assert (code, "--cluster twin beside it" in err) == (2, True)
 
 
 def test_pools_with_the_flag_are_left_out_of_a_drain(

@@ -91,8 +91,8 @@ def test_the_program_takes_it(path: Path, run: Run) -> None:
     document = json.loads(out)
     assert document["as_of"] == pytest.approx(1_795_143_845.678901)
     assert "as of 2026-11-20 03:04:05 UTC" in err
-    code, _, err = run("twin", "describe", "--from", str(path))
-    assert (code, "not gathered" in " ".join(err.split())) == (2, True)
+    code, _, err = run("scrub", "plan", "--from", str(path))
+    assert (code, "not gathered: `ceph report` does not say it" in " ".join(err.split())) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -20,12 +20,13 @@ from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.doctor import examine
 from ceph_tuner.doctor import gather as gather_facts
-from ceph_tuner.gather import recorder, state_file
+from ceph_tuner.gather import read_commands, recorder, state_file
 from ceph_tuner.gather.read_commands import gather
 from ceph_tuner.gather.replay import open_state
 from ceph_tuner.gather.state import ClusterState, contents
+from ceph_tuner.scrub_plan.cluster_view import read_view
 from ceph_tuner.twin.model import MIB, ScrubWork
-from twins import small_twin
+from twins import answering, small_twin
 from whole_cluster import ALL_SECRETS, SECRETS, WholeCluster, over, whole_cluster
 
 
@@ -312,6 +313,23 @@ def test_a_thousand_osds_fit_and_a_sample_of_them_is_asked(tmp_path: Path) -> No
     then = open_state(tmp_path / "state.tar.zst")
     facts = gather_facts(then.commander, then.clock, then.release, then.version)
     assert (len(facts.osds), len(facts.looked_at), len(facts.pgs)) == (1000, 64, 16384)
+    view = read_view(then)
+    assert (len(view.pgs), len(view.hosts)) == (16384, 1000)
+    assert view.notes == ("64 of 1000 OSDs were asked for their options, evenly over their ids",)
+
+
+def test_of_more_pgs_than_are_listed_that_is_said_when_they_are_gathered_and_when_they_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(read_commands, "OSDS_MAX", 2)
+    twin = small_twin()
+    status = json.loads(twin.commander.mon("status", {}))
+    status["pgmap"]["num_pgs"] = 30_000
+    state = gather(answering(twin, {"status": status}))
+    assert [note for note in state.notes if note.startswith("the PGs are not listed (at most 20000): `scrub plan`")]
+    with pytest.raises(CommandFailed, match="a file lists up to 20000 PGs") as missing:
+        read_view(replayed(state, tmp_path))
+    assert "ask the cluster itself (`--cluster`)" in missing.value.advised
 
 
 def test_the_members_are_named_so_that_they_can_be_looked_at() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Callable, Collection, Tuple
 
@@ -18,6 +19,7 @@ from ceph_tuner.gather.read_commands import gather
 from ceph_tuner.gather.replay import open_state
 from ceph_tuner_cli import doctor, prefix_option, twin_describe, watch, why
 from ceph_tuner_cli import gather as gather_command
+from twins import answering
 from whole_cluster import Limited, over, whole_cluster
 
 Run = Callable[..., Tuple[int, str, str]]
@@ -70,7 +72,7 @@ def test_a_file_is_gathered_and_the_doctor_says_the_same_of_it(capabilities: Col
     assert [note.partition(":")[0] for note in later.notes] == [note.partition(":")[0] for note in live.notes]
 
 
-@pytest.mark.parametrize("capabilities", [NO_OSD, MON_AND_MGR], ids="+".join)
+@pytest.mark.parametrize("capabilities", [NO_OSD, MON_AND_MGR, MON], ids="+".join)
 def test_a_description_goes_by_the_monitors_where_the_osds_do_not_answer(capabilities: Collection[str]) -> None:
     cluster, _ = limited(capabilities)
     whole, _ = limited(ALL)
@@ -81,6 +83,20 @@ def test_a_description_goes_by_the_monitors_where_the_osds_do_not_answer(capabil
         expected.model.osd.shards,
     )
     assert [note for note in found.notes if note.startswith("the OSDs' options are not seen")]
+
+
+def test_where_the_monitors_alone_answer_clients_are_described_by_their_mean_or_left_out() -> None:
+    cluster, _ = limited(MON)
+    found = describe(cluster)
+    assert found.model.clients == ()
+    assert [note for note in found.notes if note.startswith("clients are left out")]
+    map_ = json.loads(cluster.commander.mon("osd dump", {}))
+    for pool in map_["pools"]:
+        # of 12 operations in each
+        made_at = datetime.fromtimestamp(cluster.clock.now() - 6, timezone.utc)
+        pool["create_time"] = made_at.strftime("%Y-%m-%dT%H:%M:%S.%f%z")
+    known = answering(cluster, {"osd dump": map_})
+    assert [stream.rate for stream in describe(known).model.clients] == [2.0, 2.0]
 
 
 def opened(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> None:

@@ -91,7 +91,10 @@ class WorkSeen:
             self._notes.append("all clones of PGs with a snaptrim queue are taken to be trimmed: it is at most so many")
         elif "snaptrim" in self._also:
             counts = {pool.name: pool.clones for pool in pools}
-            self._assume("snaptrim", "nothing is to be trimmed: all clones that there are, are assumed to be")
+            if any(counts.values()):
+                self._assume("snaptrim", "nothing is to be trimmed: all clones that there are, are assumed to be")
+            else:
+                self._notes.append("no clones are seen: no objective about snaptrim can be predicted")
         counts = self._least_amounts("snaptrim", counts, pools)
         return [
             SnaptrimWork(pool.name, round(counts[pool.name]), pool.object_bytes)

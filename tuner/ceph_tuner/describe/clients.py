@@ -31,9 +31,12 @@ def clients(
 ) -> List[ClientStream]:
     """One stream for each pool with a share of the `load`, which are a window's means; `notes` grows by guesses.
 
+    None of an empty load, where nothing is known of them.
     `drains`: they are known to keep their rate as fio does. `among`: all pools that the load was on, where these are
     some of them.
     """
+    if not load:
+        return []
     rate = load["client.iops"]
     if rate < 1:
         notes.append("clients did nothing")

@@ -11,10 +11,11 @@ from typing import AbstractSet, List, Mapping, Optional
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler, observe
-from ceph_tuner.core.errors import InputError, PermissionRefused
+from ceph_tuner.core.errors import CommandFailed, InputError, PermissionRefused
 from ceph_tuner.core.knobs.releases import parse_version
 from ceph_tuner.core.measure.history import RECENT_S, History, merged
 from ceph_tuner.core.measure.sample import Window
+from ceph_tuner.core.moments import duration
 from ceph_tuner.describe.background_work import WorkSeen
 from ceph_tuner.describe.clients import client_load, clients, part_of, shares_of, told
 from ceph_tuner.describe.osds import OsdsSeen, failure_domains
@@ -46,13 +47,15 @@ def describe(
 
 class _Description:
     def __init__(self, cluster: Cluster, target: str, sample_s: float, load: Optional[Mapping[str, float]]) -> None:
-        self._cluster, self._given = cluster, load
+        self._cluster, self._given, self._may_sample = cluster, load, sample_s > 0
         self._notes: List[str] = []
         self._osds = OsdsSeen(cluster, target, self._notes)
         self._window = self._newest(sample_s if load is None else 0.0)
         # after a sampling, when the monitors have heard what clients did meanwhile
         self._seen = pools_seen(cluster.commander)
         self._notes += self._seen.notes
+        if not self._seen.has_rates and load is None and not self._has_client_rate:
+            self._take_mean_rates()
         self._places = self._osds.with_data(self._seen.osds_in)
         self._osd = self._osds.model()
 
@@ -113,7 +116,11 @@ class _Description:
         cluster = self._cluster
         window = self._recent_window()
         if window is None and sample_s > 0 and len(self._osds.running) <= OSDS_MAX:
-            window, samples = observe(ClusterSampler(cluster.commander, cluster.clock.now), cluster.clock, sample_s)
+            try:
+                window, samples = observe(ClusterSampler(cluster.commander, cluster.clock.now), cluster.clock, sample_s)
+            except (CommandFailed, PermissionRefused) as fault:
+                self._notes.append(f"what clients do cannot be sampled ({fault})")
+                return None
             seconds = sum(sample.seconds for sample in samples)
             self._notes.append(f"what clients do was sampled for {seconds:.3g} s, as no window of it is kept")
         return window
@@ -121,22 +128,44 @@ class _Description:
     def _recent_window(self) -> Optional[Window]:
         try:
             return merged(History(self._cluster.store).windows(self._cluster.clock.now() - RECENT_S))
-        except PermissionRefused as refusal:
-            self._notes.append(f"windows that the plugin keeps are not seen ({refusal})")
+        except (CommandFailed, PermissionRefused) as fault:
+            self._notes.append(f"windows that the plugin keeps are not seen, and latencies with them ({fault})")
             return None
+
+    @property
+    def _has_client_rate(self) -> bool:
+        return self._window is not None and "client.iops" in self._window.measures
+
+    def _take_mean_rates(self) -> None:
+        """The mean of all time stands for now, where nothing says what clients do now."""
+        now = self._cluster.clock.now()
+        self._seen = self._seen.with_mean_rates(now)
+        busiest = max(self._seen.pools, key=lambda pool: pool.operations_s, default=None)
+        if busiest is not None and busiest.operations_s:
+            self._notes.append(
+                "what clients do is assumed to be the mean since each pool was made "
+                f"({busiest.name}: {duration(now - busiest.made_at)} ago): at busy hours it is more"
+            )
 
     def _load(self) -> Mapping[str, float]:
         """What is given, means of the window, or what the monitors reckon that clients do."""
         if self._given is not None:
             return self._given
         cluster, window = self._cluster, self._window
-        if window is not None and "client.iops" in window.measures:
+        if window is not None and self._has_client_rate:
             return window.means
         reads, writes = (sum(getattr(pool, name) for pool in self._seen.pools) for name in ("reads_s", "writes_s"))
         if reads + writes > 0:
-            self._notes.append("what clients do is what the monitors reckon of the last seconds: no window is kept")
+            if self._seen.has_rates:
+                self._notes.append("what clients do is what the monitors reckon of the last seconds: no window is kept")
             bytes_s = sum(pool.bytes_s for pool in self._seen.pools)
             return client_load(reads, writes, bytes_s)
+        # where it could be sampled and was not to be, that is the way to know
+        if self._may_sample and not self._seen.has_rates:
+            self._notes.append(
+                "clients are left out, as nothing says what they do: no objective about them can be predicted"
+            )
+            return {}
         raise InputError(
             f"cluster {cluster.name}",
             f"no window of the last {RECENT_S / 60:.0f} min, so that nothing is known of its clients",

@@ -54,6 +54,8 @@ class OsdsSeen:
         """Of most drives: `hdd` or `ssd`."""
         self._alike = [osd for osd in self.running if kinds[osd] == self.kind]
         on_flash = [osd for osd in self._alike if log_is_on_flash(said.get(osd, {}))]
+        self._has_facts = True
+        """Whether anything says which options the OSDs have."""
         self._db = DB if 2 * len(on_flash) > len(self._alike) else None
         """As most OSDs have it."""
         if len(self._alike) < len(self.running):
@@ -97,9 +99,14 @@ class OsdsSeen:
             self._notes.append(f"capacities lie between {ends}: the median is taken")
         usual = KNOBS[f"osd_mclock_max_capacity_iops_{kind}"].default(self._cluster.release)
         is_default = usual is not None and capacity == float(usual)
+        unmeasured = (
+            "which is Ceph's default and was never measured, "
+            if self._has_facts
+            else "which is Ceph's default: what was measured is not seen, "
+        )
         self._notes.append(
             f"the drive is a guess: {DRIVE_IOPS[kind]} times mClock's capacity of {capacity:.0f} IOPS, "
-            + ("which is Ceph's default and was never measured, " if is_default else "")
+            + (unmeasured if is_default else "")
             + "and the bandwidth that mClock reckons with, which Ceph never measures; `ceph-tuner twin fit` does better"
         )
         if self._db:
@@ -156,12 +163,27 @@ class OsdsSeen:
         try:
             return [self._cluster.config.effective(osd) for osd in self._sample_osds]
         except (CommandFailed, PermissionRefused) as fault:
-            entries = self._cluster.config.dump()
-            self._notes.append(
-                "the OSDs' options are not seen: those of the monitors' database and the release's defaults are taken "
-                f"for them, and nothing is known of their ceph.conf ({fault})"
-            )
+            entries = self._entries(fault)
             return [self._database_values(entries, self._places[osd]) for osd in self._sample_osds]
+
+    def _entries(self, fault: Exception) -> List[ConfigEntry]:
+        """The monitors' database, for want of the OSDs' options; none where that is not seen either."""
+        try:
+            entries = self._cluster.config.dump()
+        except (CommandFailed, PermissionRefused) as no_database:
+            self._has_facts = False
+            cluster = self._cluster
+            self._notes.append(
+                "neither the OSDs' options nor the monitors' database is seen: settings in force, mClock's capacity, "
+                f"shards and threads are assumed to be the defaults of {cluster.release.name} {cluster.version} for "
+                f"{self.kind}; a file of `ceph-tuner gather` has them ({no_database})"
+            )
+            return []
+        self._notes.append(
+            "the OSDs' options are not seen: those of the monitors' database and the release's defaults are taken "
+            f"for them, and nothing is known of their ceph.conf ({fault})"
+        )
+        return entries
 
     def _database_values(self, entries: Sequence[ConfigEntry], place: Place) -> Dict[str, str]:
         """What the monitors tell an OSD, and the defaults of what they say nothing of."""

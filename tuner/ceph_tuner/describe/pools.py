@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.errors import CommandFailed, PermissionRefused
-from ceph_tuner.core.measure.pg_documents import ERASURE, pg_rows
+from ceph_tuner.core.measure.pg_documents import ERASURE, pg_rows, stamp_s
 from ceph_tuner.core.measure.reading import pool_of
 from ceph_tuner.core.measure.scopes import takes_of
 
@@ -50,8 +50,14 @@ class PoolSeen:
     """Clones in PGs whose snaptrim queue is not empty: at most so many are trimmed."""
     operations: float = 0.0
     """Reads and writes since the pool's beginning."""
+    reads: float = 0.0
+    """Those of them that read."""
+    moved_bytes: float = 0.0
+    """Bytes of these operations."""
+    made_at: float = 0.0
+    """The pool's beginning, in seconds since the epoch; 0 where the map does not say it."""
     reads_s: float = 0.0
-    """What clients do now, as the monitors smooth it: operations and bytes a second."""
+    """What clients do now, as the monitors smooth it, else in the mean: operations and bytes a second."""
     writes_s: float = 0.0
     bytes_s: float = 0.0
 
@@ -79,6 +85,12 @@ class PoolsSeen:
     osds_in: Tuple[int, ...]
     scrubbing: bool
     notes: Tuple[str, ...]
+    has_rates: bool = True
+    """Whether the monitors say what clients do now."""
+
+    def with_mean_rates(self, now: float) -> PoolsSeen:
+        """The same with each pool's mean since its beginning, in the place of what clients do now."""
+        return replace(self, pools=tuple(_with_mean_rates(pool, now) for pool in self.pools))
 
 
 def pools_seen(commander: Commander) -> PoolsSeen:
@@ -101,10 +113,11 @@ def pools_seen(commander: Commander) -> PoolsSeen:
             data_chunks or 0,
             data_chunks is not None,
             rules.get(int(row.get("crush_rule", -1)), PlacementRule()),
+            made_at=stamp_s(str(row.get("create_time", ""))),
         )
         if data_chunks is None:
             notes.append(f"the pool {row['pool_name']} is left out: its erasure code, {profile}, does not state k")
-    pools = _with_rates(commander, pools, notes)
+    pools, has_rates = _with_rates(commander, pools, notes)
     try:
         few = int(status.get("num_pgs", 0)) <= PGS_MOST
         why = f"{status.get('num_pgs')} PGs are not looked at one by one"
@@ -121,6 +134,7 @@ def pools_seen(commander: Commander) -> PoolsSeen:
         tuple(int(row["osd"]) for row in osd_map["osds"] if row["in"]),
         any("scrubbing" in words for words in states),
         tuple(notes),
+        has_rates,
     )
 
 
@@ -148,13 +162,17 @@ def _data_chunks(commander: Commander, profile: str) -> Optional[int]:
     return int(answer["k"]) if "k" in answer else None
 
 
-def _with_rates(commander: Commander, pools: Dict[int, PoolSeen], notes: List[str]) -> Dict[int, PoolSeen]:
-    """Add what clients do, and what is degraded or misplaced by the pools' sums."""
+def _with_rates(commander: Commander, pools: Dict[int, PoolSeen], notes: List[str]) -> Tuple[Dict[int, PoolSeen], bool]:
+    """Add what clients do, and what is degraded or misplaced by the pools' sums; and whether clients are seen."""
     try:
         rows = {int(row["pool_id"]): row for row in _ask(commander, "osd pool stats")}
     except (CommandFailed, PermissionRefused) as failure:
         notes.append(f"what clients do in each pool is not seen ({failure})")
-        return pools
+        return pools, False
+    # `ceph report` has the sums, and no rates
+    has_rates = not rows or any("client_io_rate" in row for row in rows.values())
+    if not has_rates:
+        notes.append("what clients do in each pool is not seen: there are no rates of it")
     with_rates = {}
     for number, pool in pools.items():
         rates, recovery_rates = rows.get(number, {}).get("client_io_rate", {}), rows.get(number, {}).get("recovery", {})
@@ -167,7 +185,15 @@ def _with_rates(commander: Commander, pools: Dict[int, PoolSeen], notes: List[st
             degraded=float(recovery_rates.get("degraded_objects", 0)),
             misplaced=float(recovery_rates.get("misplaced_objects", 0)),
         )
-    return with_rates
+    return with_rates, has_rates
+
+
+def _with_mean_rates(pool: PoolSeen, now: float) -> PoolSeen:
+    seconds = now - pool.made_at
+    if not pool.made_at or seconds <= 0:
+        return pool
+    writes = pool.operations - pool.reads
+    return replace(pool, reads_s=pool.reads / seconds, writes_s=writes / seconds, bytes_s=pool.moved_bytes / seconds)
 
 
 def _with_pgs(commander: Commander, pools: Dict[int, PoolSeen]) -> Dict[int, PoolSeen]:
@@ -191,6 +217,8 @@ def _with_pgs(commander: Commander, pools: Dict[int, PoolSeen]) -> Dict[int, Poo
             clones=total("num_object_clones"),
             clones_to_trim=total("num_object_clones", trim_rows),
             operations=total("num_read") + total("num_write"),
+            reads=total("num_read"),
+            moved_bytes=1024 * (total("num_read_kb") + total("num_write_kb")),
         )
     return with_pgs
 
@@ -210,15 +238,23 @@ def _degraded_objects(rows: Sequence[Mapping[str, Any]]) -> Dict[int, float]:
 
 def _with_sums(commander: Commander, pools: Dict[int, PoolSeen]) -> Dict[int, PoolSeen]:
     stats = {int(row["id"]): row["stats"] for row in _ask(commander, "df", detail="detail")["pools"]}
-    return {
-        number: replace(
+    with_sums = {}
+    for number, pool in pools.items():
+
+        def total(*names: str, own: Mapping[str, Any] = stats.get(number, {})) -> float:
+            return float(sum(own.get(name, 0) for name in names))
+
+        with_sums[number] = replace(
             pool,
-            objects=float(stats.get(number, {}).get("objects", 0)),
-            stored_bytes=float(stats.get(number, {}).get("stored", 0)),
-            operations=float(sum(stats.get(number, {}).get(name, 0) for name in ("rd", "wr"))),
+            objects=total("objects"),
+            stored_bytes=total("stored"),
+            # of `ceph report` alone
+            clones=total("clones"),
+            operations=total("rd", "wr"),
+            reads=total("rd"),
+            moved_bytes=total("rd_bytes", "wr_bytes"),
         )
-        for number, pool in pools.items()
-    }
+    return with_sums
 
 
 def _ask(commander: Commander, prefix: str, **arguments: str) -> Any:

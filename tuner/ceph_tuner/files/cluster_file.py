@@ -111,6 +111,7 @@ class _ClusterReader:
             data.get("description", "").strip(),
             path.parent / data["calibration"] if "calibration" in data else None,
             stored_bytes,
+            notes=tuple(data.get("notes", ())),
             target=target,
             unlikely=tuple(self._values.bounds.unlikely),
         )

@@ -111,6 +111,7 @@ CLUSTER: Dict[str, Any] = {
             "background": _BACKGROUND,
             "settings": {"type": "object"},
             "calibration": _TEXT,
+            "notes": {"type": "array", "items": _TEXT},
         },
         ["schema", "release", "osds", "osd", "pools"],
     ),

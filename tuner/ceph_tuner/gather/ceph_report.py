@@ -59,8 +59,11 @@ def _state(report: Mapping[str, Any], place: str) -> ClusterState:
         ("osd crush dump",): crush,
         ("osd crush rule dump",): crush.get("rules", []),
         ("osd df",): {"nodes": _use(report, nodes)},
+        ("osd pool stats",): _recovery(report),
         ("df", "detail"): {"pools": _pools(report)},
     }
+    for name, code in osd_map.get("erasure_code_profiles", {}).items():
+        documents["osd erasure-code-profile get", str(name)] = code
     answers = [Answer(("", key[0], key[1:]), 0, at, json.dumps(document)) for key, document in documents.items()]
     version = min(_versions(report)["osd"] or _versions(report)["mon"]).split()[2]
     up_count = sum(bool(osd["up"]) for osd in osd_map["osds"])
@@ -125,6 +128,19 @@ def _use(report: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> List[
     ]
 
 
+def _recovery(report: Mapping[str, Any]) -> List[Dict[str, Any]]:
+    """The rows of `osd pool stats`, without the rates of clients: a report has none."""
+    totals = {int(row["poolid"]): row["stat_sum"] for row in report.get("pool_stats", [])}
+    counts = {"degraded_objects": "num_objects_degraded", "misplaced_objects": "num_objects_misplaced"}
+    return [
+        {
+            "pool_id": int(pool["pool"]),
+            "recovery": {name: int(totals.get(int(pool["pool"]), {}).get(own, 0)) for name, own in counts.items()},
+        }
+        for pool in report["osdmap"]["pools"]
+    ]
+
+
 def _pools(report: Mapping[str, Any]) -> List[Dict[str, Any]]:
     """The rows of `df detail`."""
     rows = []
@@ -137,8 +153,12 @@ def _pools(report: Mapping[str, Any]) -> List[Dict[str, Any]]:
                     "objects": int(total["num_objects"]),
                     "stored": int(total["num_bytes"]),
                     "stored_raw": int(store_stats.get("data_stored", total["num_bytes"])),
+                    # `df` has no clones
+                    "clones": int(total.get("num_object_clones", 0)),
                     "rd": int(total.get("num_read", 0)),
+                    "rd_bytes": 1024 * int(total.get("num_read_kb", 0)),
                     "wr": int(total.get("num_write", 0)),
+                    "wr_bytes": 1024 * int(total.get("num_write_kb", 0)),
                     "compress_under_bytes": int(store_stats.get("data_compressed_original", 0)),
                     "compress_bytes_used": int(store_stats.get("data_compressed_allocated", 0)),
                 },

@@ -89,7 +89,7 @@ _CHECKS = _values(_only(severity=_all, summary=_all, detail=_all, muted=_all))
 _HEALTH = _only(status=_all, checks=_CHECKS)
 _POOL = _names(
     "pool pool_id pool_name type size min_size crush_rule pg_num pg_num_target pg_autoscale_mode flags flags_names "
-    "erasure_code_profile options quota_max_bytes quota_max_objects"
+    "erasure_code_profile options quota_max_bytes quota_max_objects create_time"
 )
 _CODE = _names("k m l c d plugin technique stripe_unit crush-failure-domain crush-device-class crush-root")
 _NODE = _names(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Callable, Dict, List, Sequence, Set, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler
+from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler, deep_scrub_interval
 from ceph_tuner.core.bounded import MISREAD
 from ceph_tuner.core.ceph.commands import STORE_PREFIX, CommandConfig, CommandStore, osd_versions
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused, TunerError
@@ -19,7 +19,7 @@ from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.scopes import NO_CLASS
 from ceph_tuner.describe.osds import OsdsSeen
-from ceph_tuner.describe.pools import pools_seen
+from ceph_tuner.describe.pools import PGS_MOST, pools_seen
 from ceph_tuner.doctor import gather as gather_facts
 from ceph_tuner.gather.kept_fields import without_secrets
 from ceph_tuner.gather.recorder import WITHIN_S, Recorder
@@ -73,6 +73,9 @@ class _StateReader:
         self._ask("config show", sample)
         self._ignore_faults(lambda: gather_facts(recorder, live.clock, live.release, live.version, self._report))
         self._describe()
+        # of objectives about a class or a pool, and of the dates of scrubs
+        self._ignore_faults(lambda: recorder.mon("osd crush dump", {}))
+        self._ignore_faults(lambda: deep_scrub_interval(recorder))
         if up_osds:
             self._look_twice(up_osds)
         if len(up_osds) > OSDS_MAX:
@@ -80,6 +83,8 @@ class _StateReader:
                 f"{len(up_osds)} OSDs are not sampled (at most {OSDS_MAX}): `watch` has no rates, and `twin describe` "
                 "goes by the plugin's windows, or by what the monitors reckon"
             )
+        if not any(answer.command == "pg ls" for answer in recorder.answers):
+            recorder.notes.append(f"the PGs are not listed (at most {PGS_MOST}): `scrub plan` needs the cluster itself")
         answerers = {
             int(answer.key[0].partition(".")[2])
             for answer in recorder.answers

@@ -17,6 +17,7 @@ from ceph_tuner.core.bounded import MISREAD, read_file
 from ceph_tuner.core.ceph.commands import STORE_PREFIX, parsed
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.releases import release_of
+from ceph_tuner.describe.pools import PGS_MOST
 from ceph_tuner.gather import ceph_report, state_file
 from ceph_tuner.gather.recorder import raise_fault
 from ceph_tuner.gather.state import FIRST_SAMPLE, Answer, ClusterState, Key, key_of, shown, store_key
@@ -117,6 +118,8 @@ class Replay:
         if key[0]:
             why = f"{len(state.asked)} of {state.osds} OSDs were asked themselves"
             return NotGathered(key, why, "gather the state again, with more of them (`--osds`)")
+        if key[1] == "pg ls":
+            return NotGathered(key, f"a file lists up to {PGS_MOST} PGs", "ask the cluster itself (`--cluster`)")
         return NotGathered(key, f"it is not in {state.place}", "gather the state again, by this version")
 
 

@@ -28,7 +28,7 @@ class DescribedCluster:
     stored: Mapping[str, float] = field(default_factory=dict)
     """Bytes that clients stored in each pool, where the file says."""
     notes: Tuple[str, ...] = ()
-    """What of it is a guess, where it was made from a live cluster."""
+    """What of it is a guess or assumed, where it was made from a cluster's answers."""
     target: str = "osd"
     """The OSDs that it is of, as settings are written to them."""
     unlikely: Tuple[str, ...] = ()
