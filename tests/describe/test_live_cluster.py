@@ -10,6 +10,7 @@ import pytest
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig
+from ceph_tuner.core.changes.lock import Holder
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, REEF, TENTACLE
 from ceph_tuner.core.measure.history import History
@@ -19,7 +20,7 @@ from ceph_tuner.describe.osds import DB, DRIVE_IOPS
 from ceph_tuner.files import cluster_file, cluster_text
 from ceph_tuner.twin.model import LATENCY_S, MIB, Pool, RecoveryWork, ScrubWork, SnaptrimWork
 from ceph_tuner.twin.simulation import Simulation
-from twins import DISK, Answering, answering, archive_twin, small_twin
+from twins import DISK, Answering, answering, archive_twin, small_twin, trial_of
 
 LOAD = {"client.iops": 400.0, "client.read_iops": 100.0, "client.write_iops": 300.0, "client.bytes_s": 400.0 * 8192}
 RULES = [
@@ -185,6 +186,17 @@ def test_only_the_class_of_most_osds_and_the_pools_on_it_are_told_of() -> None:
     assert "--target osd/class:CLASS" in note
     with pytest.raises(InputError, match="copies need as many OSDs"):
         describe(mixed, "osd/class:hdd")
+
+
+def test_settings_on_trial_are_told_to_be_no_more_than_that() -> None:
+    twin = with_window(small_twin())
+    assert not any("on trial" in note for note in describe(twin).notes)
+    _, lock = trial_of(twin, Holder("ceph tuner in mgr.x"))
+    try:
+        (note,) = [note for note in describe(twin).notes if "on trial" in note]
+        assert note.startswith("settings of ceph tuner in mgr.x are on trial")
+    finally:
+        lock.__exit__(None, None, None)
 
 
 def test_the_load_of_the_whole_cluster_is_not_put_on_the_pools_of_one_class() -> None:

@@ -11,6 +11,7 @@ from typing import AbstractSet, List, Mapping, Optional
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler, observe
+from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.errors import CommandFailed, InputError, PermissionRefused
 from ceph_tuner.core.knobs.releases import parse_version
 from ceph_tuner.core.measure.history import RECENT_S, History, merged
@@ -50,6 +51,7 @@ class _Description:
         self._cluster, self._given, self._may_sample = cluster, load, sample_s > 0
         self._notes: List[str] = []
         self._osds = OsdsSeen(cluster, target, self._notes)
+        self._tell_trials()
         self._window = self._newest(sample_s if load is None else 0.0)
         # after a sampling, when the monitors have heard what clients did meanwhile
         self._seen = pools_seen(cluster.commander)
@@ -110,6 +112,18 @@ class _Description:
             # of a window without the assumed work, of another time, or of other pools, nothing follows for this one
             seen={} if work.assumed or self._given is not None or share < ALMOST_ALL else load,
         )
+
+    def _tell_trials(self) -> None:
+        try:
+            trials = Journal(self._cluster.store).on_trial()
+        except (CommandFailed, PermissionRefused) as refusal:
+            self._notes.append(f"whether settings are on trial is not seen ({refusal})")
+            return
+        if trials:
+            who = ", ".join(dict.fromkeys(entry.who for entry in trials))
+            self._notes.append(
+                f"settings of {who} are on trial, and taken for what is in force: look again when the trial is over"
+            )
 
     def _newest(self, sample_s: float) -> Optional[Window]:
         """Of the windows that are kept, or of a short sampling."""
