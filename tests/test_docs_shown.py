@@ -3,7 +3,7 @@
 A page says above a block that it is about the recorded cluster (`recorded_cluster.py`):
 
     <!-- on the recorded cluster -->                           its numbers are the printed ones
-    <!-- on the recorded cluster; numbers within N% -->        a search's differ a little between versions of numpy
+    <!-- on the recorded cluster; numbers within N% -->        a search's differ between processors
 """
 
 from __future__ import annotations
