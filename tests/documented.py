@@ -15,12 +15,14 @@ import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 
 _FENCE = re.compile(r"^( *)(`{3,})(\S*)\s*$")
+_NUMBER = r"(?<![\w.])(\d+(?:\.\d+)?)"
+"""One that counts or measures: that of `osd.0` and `p95` is a part of a name."""
 _PARSED = re.compile(r"<!-- only parsed(?: `(?P<prefix>[^`]+)`)?: (?P<why>\S.*?) -->")
 _EXITS = re.compile(r"<!-- exits with (?P<code>\d+): (?P<why>\S.*?) -->")
 
@@ -118,6 +120,35 @@ def blocks(page: Path) -> List[Block]:
         elif line.strip():
             notes = []
     return found
+
+
+def unlike(shown: Sequence[str], said: str, tolerance: float = 0.0) -> str:
+    """The first shown line that is not what was said there; empty: all of it is shown.
+
+    A line of `…` stands for any lines, `…` in a line for any words. Numbers may be off by a part of the shown ones.
+    """
+    lines = [line for line in said.splitlines() if line.strip()]
+    at, may_skip = 0, False
+    for line in shown:
+        if line.strip() == "…":
+            may_skip = True
+            continue
+        fits = [number for number, other in enumerate(lines[at:], at) if _is_like(line, other, tolerance)]
+        if not fits or (fits[0] != at and not may_skip):
+            return line
+        at, may_skip = fits[0] + 1, False
+    return "" if may_skip or at == len(lines) else f"{shown[-1] if shown else ''} (and then: {lines[at]})"
+
+
+def _is_like(shown: str, said: str, tolerance: float) -> bool:
+    parts = re.split(_NUMBER, " ".join(shown.split()))
+    words = [".*?".join(map(re.escape, part.split("…"))) for part in parts[::2]]
+    found = re.fullmatch(_NUMBER.join(words), " ".join(said.split()))
+    if found is None:
+        return False
+    # `split` gives words and numbers in turn
+    pairs = [(float(own), float(other)) for own, other in zip(parts[1::2], found.groups())]
+    return all(abs(own - other) <= tolerance * own for own, other in pairs)
 
 
 def pages() -> List[Path]:

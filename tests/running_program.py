@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
-from typing import Callable, Tuple
+from typing import Callable, List, Tuple
+from unittest import mock
 
 import pytest
 
@@ -22,3 +25,14 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return int(ended.value.code or 0), out, err
 
     return running
+
+
+def in_this_process(words: List[str]) -> Tuple[int, str]:
+    """Exit code and all that a reader sees: starting Python and numpy for each line would take longer than the line."""
+    said = io.StringIO()
+    with mock.patch.object(sys, "argv", words), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            main()
+        except SystemExit as ended:
+            return int(ended.code or 0), said.getvalue()
+    raise AssertionError("main() always exits")

@@ -5,8 +5,6 @@ What is only parsed has its reason in the page. The tutorial has a test of its o
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import os
 import re
@@ -17,7 +15,6 @@ import sys
 import time
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Tuple
-from unittest import mock
 
 import pytest
 from ruamel.yaml import YAML
@@ -27,9 +24,9 @@ from ceph_lab.cluster import Lab
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import OPTION_PREFIX
 from ceph_tuner.core.changes.journal import UNDONE, Journal
-from ceph_tuner_cli.main import main
 from documented import DOCS, ROOT, Command
 from lab_plugin import with_plugin
+from running_program import in_this_process
 
 pytestmark = pytest.mark.slow
 
@@ -98,17 +95,6 @@ def execute(page: Path, run: Run) -> None:
     for command in commands(page):
         code, said = run(command.text)
         assert code == command.exits, f"{named(page)}:{command.line} `{command.text}` ended with {code}:\n{said}"
-
-
-def in_this_process(words: List[str]) -> Tuple[int, str]:
-    """Exit code and output of `ceph-tuner`: starting Python and numpy for each line would take longer than the line."""
-    said = io.StringIO()
-    with mock.patch.object(sys, "argv", words), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        try:
-            main()
-        except SystemExit as ended:
-            return int(ended.code or 0), said.getvalue()
-    raise AssertionError("main() always exits")
 
 
 def fewer(text: str) -> str:

@@ -4,6 +4,7 @@ Beside the comments of `documented.py`, above a block:
 
     <!-- file: NAME -->                   the block is the contents of a file that the reader writes
     <!-- asked again for N s -->          its last command is given again until it says what is shown
+    <!-- on the recorded cluster -->      it is not of the lab: `test_docs_shown.py` holds it
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ from ceph_lab.teardown import down
 from documented import DOCS, ROOT, Block, Command
 
 PAGE = DOCS / "tutorial.md"
-BLOCKS = documented.blocks(PAGE)
+BLOCKS = [
+    block
+    for block in documented.blocks(PAGE)
+    if not any(note.startswith("<!-- on the recorded cluster") for note in block.notes)
+]
 LAB = f"test-{os.getpid()}-tutorial"
 
 

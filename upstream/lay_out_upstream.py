@@ -29,12 +29,7 @@ import os
 if 'UNITTEST' in os.environ:
     import tests
 
-try:
-    from .module import Module
-except ModuleNotFoundError as missing:
-    # a process beside the mgr (core/changes/guardian.py) has none of these
-    if missing.name not in ('mgr_module', 'ceph_module'):
-        raise
+from .module import Module
 """
 
 _RPM_PACKAGE = """%package mgr-tuner

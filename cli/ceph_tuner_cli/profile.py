@@ -7,6 +7,8 @@ from typing import Any, Dict, List, Optional
 
 import typer
 
+from ceph_tuner.core.ceph.target import Target
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import CLASSES, KNOBS
 from ceph_tuner.core.knobs.releases import Release, Settings
 from ceph_tuner.core.knobs.settings import format_settings
@@ -16,7 +18,15 @@ from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.report.words import shown
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.apply import OlderOption, PolicyOption, apply
-from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, ReleaseOption, TargetOption, YesOption, at_work
+from ceph_tuner_cli.cluster_option import (
+    AnyClusterOption,
+    ClusterOption,
+    ForceOption,
+    ReleaseOption,
+    TargetOption,
+    YesOption,
+    at_work,
+)
 from ceph_tuner_cli.profile_page import nine_as_text, page
 from ceph_tuner_cli.profiles import (
     can_translate,
@@ -55,17 +65,45 @@ def list_profiles(release: Optional[str] = ReleaseOption, form: Format = FormatO
 
 
 @app.command()
-def show(profile: str = _Profile, release: Optional[str] = ReleaseOption, form: Format = FormatOption) -> None:
-    """Show a profile, and what it sets on a release (its own, unless another one is named)."""
-    content = read(profile, release)
-    era = era_of(release) or content.release
-    translation = (
-        translate(content, era, content.hardware, level_for(content, release)) if can_translate(content, era) else None
-    )
-    document = {**content.to_dict(), "translation": None if translation is None else _plain(translation, era)}
+def show(
+    profile: str = _Profile,
+    release: Optional[str] = ReleaseOption,
+    cluster: Optional[str] = AnyClusterOption,
+    target: Optional[str] = typer.Option(
+        None,
+        "--target",
+        "-t",
+        help="With --cluster: the OSDs that it would be for, as of `apply`; else all.",
+        autocompletion=complete.targets,
+    ),
+    form: Format = FormatOption,
+) -> None:
+    """Show a profile, and what it sets: on its own release, on another one (--release), or on a cluster's OSDs.
+
+    Changes nothing. A target whose OSDs are of several device classes is warned of.
+    """
+    who = "osd"
+    if cluster is not None:
+        if release is not None:
+            raise InputError("--release", "--cluster beside it", "one of them: a cluster has its own release")
+        who = str(Target.parse(target or "osd", "--target"))
+        with at_work(cluster, f"asking what {who} is") as connection:
+            content, era = read(profile, connection.version), connection.release
+            translation: Optional[Translation] = connection.translated(content, who)
+    else:
+        if target is not None:
+            raise InputError("--target", "no --cluster", "both, or neither")
+        content = read(profile, release)
+        era = era_of(release) or content.release
+        translation = (
+            translate(content, era, content.hardware, level_for(content, release))
+            if can_translate(content, era)
+            else None
+        )
+    document = {**content.to_dict(), "translation": None if translation is None else _plain(translation, era, who)}
     emit(document, form, lambda: page(content))
     if form is Format.table and translation is not None:
-        show_lines(_commands(translation.settings, era))
+        show_lines(_commands(translation.settings, era, who))
         say(notes(translation.notes))
 
 
@@ -159,15 +197,16 @@ def _as_name(cluster: str) -> str:
     return letters[:64] or "exported"
 
 
-def _commands(settings: Settings, release: Release) -> List[str]:
+def _commands(settings: Settings, release: Release, who: str) -> List[str]:
     texts = format_settings(settings, release)
-    return [f"ceph config set osd {name} {value}" for name, value in texts.items()]
+    return [f"ceph config set {who} {name} {value}" for name, value in texts.items()]
 
 
-def _plain(translation: Translation, release: Release) -> Dict[str, Any]:
+def _plain(translation: Translation, release: Release, who: str) -> Dict[str, Any]:
     return {
         "release": release.name,
+        "target": who,
         "settings": translation.settings,
-        "commands": _commands(translation.settings, release),
+        "commands": _commands(translation.settings, release, who),
         "notes": list(translation.notes),
     }

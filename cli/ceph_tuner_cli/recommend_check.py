@@ -43,18 +43,18 @@ def retold(description: DescribedCluster) -> str:
 
 def _sentences(description: DescribedCluster, data: Mapping[str, Any]) -> Iterator[str]:
     model, osd = description.model, data["osd"]
-    drive = osd["drive"]
     hosts = f" on {model.hosts} hosts" if model.hosts else ", each a failure domain of its own"
     yield f"{description.name}: {model.osds} OSDs ({osd['device_class']}){hosts}, Ceph {data['release']}."
     if model.simulated_osds:
         yield f"{model.simulated_osds} OSDs are simulated and stand for all."
-    reads = [str(drive[name]) for name in ("read_iops", "read_bandwidth") if name in drive]
-    apart = f", for reads {' and '.join(reads)}" if reads else ""
-    yield f"A drive does {drive['iops']} and {drive['bandwidth']}{apart}."
+    yield f"A drive does {_speed(osd['drive'])}."
+    if "db" in osd:
+        yield f"RocksDB and its log are on another drive, of which an OSD's part does {_speed(osd['db'])}."
     yield (
         f"mClock takes it for {osd['capacity_iops']} and {osd['bandwidth']}; "
         f"an OSD has {model.osd.shards} shard{'s' * (model.osd.shards != 1)} of {model.osd.threads_per_shard} threads."
     )
+    yield f"The network takes {data['network'] or 'no time'} from host to host."
     for pool in data["pools"]:
         code = pool.get("erasure_code")
         copies = f"erasure code {code['k']}+{code['m']}" if code else f"{pool['size']} copies"
@@ -74,6 +74,12 @@ def _sentences(description: DescribedCluster, data: Mapping[str, Any]) -> Iterat
     profile = str(description.settings.get(PROFILE, model.release.default_profile))
     others = [f"{name} {value}" for name, value in data.get("settings", {}).items() if name != PROFILE]
     yield f"In force: {', '.join([f'profile {profile}', *others])}."
+
+
+def _speed(drive: Mapping[str, Any]) -> str:
+    reads = [str(drive[name]) for name in ("read_iops", "read_bandwidth") if name in drive]
+    apart = f", for reads {' and '.join(reads)}" if reads else ""
+    return f"{drive['iops']} and {drive['bandwidth']}{apart}"
 
 
 def _faults(read: Callable[[], List[InputError]]) -> List[InputError]:

@@ -16,8 +16,8 @@ from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, TENTACLE, nine
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import profile_file
-from ceph_tuner_cli import profiles
-from twins import DISK, archive_twin
+from ceph_tuner_cli import cluster_option, profiles
+from twins import DISK, archive_twin, in_classes, small_twin
 
 Run = Callable[..., Tuple[int, str, str]]
 TUNED = nine((0.5, 8, 0.0), (0.2, 1, 0.5), (0.05, 1, 0.3))
@@ -54,6 +54,62 @@ def test_a_profile_is_shown_with_its_commands_and_what_it_comes_to(run: Run, nig
     shown = json.loads(run("show", str(night), "--release", "reef", "--format", "json")[1])
     assert shown["translation"]["release"] == "reef"
     assert any("translated to Reef" in note for note in shown["translation"]["notes"])
+
+
+@pytest.fixture
+def mixed(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """Four OSDs of two device classes, whose release shares out IOPS."""
+    made = in_classes(small_twin(release=QUINCY_EARLY), ("hdd", "ssd"))
+    monkeypatch.setattr(cluster_option, "open_cluster", lambda name: made)
+    return made
+
+
+def test_a_profile_is_shown_as_a_cluster_would_have_it_and_nothing_is_written(
+    run: Run, night: Path, mixed: Cluster
+) -> None:
+    before = mixed.config.dump()
+    code, out, _ = run("show", str(night), "--cluster", "a", "--target", "osd/class:ssd")
+    assert code == 0
+    lines = [line for line in out.splitlines() if line.startswith("ceph config set")]
+    # half of 935 IOPS, on one shard: a number that only the cluster's own OSDs give
+    assert "ceph config set osd/class:ssd osd_mclock_scheduler_client_res 468" in lines
+    assert all(line.startswith("ceph config set osd/class:ssd ") for line in lines)
+    document = json.loads(run("show", str(night), "--cluster", "a", "--target", "osd.3", "--format", "json")[1])
+    translation = document["translation"]
+    assert (translation["release"], translation["target"]) == (QUINCY_EARLY.name, "osd.3")
+    assert translation["settings"] == mixed.translated(profile_file.read(night), "osd.3").settings
+    assert mixed.config.dump() == before
+
+
+def test_a_built_in_profile_is_that_of_the_clusters_release(run: Run, mixed: Cluster) -> None:
+    shown = json.loads(run("show", "balanced", "--cluster", "a", "--format", "json")[1])
+    assert (shown["release"], shown["translation"]["target"]) == (QUINCY_EARLY.name, "osd")
+
+
+def test_a_target_of_several_classes_is_warned_of_where_a_profile_is_shown(
+    run: Run, night: Path, mixed: Cluster
+) -> None:
+    code, _, err = run("show", str(night), "--cluster", "a")
+    assert code == 0
+    assert "osd is 4 OSDs of 2 classes (2 hdd, 2 ssd): one profile for drives of several kinds" in " ".join(err.split())
+    _, _, err = run("show", str(night), "--cluster", "a", "--target", "osd/class:hdd")
+    assert "of 2 classes" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--target", "osd.1"), "--target: found no --cluster"),
+        (("--cluster", "a", "--release", "reef"), "--release: found --cluster beside it"),
+        (("--cluster", "a", "--target", "osd/shelf"), "--target: found `osd/shelf`"),
+        (("--cluster", "a", "--target", "osd/class:nvme"), "osd/class:nvme"),
+    ],
+)
+def test_a_profile_is_shown_for_osds_that_there_are(
+    run: Run, night: Path, mixed: Cluster, words: Tuple[str, ...], said: str
+) -> None:
+    code, _, err = run("show", str(night), *words)
+    assert (code, said in " ".join(err.split())) == (2, True), err
 
 
 def test_a_file_is_checked(run: Run, night: Path) -> None:

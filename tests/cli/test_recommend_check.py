@@ -104,10 +104,40 @@ def test_the_cluster_is_told_back_with_what_the_file_leaves_out(run: Run) -> Non
         "erasure-coded: 36 OSDs (ssd) on 12 hosts, Ceph reef. "
         "A drive does 30 kIOPS and 450 MB/s, for reads 80 kIOPS and 530 MB/s. "
         "mClock takes it for 18 kIOPS and 450 MB/s; an OSD has 8 shards of 2 threads. "
+        "The network takes 80 us from host to host. "
         "Pool archive: 512 PGs, erasure code 4+2, 60 TB stored. "
         "Clients of archive: 4 kIOPS offered, 1024 at a time at most, 60% reads, 64 KiB. "
         "Recovery of archive: 2,000,000 objects of 4 MiB. In force: profile balanced."
     )
+
+
+HYBRID = """\
+schema: 1
+release: tentacle
+osds: 6
+network: {network}
+osd:
+  drive: {{iops: 180, bandwidth: 200 MB/s, latency: 12 ms}}
+  db: {{iops: 20 kIOPS, bandwidth: 400 MB/s, read_iops: 50 kIOPS}}
+  capacity_iops: 300
+  bandwidth: 150 MB/s
+pools:
+  - {{name: archive, pgs: 64, size: 3, stored: 3.5 PiB}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("network", "told"), [("200 us", "takes 200 us from"), ("0", "takes no time from"), ("1.5 ms", "takes 1.5 ms from")]
+)
+def test_the_drive_of_rocksdb_the_network_and_what_is_stored_are_told_as_they_were_written(
+    network: str, told: str, run: Run, tmp_path: Path
+) -> None:
+    _, out, _ = run("recommend", "--check", written(tmp_path, HYBRID.format(network=network)))
+    text = " ".join(out.split())
+    assert "A drive does 180 IOPS and 200 MB/s. RocksDB and its log are on another drive, of which" in text
+    assert "an OSD's part does 20 kIOPS and 400 MB/s, for reads 50 kIOPS. " in text
+    assert f"The network {told} host to host. " in text
+    assert "Pool archive: 64 PGs, 3 copies, 3.5 PiB stored." in text
 
 
 def test_objectives_that_the_twin_cannot_predict_are_named_each_with_the_reason(run: Run, tmp_path: Path) -> None:

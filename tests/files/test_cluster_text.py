@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import REEF
 from ceph_tuner.files import cluster_file, cluster_text
+from ceph_tuner.files.quantities import quantity
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.model import (
     ClientStream,
@@ -135,3 +137,11 @@ def test_notes_stand_on_top_and_amounts_have_units(tmp_path: Path) -> None:
         assert line in text
     with pytest.raises(InputError, match="--force"):
         cluster_text.write(path, DescribedCluster("other", model))
+
+
+@pytest.mark.parametrize("stored", ["3.5 PiB", "3.5 PB", "20 TiB", "1.1 TB", "7 GiB"])
+def test_what_is_stored_is_written_in_the_unit_that_it_was_read_in(stored: str) -> None:
+    text = EXAMPLES[0].read_text(encoding="utf-8")
+    given = cluster_file.from_text(text)
+    own = replace(given, stored={given.model.pools[0].name: quantity(stored, "size", "")})
+    assert cluster_text.to_dict(own)["pools"][0]["stored"] == stored

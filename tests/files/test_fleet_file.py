@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.files import yaml_document
 from ceph_tuner.fleet import fleet_file
 from ceph_tuner.fleet.contract import ByCeph, ByDashboard, ByLab
 from ceph_tuner.fleet.secret import Secret
@@ -49,7 +50,22 @@ def test_a_file_gives_its_clusters_in_order_with_paths_from_its_own_directory() 
 
 
 def test_the_example_is_sound() -> None:
-    assert [member.access.kind for member in fleet_file.read(EXAMPLE).members] == ["ceph", "dashboard", "lab"]
+    members = fleet_file.read(EXAMPLE).members
+    kinds = [member.access.kind for member in members]
+    assert kinds == ["ceph", "prefix_command", "prefix_command", "dashboard", "lab"]
+    assert [member.name for member in members if member.rook.text] == ["oslo"]
+
+
+def test_the_example_has_each_key_that_a_cluster_may_have() -> None:
+    clusters = yaml_document.load(EXAMPLE).data["clusters"]
+    keys = {key for cluster in clusters.values() for key in cluster}
+    assert keys == set(fleet_file._MEMBER["properties"])
+    assert keys.issuperset(fleet_file._WAYS)
+    for way in ("ceph", "rook", "prometheus", "dashboard"):
+        given = {key for cluster in clusters.values() for key in cluster.get(way, {})}
+        # one secret or none, and a certificate or its own word that there is none
+        left_out = {"verify", "username", "password"} if way == "prometheus" else {"verify"}
+        assert given == set(fleet_file._MEMBER["properties"][way]["properties"]) - left_out, way
 
 
 def test_clusters_are_chosen_by_name_and_by_all_labels() -> None:

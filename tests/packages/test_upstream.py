@@ -26,6 +26,15 @@ STAND_INS: Dict[str, str] = {
 """The lines of Ceph's files that ours are put beside."""
 
 
+MODULES = lay_out_upstream.MODULES
+STAND_IN = Path(__file__).resolve().parents[1] / "mgr"
+
+
+def in_a_mgr(laid_out: Path) -> str:
+    """Statements after which the module is found, as by a mgr: with Ceph's framework beside it."""
+    return f"sys.path[:0] = [{str(laid_out / MODULES)!r}, {str(STAND_IN)!r}]; import mgr_stand_in"
+
+
 @pytest.fixture(scope="module")
 def ceph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = tmp_path_factory.mktemp("ceph")
@@ -61,7 +70,7 @@ def test_a_file_that_the_checkout_lacks_is_named(tmp_path: Path) -> None:
 
 def test_it_is_one_package_that_imports_itself_and_the_standard_library(laid_out: Path) -> None:
     imported: Set[str] = set()
-    module = laid_out / "src/pybind/mgr/tuner"
+    module = laid_out / MODULES / "tuner"
     for path in module.rglob("*.py"):
         if "tests" not in path.parts:
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -75,14 +84,19 @@ def test_it_is_one_package_that_imports_itself_and_the_standard_library(laid_out
 
 
 def test_a_mgr_imports_it_on_python_3_9(laid_out: Path) -> None:
-    path = laid_out / "src/pybind/mgr"
-    done = python39.run(f"sys.path.insert(0, {str(path)!r}); import tuner.worker")
-    assert done.returncode == 0, done.stderr
+    done = python39.run(f"{in_a_mgr(laid_out)}; import tuner; print(tuner.Module.__module__)")
+    assert (done.returncode, done.stdout) == (0, "tuner.module\n"), done.stderr
+
+
+def test_where_there_is_no_mgr_it_says_so(laid_out: Path) -> None:
+    done = python39.run(f"sys.path.insert(0, {str(laid_out / MODULES)!r}); import tuner")
+    assert done.returncode != 0
+    assert "No module named 'mgr_module'" in done.stderr
 
 
 def test_the_optimiser_is_the_installed_package(laid_out: Path) -> None:
     script = (
-        f"import sys; sys.path.insert(0, {str(laid_out / 'src/pybind/mgr')!r})\n"
+        f"import sys; {in_a_mgr(laid_out)}\n"
         "import json, tuner.worker\n"
         "request = json.loads(sys.stdin.read())\n"
         "print(json.dumps(tuner.worker.ask_worker(request, sys.executable, 120)))\n"
@@ -121,10 +135,10 @@ def test_slices_are_closed_up_and_mean_the_same() -> None:
 def test_every_source_of_the_module_means_the_same(laid_out: Path) -> None:
     for path, text in lay_out_upstream.sources().items():
         assert ast.dump(ast.parse(lay_out_upstream.closed_up(text))) == ast.dump(ast.parse(text)), path
-    environment = {**os.environ, "PYTHONPATH": str(laid_out / "src/pybind/mgr"), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     environment.pop("UNITTEST", None)
     said = subprocess.run(
-        [sys.executable, "-c", "import tuner.core; print(tuner.core.__version__)"],
+        [sys.executable, "-c", f"import sys; {in_a_mgr(laid_out)}; import tuner.core; print(tuner.core.__version__)"],
         env=environment, cwd="/", capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert said.stdout.strip() == lay_out_upstream.ceph_tuner.__version__

@@ -10,11 +10,15 @@ from datetime import datetime, timezone
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.wording import digits
 
-_AGE = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d|w)\Z")
 LAST_S = 253_402_300_799.0
 """The last second that a calendar date has (year 9999)."""
 _LONGEST_SHOWN = 60
-_LENGTHS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+TIME_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+"""Unit -> seconds."""
+_WORDS = {"second": "s", "minute": "min", "hour": "h", "day": "d", "week": "w"}
+TIME_WORDS = {f"{word}{ending}": TIME_UNITS[unit] for word, unit in _WORDS.items() for ending in ("", "s")}
+"""The same units written out, as files may have them: `14 days`."""
+_AGE = re.compile(rf"(\d+(?:\.\d+)?)\s*({'|'.join(TIME_UNITS)})\Z")
 
 
 def stamp(at: float) -> str:
@@ -56,7 +60,7 @@ def duration_s(text: str, place: str) -> float:
     match = _AGE.match(text.strip())
     if match is None or not 0 < float(match[1]) < math.inf:
         raise InputError(place, _shown(text), "a time such as 30min, 12h or 7d")
-    return float(match[1]) * _LENGTHS[match[2]]
+    return float(match[1]) * TIME_UNITS[match[2]]
 
 
 def moment(text: str, now: float, place: str) -> float:

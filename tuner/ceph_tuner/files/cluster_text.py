@@ -20,7 +20,7 @@ from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, Described
 from ceph_tuner.twin.model import ClientStream, ClusterModel, Device, OsdModel, Pool
 
 _WRITTEN = {
-    "size": ("PB", "TB", "GiB", "GB", "MiB", "KiB", "B"),
+    "size": ("PiB", "PB", "TiB", "TB", "GiB", "GB", "MiB", "KiB", "B"),
     "bandwidth": ("GB/s", "MiB/s", "MB/s"),
     "time": ("s", "ms", "us"),
     "rate": ("kIOPS", "IOPS"),

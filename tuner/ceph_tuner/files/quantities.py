@@ -7,6 +7,7 @@ import re
 from typing import Dict
 
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.moments import TIME_UNITS, TIME_WORDS
 
 _BYTES = {
     "B": 1.0,
@@ -25,7 +26,7 @@ _BYTES = {
 UNITS: Dict[str, Dict[str, float]] = {
     "size": _BYTES,
     "bandwidth": {f"{name}/s": factor for name, factor in _BYTES.items()},
-    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0, "d": 86400.0},
+    "time": {**TIME_UNITS, "ms": 1e-3, "us": 1e-6, **TIME_WORDS},
     "rate": {"/s": 1.0, "IOPS": 1.0, "iops": 1.0, "kIOPS": 1e3, "MIOPS": 1e6},
     "count": {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "million": 1e6, "billion": 1e9},
 }

@@ -21,6 +21,7 @@ from typing import Any, Callable, Collection, Dict, FrozenSet, List, Mapping, Op
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.goal import Goal, can_be_wanted, nearest, parse_goal
 from ceph_tuner.core.measure.metrics import CLASS, METRICS, POOL, Scope, parted
+from ceph_tuner.core.moments import TIME_UNITS, TIME_WORDS
 
 Place = Callable[..., str]
 """Names a place by its keys: `place("objectives", 0)` gives `slo.yaml:4 objectives.0`."""
@@ -29,7 +30,7 @@ MAX_PRIORITY = 1000.0
 
 _UNITS: Dict[str, Dict[str, float]] = {
     "ms": {"ms": 1.0, "us": 1e-3, "s": 1e3},
-    "s": {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0},
+    "s": TIME_UNITS,
     "1/s": {"/s": 1.0, "1/s": 1.0, "IOPS": 1.0, "iops": 1.0, "op/s": 1.0, "objects/s": 1.0, "kIOPS": 1e3},
     "B/s": {
         "B/s": 1.0,
@@ -300,9 +301,10 @@ def _parse_bound(text: str, unit: str, where: Place) -> Bound:
     number = _ABSOLUTE.fullmatch(text)
     units = _UNITS[unit]
     expected = f"a number{' with a unit out of ' + ', '.join(units) if units else ''}, or `FACTOR * baseline`"
-    if number is None or (number.group(2) and number.group(2) not in units):
+    known = {**units, **TIME_WORDS} if unit == "s" else units
+    if number is None or (number.group(2) and number.group(2) not in known):
         raise InputError(where(), f"the bound {text!r}", expected)
-    value = float(number.group(1)) * units.get(number.group(2), 1.0)
+    value = float(number.group(1)) * known.get(number.group(2), 1.0)
     if not 0 <= value <= _LARGEST[unit]:
         raise InputError(
             where(), f"the bound {text!r}", f"0 to {_LARGEST[unit]:g} {unit if unit != '1' else ''}".rstrip()
