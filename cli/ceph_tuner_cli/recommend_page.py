@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence
+from typing import Iterator, List, Optional, Sequence
 
 from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -16,6 +16,7 @@ from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.recommend.answer import Instructions
 from ceph_tuner.recommend.front import Front
 from ceph_tuner.recommend.limits import Missed, kind_of
+from ceph_tuner.recommend.measured import measured_in_force
 from ceph_tuner.recommend.recommendation import Recommendation
 from ceph_tuner.recommend.search import SearchedSettings
 from ceph_tuner.report.words import amount as amount
@@ -81,6 +82,7 @@ def page(recommendation: Recommendation, whole: bool = False) -> RenderableType:
         Text(""),
         _objectives(search_result),
         Text(_interval_note(search_result)),
+        *map(Text, _measured(search_result)),
     ]
     if search_result.choice.better:
         parts += [Text(""), _settings(search_result), *knob_worths(recommendation.worths)]
@@ -194,6 +196,22 @@ def _interval_note(search_result: SearchedSettings) -> str:
         f"Below each value: where {COVERAGE:.0%} of clusters like this fall, by {runs} runs with other PG placements. "
         f"How far the model itself is off {error}."
     )
+
+
+def _measured(search_result: SearchedSettings) -> Iterator[str]:
+    """What was measured with what is in force, and where the model is off there."""
+    entries = measured_in_force(search_result)
+    if entries:
+        values = ", ".join(f"{entry.metric} {amount(entry.metric, entry.measured)[0]}" for entry in entries)
+        yield f"Measured with what is in force: {values}."
+    wrong = [entry for entry in entries if entry.outside]
+    if wrong:
+        parts = [(entry.metric, *amount(entry.metric, entry.predicted, *(entry.interval or ()))) for entry in wrong]
+        words = ", ".join(f"{metric} {value} ({ends})" for metric, value, ends in parts)
+        yield (
+            f"The model is off there: it says {words}. `ceph-tuner twin fit` brings it closer to this cluster. "
+            "Until then trust the order of the settings more than the numbers, and begin with one host."
+        )
 
 
 def _settings(search_result: SearchedSettings) -> Columns:

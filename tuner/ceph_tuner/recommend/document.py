@@ -10,6 +10,7 @@ from ceph_tuner.recommend.answer import evidence, rounded
 from ceph_tuner.recommend.demand import demand
 from ceph_tuner.recommend.knob_worth import KnobWorth
 from ceph_tuner.recommend.limits import Missed
+from ceph_tuner.recommend.measured import measured_in_force
 from ceph_tuner.recommend.recommendation import Recommendation
 from ceph_tuner.recommend.search import SearchedSettings
 from ceph_tuner.twin.knobs_in_force import completed
@@ -34,6 +35,9 @@ def document(recommendation: Recommendation, name: str) -> Dict[str, Any]:
             "why": search_result.winner.why,
         },
         "in_force": {"profile": search_result.question.profile_in_force, "settings": search_result.question.before},
+        "measured_in_force": [
+            {**entry._asdict(), "outside": entry.outside} for entry in measured_in_force(search_result)
+        ],
         "predictions": [_prediction(entry, search_result) for entry in search_result.compared],
         "tried": [_trial(entry, search_result) for entry in search_result.tried],
         "front": _front(search_result),
