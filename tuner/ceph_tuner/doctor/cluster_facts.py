@@ -37,7 +37,27 @@ from ceph_tuner.core.measure.pg_documents import ERASURE, deep_scrub_intervals, 
 from ceph_tuner.core.measure.queue_dump import Dump, read_tags, served
 from ceph_tuner.core.measure.reading import pool_of
 from ceph_tuner.core.profiles.in_force import kind_of
-from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts, grouped
+from ceph_tuner.doctor.facts import (
+    CHANGES,
+    DEVICES,
+    ENTRIES,
+    FORECASTS,
+    HEALTH,
+    JOURNAL,
+    OPTIONS,
+    OSD_MAP,
+    PG_STATES,
+    PGS,
+    POOL_USE,
+    QUEUES,
+    USE,
+    VERSIONS,
+    Facts,
+    OsdFacts,
+    PgFacts,
+    PoolFacts,
+    grouped,
+)
 from ceph_tuner.doctor.finding import named
 
 OSDS_MOST = 64
@@ -72,17 +92,18 @@ class _FactsReader:
         self._commander, self._clock, self._report = commander, clock, report
         self._config = CommandConfig(commander)
         self._notes: List[str] = []
+        self._unseen: Set[str] = set()
         self._hung: Set[int] = set()
         """OSDs that did not answer in time."""
 
     def facts(self, release: Release, version: str) -> Facts:
         self._report("the maps", 0, 1)
         places = self._config.places()
-        status: Dict[str, Any] = self._or_note("the state of the PGs", lambda: self._mon("status")["pgmap"], {})
-        entries: List[ConfigEntry] = self._or_note("the configuration database", self._config.dump, [])
-        osd_map: Dict[str, Any] = self._or_note("the OSD map", lambda: self._mon("osd dump"), {})
-        frees: List[Any] = self._or_note("use by OSD", lambda: self._mon("osd df")["nodes"], [])
-        rows: List[Any] = self._or_note("what the OSDs say of their devices", lambda: self._mon("osd metadata"), [])
+        status: Dict[str, Any] = self._or_note(PG_STATES, lambda: self._mon("status")["pgmap"], {})
+        entries: List[ConfigEntry] = self._or_note(ENTRIES, self._config.dump, [])
+        osd_map: Dict[str, Any] = self._or_note(OSD_MAP, lambda: self._mon("osd dump"), {})
+        frees: List[Any] = self._or_note(USE, lambda: self._mon("osd df")["nodes"], [])
+        rows: List[Any] = self._or_note(DEVICES, lambda: self._mon("osd metadata"), [])
         pod = self._or_note("whether OSDs run in pods of Rook", lambda: rook_pod(rows), None)
         return Facts(
             release,
@@ -99,19 +120,20 @@ class _FactsReader:
             },
             pg_copies={int(node["id"]): int(node.get("pgs", 0)) for node in frees},
             pg_states={str(row["state_name"]): int(row["count"]) for row in status.get("pgs_by_state", [])},
-            health=self._or_note("health", self._health, {}),
+            health=self._or_note(HEALTH, self._health, {}),
             flags=tuple(str(osd_map.get("flags", "")).split(",")),
-            on_trial=self._or_note("the journal", self._on_trial, frozenset()),
+            on_trial=self._or_note(JOURNAL, self._on_trial, frozenset()),
             benches=self._or_note("the cluster's log", self._benches, {}),
             target_pgs=self._option("mgr", "mon_target_pg_per_osd", 100.0),
             most_pgs=self._option("mon", "mon_max_pg_per_osd", 250.0),
-            versions=self._or_note("the OSDs' versions", self._versions, {}),
+            versions=self._or_note(VERSIONS, self._versions, {}),
             balancer=self._or_note("the balancer", self._balancer, ""),
             deviation=self._option("mgr", _DEVIATION, 5.0),
-            forecasts=self._or_note("what the twin said", self._forecasts, ()),
+            forecasts=self._or_note(FORECASTS, self._forecasts, ()),
             rook="" if pod is None else pod.namespace,
-            kept={} if pod is None else self._or_note("the journal", self._values_of_changes, {}),
+            kept={} if pod is None else self._or_note(CHANGES, self._values_of_changes, {}),
             notes=tuple(self._notes),
+            unseen=frozenset(self._unseen),
         )
 
     def _osds(
@@ -140,6 +162,8 @@ class _FactsReader:
             if number in before and number in after:
                 osd = replace(osd, served=served(before[number], after[number], at))
             osds.append(osd)
+        seen = {OPTIONS: any(osd.options for osd in osds), QUEUES: bool(set(before) & set(after))}
+        self._unseen.update(part for part, there in seen.items() if not there)
         return tuple(osds)
 
     def _each(
@@ -173,7 +197,7 @@ class _FactsReader:
         return answers
 
     def _pools(self, rows: Sequence[Mapping[str, Any]]) -> Tuple[PoolFacts, ...]:
-        usage: List[Any] = self._or_note("use by pool", lambda: self._mon("df", detail="detail")["pools"], [])
+        usage: List[Any] = self._or_note(POOL_USE, lambda: self._mon("df", detail="detail")["pools"], [])
         stats: Dict[int, Mapping[str, float]] = {int(row["id"]): row["stats"] for row in usage}
         intervals = deep_scrub_intervals({"pools": rows})
         return tuple(
@@ -198,9 +222,10 @@ class _FactsReader:
     def _pgs(self, count: int) -> Tuple[PgFacts, ...]:
         if count > PGS_MOST:
             self._notes.append(f"{count} PGs are not listed one by one (at most {PGS_MOST})")
+            self._unseen.add(PGS)
             return ()
         self._report("the PGs", 0, 1)
-        answer: Any = self._or_note("the PGs", lambda: self._mon("pg ls"), [])
+        answer: Any = self._or_note(PGS, lambda: self._mon("pg ls"), [])
         return tuple(_pg(row) for row in pg_rows(answer))
 
     def _health(self) -> Dict[str, Tuple[str, ...]]:
@@ -256,6 +281,7 @@ class _FactsReader:
             return ask()
         except (ClusterTimeout, CommandFailed, PermissionRefused, ValueError, KeyError, TypeError) as fault:
             self._notes.append(f"{what}: not seen ({fault})")
+            self._unseen.add(what)
             return otherwise
 
 

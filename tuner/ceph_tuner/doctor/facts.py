@@ -12,6 +12,24 @@ from ceph_tuner.core.changes.forecast_pairs import ForecastPair
 from ceph_tuner.core.knobs.releases import Release, Version
 from ceph_tuner.core.measure.queue_dump import ServedClass
 
+# parts of the facts, in the words of the notes about them
+CHANGES = "the changes in force"
+DEVICES = "what the OSDs say of their devices"
+ENTRIES = "the configuration database"
+FORECASTS = "what the twin said"
+HEALTH = "health"
+JOURNAL = "the journal"
+OPTIONS = "the OSDs' options"
+OSD_MAP = "the OSD map"
+PGS = "the PGs"
+PG_STATES = "the state of the PGs"
+POOL_USE = "use by pool"
+QUEUES = "the OSDs' queues"
+USE = "use by OSD"
+VERSIONS = "the OSDs' versions"
+CPUS, OSD_PROCESSES = "the CPUs", "a process of an OSD"
+"""Parts of a host."""
+
 OWN_SOURCES = ("override", "cmdline", "env", "file")
 """Where an OSD may have a value from that outranks the monitors', the strongest first."""
 
@@ -128,6 +146,8 @@ class Facts:
     """(section, option) -> values of ceph-tuner's changes in force."""
     notes: Tuple[str, ...] = ()
     """What could not be seen."""
+    unseen: FrozenSet[str] = frozenset()
+    """Parts of which nothing was seen; a part that some OSDs lack is in the notes alone."""
 
     @property
     def looked_at(self) -> List[OsdFacts]:
@@ -153,6 +173,12 @@ class HostFacts:
     thread_caches: Mapping[int, Optional[int]] = field(default_factory=dict)
     """Process of an OSD -> TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES; None where it is not set."""
     notes: Tuple[str, ...] = ()
+
+    @property
+    def unseen(self) -> FrozenSet[str]:
+        """Parts of which nothing was seen."""
+        seen = {CPUS: self.cpus > 0, OSD_PROCESSES: bool(self.allocators)}
+        return frozenset(part for part, there in seen.items() if not there)
 
 
 def decider(facts: Facts, osd: OsdFacts, name: str) -> str:

@@ -40,7 +40,7 @@ from ceph_tuner.why.answers import (
     rising_counters,
     states_of,
 )
-from ceph_tuner.why.facts import OsdNow, PgNow, Slots, WhyFacts
+from ceph_tuner.why.facts import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, SLOTS, OsdNow, PgNow, Slots, WhyFacts
 
 OSDS_MOST = 64
 """OSDs that are asked themselves: those whose PGs have work first, then evenly over their ids."""
@@ -76,6 +76,8 @@ class TwoLooks:
         self._report = report or (lambda what, done, total: None)
         self._config = CommandConfig(commander)
         self._notes: Dict[str, None] = {}
+        self._unseen: Set[str] = set()
+        """Of the monitors' answers those that the last look lacks."""
         self._silent: Set[int] = set()
         """OSDs that did not answer in time."""
         self._places: List[Place] = []
@@ -100,10 +102,11 @@ class TwoLooks:
             self._look()
 
     def _look(self) -> None:
+        self._unseen.clear()
         self._report("the maps", 0, 1)
         if not self._places:
             self._places = [place for place in self._config.places() if place.up]
-        self._osd_map = self._or_note("the OSD map", lambda: self._mon("osd dump"), {})
+        self._osd_map = self._or_note(OSD_MAP, lambda: self._mon("osd dump"), {})
         self._rows.append(self._pgs())
         if not self._osds:
             self._osds = self._sample()
@@ -136,13 +139,21 @@ class TwoLooks:
         pgs = tuple(pg_now(row, by_pgid.get(str(row["pgid"]), row)) for row in rows)
         pgs = self._late(pgs, rows, now)
         pools = {int(row["pool"]): pool_now(row) for row in self._osd_map.get("pools", [])}
+        osds = tuple(self._osd(place) for place in self._places if place.osd in self._osds)
+        seen = {
+            OPTIONS: bool(self._options),
+            COUNTERS: any(osd.seconds > 0 for osd in osds),
+            QUEUES: bool(self._dumps),
+            SLOTS: bool(self._reservations),
+        }
         return WhyFacts(
             now,
-            tuple(self._osd(place) for place in self._places if place.osd in self._osds),
+            osds,
             pgs,
             placed(pools, pgs, {place.osd: place.device_class for place in self._places}),
             flags_of(self._osd_map.get("flags", "")),
             tuple(self._notes),
+            frozenset((*self._unseen, *(part for part, there in seen.items() if not there))),
         )
 
     def _osd(self, place: Place) -> OsdNow:
@@ -207,8 +218,9 @@ class TwoLooks:
         count = int(status.get("num_pgs", 0))
         if count > PGS_MOST:
             self._notes[f"{count} PGs are not listed one by one (at most {PGS_MOST})"] = None
+            self._unseen.add(PGS)
             return []
-        answer: Any = self._or_note("the PGs", lambda: self._mon("pg ls"), [])
+        answer: Any = self._or_note(PGS, lambda: self._mon("pg ls"), [])
         return pg_rows(answer)
 
     def _answers_at(self, prefix: str, meaning: Callable[[Mapping[str, Any]], _T]) -> Dict[int, Tuple[float, _T]]:
@@ -261,4 +273,5 @@ class TwoLooks:
             return ask()
         except (ClusterTimeout, CommandFailed, PermissionRefused, *MISREAD) as fault:
             self._notes[f"{what}: not seen ({fault})"] = None
+            self._unseen.add(what)
             return otherwise
