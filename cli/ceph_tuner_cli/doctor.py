@@ -156,6 +156,8 @@ def _page(findings: Sequence[Finding], checks: Sequence[str], unjudged: Sequence
             grid.add_row("" if at else "   seen", Text(line))
         grid.add_row("  costs", Text(finding.cost))
         grid.add_row("   cure", Text(finding.cure))
+        if finding.touches:
+            grid.add_row("touches", Text(reach(finding.touches)))
         parts += [Text(""), head, grid]
     return Group(*parts)
 

@@ -33,12 +33,22 @@ from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.osd_documents import osd_queues
 from ceph_tuner.core.measure.osd_selection import spread
-from ceph_tuner.core.measure.pg_documents import ERASURE, deep_scrub_intervals, pg_rows, stamp_s
+from ceph_tuner.core.measure.pg_documents import (
+    DEEP,
+    ERASURE,
+    SHALLOW,
+    ScrubKind,
+    deep_scrub_intervals,
+    overdue_pgs,
+    pg_rows,
+    stamp_s,
+)
 from ceph_tuner.core.measure.queue_dump import Dump, read_tags, served
 from ceph_tuner.core.measure.reading import pool_of
 from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.doctor.facts import (
     CHANGES,
+    COUNTERS,
     DEVICES,
     ENTRIES,
     FORECASTS,
@@ -50,6 +60,7 @@ from ceph_tuner.doctor.facts import (
     PGS,
     POOL_USE,
     QUEUES,
+    SOURCES,
     USE,
     VERSIONS,
     Facts,
@@ -104,15 +115,19 @@ class _FactsReader:
         osd_map: Dict[str, Any] = self._or_note(OSD_MAP, lambda: self._mon("osd dump"), {})
         frees: List[Any] = self._or_note(USE, lambda: self._mon("osd df")["nodes"], [])
         rows: List[Any] = self._or_note(DEVICES, lambda: self._mon("osd metadata"), [])
+        osds = self._osds([place for place in places if place.up], frees, rows)
+        pgs = self._pgs(int(status.get("num_pgs", 0)), osds, osd_map)
+        at = self._clock.now()
         pod = self._or_note("whether OSDs run in pods of Rook", lambda: rook_pod(rows), None)
         return Facts(
             release,
             parse_version(version),
-            osds=self._osds([place for place in places if place.up], frees, rows),
+            at,
+            osds=osds,
             entries=tuple(entries),
             places=tuple(places),
             pools=self._pools(osd_map.get("pools", [])),
-            pgs=self._pgs(int(status.get("num_pgs", 0))),
+            pgs=pgs,
             weights={
                 int(node["id"]): float(node["crush_weight"])
                 for node in frees
@@ -157,12 +172,23 @@ class _FactsReader:
             osd = OsdFacts(
                 place, kind_of(metadata.get(number, {}), place.device_class), used_bytes=bytes_by_osd.get(number, 0.0)
             )
-            if number in counters and number in options and number in sources:
-                osd = replace(osd, options=options[number], sources=sources[number], **counters[number])
+            whole = number in counters and number in sources
+            osd = replace(
+                osd,
+                options=options.get(number, {}),
+                sources=sources.get(number, {}),
+                whole=whole,
+                **counters.get(number, {}),
+            )
             if number in before and number in after:
                 osd = replace(osd, served=served(before[number], after[number], at))
             osds.append(osd)
-        seen = {OPTIONS: any(osd.options for osd in osds), QUEUES: bool(set(before) & set(after))}
+        seen = {
+            OPTIONS: bool(options),
+            COUNTERS: bool(counters),
+            SOURCES: bool(sources),
+            QUEUES: bool(set(before) & set(after)),
+        }
         self._unseen.update(part for part, there in seen.items() if not there)
         return tuple(osds)
 
@@ -219,14 +245,32 @@ class _FactsReader:
             for row in rows
         )
 
-    def _pgs(self, count: int) -> Tuple[PgFacts, ...]:
+    def _pgs(self, count: int, osds: Sequence[OsdFacts], osd_map: Mapping[str, Any]) -> Tuple[PgFacts, ...]:
         if count > PGS_MOST:
             self._notes.append(f"{count} PGs are not listed one by one (at most {PGS_MOST})")
             self._unseen.add(PGS)
             return ()
         self._report("the PGs", 0, 1)
         answer: Any = self._or_note(PGS, lambda: self._mon("pg ls"), [])
-        return tuple(_pg(row) for row in pg_rows(answer))
+        rows, now = pg_rows(answer), self._clock.now()
+        deep, shallow = (self._overdue(rows, now, kind, osds, osd_map) for kind in (DEEP, SHALLOW))
+        pgs = [(str(row["pgid"]), _pg(row)) for row in rows]
+        return tuple(replace(pg, pgid=pgid, deep_late=pgid in deep, scrub_late=pgid in shallow) for pgid, pg in pgs)
+
+    def _overdue(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        now: float,
+        kind: ScrubKind,
+        osds: Sequence[OsdFacts],
+        osd_map: Mapping[str, Any],
+    ) -> FrozenSet[str]:
+        """By the interval that the OSDs have; where none was seen, by the monitors; none where nobody says."""
+        if any(osd.options for osd in osds):
+            usual_s = max(osd.number(kind.option) for osd in osds)
+        else:
+            usual_s = self._option("osd", kind.option, 0.0)
+        return overdue_pgs(rows, now, kind, usual_s, osd_map) if usual_s > 0 else frozenset()
 
     def _health(self) -> Dict[str, Tuple[str, ...]]:
         checks = self._mon("health", detail="detail").get("checks", {})
@@ -311,5 +355,6 @@ def _pg(row: Mapping[str, Any]) -> PgFacts:
         float(row["stat_sum"]["num_bytes"]),
         float(row["stat_sum"]["num_objects"]),
         seconds if deep else None,
-        stamp_s(str(row["last_deep_scrub_stamp"])) if deep else 0.0,
+        stamp_s(str(row["last_deep_scrub_stamp"])),
+        states=frozenset(str(row["state"]).split("+")),
     )

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Dict, List
 
-from ceph_tuner.doctor import capacity, health, host, masks, operator, placement, settings, shards, twin_drift
+from ceph_tuner.doctor import (
+    capacity,
+    health,
+    host,
+    late_scrubs,
+    masks,
+    operator,
+    placement,
+    settings,
+    shards,
+    twin_drift,
+)
 from ceph_tuner.doctor import compression as compressing
 from ceph_tuner.doctor import encryption as encrypting
 from ceph_tuner.doctor import queue as queueing
@@ -13,6 +24,7 @@ from ceph_tuner.doctor import scrub as scrubbing
 from ceph_tuner.doctor.check import Check
 from ceph_tuner.doctor.facts import (
     CHANGES,
+    COUNTERS,
     CPUS,
     DEVICES,
     ENTRIES,
@@ -25,33 +37,38 @@ from ceph_tuner.doctor.facts import (
     PGS,
     POOL_USE,
     QUEUES,
+    SOURCES,
     USE,
     VERSIONS,
     Facts,
     HostFacts,
 )
-from ceph_tuner.doctor.finding import Finding, by_cost
+from ceph_tuner.doctor.finding import Finding, by_cost, with_reach
+
+_OSDS = (OPTIONS, COUNTERS, SOURCES)
+"""What an OSD says of itself."""
 
 CHECKS: Dict[str, Check[Facts, Finding]] = {
-    "other queue": Check(queueing.other_queue, (OPTIONS,)),
-    "capacity": Check(capacity.capacity, (OPTIONS, ENTRIES)),
-    "bandwidth": Check(capacity.bandwidth, (OPTIONS,)),
+    "other queue": Check(queueing.other_queue, _OSDS),
+    "capacity": Check(capacity.capacity, (*_OSDS, ENTRIES)),
+    "bandwidth": Check(capacity.bandwidth, _OSDS),
     "capacity masks": Check(masks.capacity_masks, (ENTRIES,)),
-    "throttle": Check(queueing.throttle, (OPTIONS,)),
-    "ignored knobs": Check(settings.ignored, (OPTIONS, ENTRIES)),
+    "throttle": Check(queueing.throttle, _OSDS),
+    "ignored knobs": Check(settings.ignored, (*_OSDS, ENTRIES)),
     "leftovers": Check(settings.leftovers, (ENTRIES,)),
     "nine values": Check(settings.asleep, (ENTRIES,)),
-    "reservations": Check(settings.overbooked, (OPTIONS,)),
+    "reservations": Check(settings.overbooked, _OSDS),
     "shards": Check(shards.stale, (OPTIONS, QUEUES)),
     "placement": Check(placement.placement, (OSD_MAP, PGS, USE, POOL_USE)),
     "flags": Check(scrubbing.flagged, (OSD_MAP,)),
-    "scrub interval": Check(scrubbing.interval, (OPTIONS, OSD_MAP, PGS)),
-    "recovery chunk": Check(recovering.chunk, (OPTIONS,)),
-    "compression": Check(compressing.compression, (OPTIONS, OSD_MAP, POOL_USE)),
+    "scrub interval": Check(scrubbing.interval, (*_OSDS, OSD_MAP, PGS)),
+    "late scrubs": Check(late_scrubs.late_scrubs, (OPTIONS, OSD_MAP, PGS)),
+    "recovery chunk": Check(recovering.chunk, _OSDS),
+    "compression": Check(compressing.compression, (*_OSDS, OSD_MAP, POOL_USE)),
     "laggy PGs": Check(health.laggy, (PG_STATES,)),
     "metadata servers": Check(health.metadata, (HEALTH,)),
     "versions": Check(health.versions, (VERSIONS,)),
-    "encryption": Check(encrypting.encryption, (OPTIONS,)),
+    "encryption": Check(encrypting.encryption, _OSDS),
     "twin drift": Check(twin_drift.twin_drift, (FORECASTS,)),
     "Rook": Check(operator.undone_by_rook, (DEVICES, CHANGES)),
 }
@@ -71,7 +88,8 @@ HOST_CHECKS: Dict[str, Check[HostFacts, Finding]] = {
 
 def examine(facts: Facts) -> List[Finding]:
     """Everything that speaks against tuning this cluster as it is, the dearest first."""
-    return by_cost(finding for check in CHECKS.values() for finding in check.look(facts))
+    findings = by_cost(finding for check in CHECKS.values() for finding in check.look(facts))
+    return [with_reach(finding, facts.places) for finding in findings]
 
 
 def examine_host(facts: HostFacts) -> List[Finding]:

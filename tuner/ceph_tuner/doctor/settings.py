@@ -271,7 +271,7 @@ def _instead(facts: Facts, knob: Knob) -> Iterable[str]:
 
 
 def _profile(release: Release, entries: Iterable[ConfigEntry], osd: OsdFacts) -> str:
-    if osd.options:
+    if osd.options and osd.whole:
         return osd.options.get(PROFILE, release.default_profile)
     decides = winner(entries, PROFILE, osd.place)
     return release.default_profile if decides is None else decides.value

@@ -13,7 +13,7 @@ CURE = "stale-shards"
 
 def stale(facts: Facts) -> List[Finding]:
     """Shards that serve a class without the reservation or limit that the OSD shows for it, or with one more."""
-    lines = [(words, osd.place.osd) for osd in facts.looked_at for words in differing(osd.served, osd.number)]
+    lines = [(words, osd.place.osd) for osd in facts.with_options for words in differing(osd.served, osd.number)]
     if not lines:
         return []
     osds = {osd for _, osd in lines}
@@ -25,7 +25,7 @@ def stale(facts: Facts) -> List[Finding]:
             some(f"{named(each)}: {words}" for words, each in grouped(lines).items()),
             "part of the PGs of these OSDs is served without what the profile promises, until the OSD restarts",
             "Make every shard read its values again; no setting changes. Only what was served just now was seen.",
-            share=len(osds) / len(facts.looked_at),
+            share=len(osds) / len(facts.with_options),
             commands=(f"ceph-tuner doctor --cluster NAME --cure {CURE} --yes",),
         )
     ]

@@ -24,7 +24,7 @@ from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.core.measure.osd_selection import spread
-from ceph_tuner.core.measure.pg_documents import flags_of, late_pgs, pg_rows, pool_intervals
+from ceph_tuner.core.measure.pg_documents import DEEP, SHALLOW, flags_of, overdue_pgs, pg_rows
 from ceph_tuner.core.measure.queue_dump import QueuedClass, queued, served
 from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.doctor.finding import named
@@ -47,8 +47,6 @@ OSDS_MOST = 64
 OF_EACH_CLASS = 4
 """At least so many are asked of each device class."""
 PGS_MOST = 20_000
-GRACE = 1.1
-"""A scrub is late from this many intervals on: Ceph begins them at random moments."""
 
 _DUMPS = 3
 """Dumps of the queues at each look."""
@@ -201,17 +199,14 @@ class TwoLooks:
 
     def _late(self, pgs: Tuple[PgNow, ...], rows: List[Mapping[str, Any]], now: float) -> Tuple[PgNow, ...]:
         """Those of the PGs whose scrubs are past their date."""
-        usual, own = self._intervals("osd_deep_scrub_interval", "deep_scrub_interval")
-        deep = late_pgs({str(row["pgid"]): str(row["last_deep_scrub_stamp"]) for row in rows}, now, usual, own)
-        usual, own = self._intervals("osd_scrub_max_interval", "scrub_max_interval")
-        shallow = late_pgs({str(row["pgid"]): str(row["last_scrub_stamp"]) for row in rows}, now, usual, own)
-        both = set(deep), set(shallow)
-        return tuple(replace(pg, deep_late=pg.pgid in both[0], scrub_late=pg.pgid in both[1]) for pg in pgs)
+        deep, shallow = (
+            overdue_pgs(rows, now, kind, self._interval(kind.option), self._osd_map) for kind in (DEEP, SHALLOW)
+        )
+        return tuple(replace(pg, deep_late=pg.pgid in deep, scrub_late=pg.pgid in shallow) for pg in pgs)
 
-    def _intervals(self, option: str, of_pool: str) -> Tuple[float, Dict[int, float]]:
+    def _interval(self, option: str) -> float:
         values = [float(options[option]) for options in self._options.values() if option in options]
-        own = {pool: GRACE * every for pool, every in pool_intervals(self._osd_map, of_pool).items()}
-        return GRACE * max(values, default=7 * 86_400.0), own
+        return max(values, default=7 * 86_400.0)
 
     def _pgs(self) -> List[Mapping[str, Any]]:
         status: Mapping[str, Any] = self._or_note("the state of the PGs", lambda: self._mon("status")["pgmap"], {})
