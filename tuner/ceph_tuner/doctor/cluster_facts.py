@@ -27,7 +27,7 @@ from ceph_tuner.core.ceph.pods import rook_pod
 from ceph_tuner.core.ceph.ports import Clock, Commander, ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.forecast_pairs import ForecastPair, kept_pairs
-from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Journal
+from ceph_tuner.core.changes.journal import APPLIED, Journal
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.core.measure.history import History
@@ -61,6 +61,7 @@ from ceph_tuner.doctor.facts import (
     POOL_USE,
     QUEUES,
     SOURCES,
+    STEADY,
     USE,
     VERSIONS,
     Facts,
@@ -70,6 +71,7 @@ from ceph_tuner.doctor.facts import (
     grouped,
 )
 from ceph_tuner.doctor.finding import named
+from ceph_tuner.doctor.shards import ShardLook, seems_stale, settled, unsettled, unsettled_note
 
 OSDS_MOST = 64
 """OSDs that are asked themselves, five commands each, evenly over their ids and many at a time."""
@@ -104,6 +106,7 @@ class _FactsReader:
         self._config = CommandConfig(commander)
         self._notes: List[str] = []
         self._unseen: Set[str] = set()
+        self._mclock_on_trial = False
         self._hung: Set[int] = set()
         """OSDs that did not answer in time."""
 
@@ -115,6 +118,7 @@ class _FactsReader:
         osd_map: Dict[str, Any] = self._or_note(OSD_MAP, lambda: self._mon("osd dump"), {})
         frees: List[Any] = self._or_note(USE, lambda: self._mon("osd df")["nodes"], [])
         rows: List[Any] = self._or_note(DEVICES, lambda: self._mon("osd metadata"), [])
+        on_trial: FrozenSet[Tuple[str, str]] = self._or_note(JOURNAL, self._on_trial, frozenset())
         osds = self._osds([place for place in places if place.up], frees, rows)
         pgs = self._pgs(int(status.get("num_pgs", 0)), osds, osd_map)
         at = self._clock.now()
@@ -137,7 +141,7 @@ class _FactsReader:
             pg_states={str(row["state_name"]): int(row["count"]) for row in status.get("pgs_by_state", [])},
             health=self._or_note(HEALTH, self._health, {}),
             flags=tuple(str(osd_map.get("flags", "")).split(",")),
-            on_trial=self._or_note(JOURNAL, self._on_trial, frozenset()),
+            on_trial=on_trial,
             benches=self._or_note("the cluster's log", self._benches, {}),
             target_pgs=self._option("mgr", "mon_target_pg_per_osd", 100.0),
             most_pgs=self._option("mon", "mon_max_pg_per_osd", 250.0),
@@ -159,13 +163,20 @@ class _FactsReader:
         sample = spread((place.osd for place in places), OSDS_MOST)
         if len(sample) < len(places):
             self._notes.append(f"{len(sample)} of {len(places)} OSDs were asked, evenly over their ids")
+        options = self._each("options", sample, self._config.effective_on)
         at = self._clock.now()
         before = self._each("queues", sample, partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
         counters = self._each("counters", sample, partial(self._config.each, prefix="perf dump", read=_counters))
-        options = self._each("options", sample, self._config.effective_on)
         sources = self._each("sources of options", sample, self._config.sources_on)
         # the other questions lie between the two looks at a queue
-        after = self._each("queues", sample, partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
+        asking = self._timed(partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
+        after = self._each("queues", sample, asking)
+        looks = {
+            osd: ShardLook(served(before[osd], dump, at), options[osd])
+            for osd, (_, dump) in after.items()
+            if osd in before and osd in options
+        }
+        doubts = self._doubts(looks, {osd: dumped for osd, (dumped, _) in after.items()})
         osds = []
         for place in places:
             number = place.osd
@@ -180,8 +191,8 @@ class _FactsReader:
                 whole=whole,
                 **counters.get(number, {}),
             )
-            if number in before and number in after:
-                osd = replace(osd, served=served(before[number], after[number], at))
+            if number in looks:
+                osd = replace(osd, served=settled(looks[number].served, doubts.get(number, frozenset())))
             osds.append(osd)
         seen = {
             OPTIONS: bool(options),
@@ -191,6 +202,34 @@ class _FactsReader:
         }
         self._unseen.update(part for part, there in seen.items() if not there)
         return tuple(osds)
+
+    def _doubts(self, looks: Dict[int, ShardLook], dumped: Mapping[int, float]) -> Dict[int, FrozenSet[str]]:
+        """Classes that are not judged, by OSD. Where shards seem stale, the options are read again."""
+        suspects = [osd for osd, look in looks.items() if seems_stale(look)]
+        again = self._each("options", suspects, self._timed(self._config.effective_on))
+        for osd, (read_at, options) in again.items():
+            # a file may have no later answer than the first
+            if read_at >= dumped[osd]:
+                looks[osd] = looks[osd]._replace(after=options)
+        doubts = unsettled(looks, self._mclock_on_trial)
+        if doubts:
+            self._notes.append(unsettled_note(doubts, looks, self._mclock_on_trial))
+            self._unseen.add(STEADY)
+        return doubts
+
+    def _timed(
+        self, ask: Callable[[Iterable[int]], Iterator[Tuple[int, Union[_T, CommandFailed, ClusterTimeout]]]]
+    ) -> Callable[[List[int]], Iterator[Tuple[int, Union[Tuple[float, _T], CommandFailed, ClusterTimeout]]]]:
+        """The same, each answer with when it came."""
+
+        def asking(
+            osds: List[int],
+        ) -> Iterator[Tuple[int, Union[Tuple[float, _T], CommandFailed, ClusterTimeout]]]:
+            for osd, answer in ask(osds):
+                failed = isinstance(answer, (CommandFailed, ClusterTimeout))
+                yield osd, answer if failed else (self._clock.now(), answer)  # type: ignore[misc]
+
+        return asking
 
     def _each(
         self,
@@ -286,9 +325,9 @@ class _FactsReader:
         return {int(match[2]): float(match[1]) for match in matches if match}
 
     def _on_trial(self) -> FrozenSet[Tuple[str, str]]:
-        entries, set_aside = Journal(CommandStore(self._commander)).read()
-        self._notes += map(str, set_aside)
-        trials = [entry for entry in entries if entry.trial and entry.state in (APPLYING, APPLIED)]
+        contents = Journal(CommandStore(self._commander)).read()
+        self._notes += map(str, contents.set_aside)
+        self._mclock_on_trial, trials = contents.mclock_on_trial(), contents.trials
         if trials:
             who = ", ".join(dict.fromkeys(entry.who for entry in trials))
             self._notes.append(f"settings of {who} are on trial, and not counted among the leftovers")

@@ -71,8 +71,9 @@ class _StateReader:
         up_osds = self._up_osds()
         sample = spread(up_osds, self._osds)
         self._ask("config show", sample)
-        self._ignore_faults(lambda: gather_facts(recorder, live.clock, live.release, live.version, self._report))
+        # it goes by the options that are there; after the doctor has looked at queues they are asked for again
         self._describe()
+        self._ignore_faults(lambda: gather_facts(recorder, live.clock, live.release, live.version, self._report))
         if up_osds:
             self._look_twice(up_osds)
         if len(up_osds) > OSDS_MAX:

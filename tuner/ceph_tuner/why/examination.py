@@ -8,7 +8,7 @@ from typing import Dict, List, Mapping, Sequence
 from ceph_tuner.doctor.check import Check
 from ceph_tuner.why import drive_causes, limit_causes, permits, queue_causes, slots
 from ceph_tuner.why.cause import LEAST_HELD, Cause
-from ceph_tuner.why.facts import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, SLOTS, WhyFacts
+from ceph_tuner.why.facts import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, SLOTS, STEADY, WhyFacts
 
 CAUSES: Mapping[str, Check[WhyFacts, Cause]] = {
     "paused": Check(permits.paused, (OSD_MAP,)),
@@ -16,7 +16,7 @@ CAUSES: Mapping[str, Check[WhyFacts, Cause]] = {
     "flags of pools": Check(permits.pool_flags, (OSD_MAP, PGS)),
     "scrub hours": Check(permits.scrub_hours, (OPTIONS, PGS)),
     "scrubs behind recovery": Check(permits.recovery_first, (OPTIONS, PGS)),
-    "stale shards": Check(queue_causes.stale_shards, (OPTIONS, QUEUES, PGS)),
+    "stale shards": Check(queue_causes.stale_shards, (OPTIONS, QUEUES, PGS, STEADY)),
     "capacity": Check(limit_causes.wrong_capacity, (OPTIONS, QUEUES, PGS)),
     "limit": Check(limit_causes.limit, (OPTIONS, QUEUES, PGS)),
     "throttle": Check(drive_causes.throttle, (OPTIONS, COUNTERS)),

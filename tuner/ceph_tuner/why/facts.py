@@ -16,6 +16,7 @@ OSD_MAP = "the OSD map"
 PGS = "the PGs"
 QUEUES = "the OSDs' queues"
 SLOTS = "the OSDs' recovery reservations"
+STEADY = "whether mClock's values stood meanwhile"
 
 CLIENT, RECOVERY, BACKFILL, SCRUB, SNAPTRIM = "client", "recovery", "backfill", "scrub", "snaptrim"
 WORKS = (CLIENT, RECOVERY, BACKFILL, SCRUB, SNAPTRIM)
