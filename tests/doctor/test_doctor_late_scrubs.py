@@ -61,7 +61,7 @@ def test_late_pgs_behind_osds_without_a_slot_are_held_by_osd_max_scrubs() -> Non
     assert finding.share == 63 / 252
     assert finding.commands == ("ceph config set osd osd_max_scrubs 2",)
     assert (
-        "63 of 252 PGs: 63 wait for a deep scrub, 0 for a shallow one; 2 of them are scrubbed now"
+        "63 of 252 PGs: 63 wait for a deep scrub, 0 for a shallow one; 2 under way: 1.0, 1.1, 1.2 and 60 more"
         in (finding.evidence[0])
     )
     assert finding.evidence[1] == "osd_max_scrubs is 1, and OSDs have none left; 61 late PGs wait for that"

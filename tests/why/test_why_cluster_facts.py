@@ -7,13 +7,13 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 import pytest
 
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.doctor.check import not_judged
 from ceph_tuner.why import CAUSES, WhyFacts, examine, gather
 from ceph_tuner.why.cluster_facts import OSDS_MOST
 from ceph_tuner.why.facts import STEADY
 from shard_dumps import StaleShard
-from twin_cluster.cluster import TwinCluster
 from twins import answering, small_twin
 from whole_cluster import whole_cluster
 
@@ -24,7 +24,7 @@ DAY_S = 86_400.0
 class Changed:
     """A commander whose answers are changed by a function of (daemon, command, answer)."""
 
-    def __init__(self, twin: TwinCluster, change: Tell) -> None:
+    def __init__(self, twin: Cluster, change: Tell) -> None:
         self._commander, self._change = twin.commander, change
         self.asked: List[Tuple[str, str]] = []
 
@@ -111,10 +111,28 @@ def test_a_scrub_is_late_a_tenth_of_its_interval_after_its_date(days: float, lat
     assert {pg.deep_late for pg in facts.pgs} == {late}
 
 
+@pytest.mark.parametrize(("days", "late"), [(8.0, False), (40.0, True)])
+def test_an_interval_that_no_osd_tells_is_that_of_the_monitors(days: float, late: bool) -> None:
+    twin = whole_cluster()
+    twin.config.set("osd", "osd_deep_scrub_interval", str(28 * DAY_S))
+    twin.clock.sleep(5)
+    stamp = TwinTime(twin).before(days * DAY_S)
+
+    def change(daemon: str, prefix: str, answer: str) -> str:
+        if prefix == "config show":
+            raise CommandFailed(prefix, -13, "no")
+        if prefix == "pg ls":
+            return of_pgs(answer, lambda row: row.update(last_deep_scrub_stamp=stamp))
+        return answer
+
+    facts = gather(Changed(twin, change), twin.clock, 10.0)
+    assert {pg.deep_late for pg in facts.pgs} == {late}
+
+
 class TwinTime:
     """Moments of a twin as Ceph writes them."""
 
-    def __init__(self, twin: TwinCluster) -> None:
+    def __init__(self, twin: Cluster) -> None:
         self._now = twin.clock.now()
 
     def before(self, seconds: float) -> str:

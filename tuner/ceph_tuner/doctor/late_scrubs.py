@@ -56,7 +56,7 @@ def late_scrubs(facts: Facts) -> List[Finding]:
     count, deep = len(late), sum(pg.deep_late for pg in late)
     evidence = [
         f"{count} of {len(facts.pgs)} PGs: {deep} wait for a deep scrub, {count - deep} for a shallow one; "
-        f"{len(under_way)} of them are scrubbed now: {first_of((pg.pgid for pg in late), 3)}",
+        f"{len(under_way)} under way: {first_of((pg.pgid for pg in late), 3)}",
         *(f"{hold.words}; {len(hold.pgs)} late PGs wait for that" for hold in holds),
         *([f"{len(rest)} late PGs wait, and nothing that shows holds them{_load(facts)}"] if rest else []),
         *([f"{len(others) - len(rest)} late PGs wait on OSDs that were not asked"] if len(others) > len(rest) else []),

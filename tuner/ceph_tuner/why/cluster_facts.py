@@ -51,6 +51,9 @@ OF_EACH_CLASS = 4
 """At least so many are asked of each device class."""
 PGS_MOST = 20_000
 
+USUAL_S = 7 * 86_400.0
+"""Ceph's interval of both kinds of scrub, where nobody says another."""
+
 _DUMPS = 3
 """Dumps of the queues at each look."""
 _CLEAN = frozenset(("active", "clean"))
@@ -91,6 +94,8 @@ class TwoLooks:
         self._again: Dict[int, Tuple[float, Dict[str, str]]] = {}
         """Options that were read after the dumps, and when."""
         self._at = 0.0
+        self._intervals: Dict[str, float] = {}
+        """Option -> seconds, by the monitors."""
         self._reservations: Dict[int, Tuple[Slots, Slots]] = {}
         self._rows: List[List[Mapping[str, Any]]] = []
         self._osd_map: Mapping[str, Any] = {}
@@ -121,6 +126,8 @@ class TwoLooks:
             }
             self._majors = {osd: major_of(row) for osd, row in rows_by_osd.items()}
             self._options = self._each("config show", self._config.effective_on)
+            if not self._options:
+                self._intervals = {kind.option: self._by_monitors(kind.option) for kind in (DEEP, SHALLOW)}
         for number in range(_DUMPS):
             for osd, dump in self._answers_at("dump_op_pq_state", Queues.read).items():
                 self._dumps.setdefault(osd, []).append(dump)
@@ -253,7 +260,14 @@ class TwoLooks:
 
     def _interval(self, option: str) -> float:
         values = [float(options[option]) for options in self._options.values() if option in options]
-        return max(values, default=7 * 86_400.0)
+        return max(values, default=self._intervals.get(option, USUAL_S))
+
+    def _by_monitors(self, option: str) -> float:
+        """What the monitors say of an interval that no OSD was asked for."""
+        who = {"who": "osd", "key": option}
+        return self._or_note(
+            option, lambda: float(parsed(self._commander.mon("config get", who), "config get")), USUAL_S
+        )
 
     def _pgs(self) -> List[Mapping[str, Any]]:
         status: Mapping[str, Any] = self._or_note("the state of the PGs", lambda: self._mon("status")["pgmap"], {})
