@@ -13,7 +13,8 @@ from rich.text import Text
 from ceph_tuner.core.ceph.target import reach
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.doctor import POINTLESS, Facts, Finding, examine, examine_host, gather, read_host
-from ceph_tuner.doctor.examination import CHECKS, HOST_CHECKS
+from ceph_tuner.doctor.check import NotJudged, not_judged, unjudged_words
+from ceph_tuner.doctor.examination import CHECKS, DECISIVE, HOST_CHECKS
 from ceph_tuner.doctor.finding import by_cost
 from ceph_tuner.doctor.shards import CURE
 from ceph_tuner_cli.cluster_option import (
@@ -49,7 +50,9 @@ def doctor(
     yes: bool = YesOption,
     form: Format = FormatOption,
 ) -> int:
-    """Look for what would make tuning pointless or wrong. Exit code 1: tuning would be pointless.
+    """Look for what would make tuning pointless or wrong. Exit code 1: tuning would be pointless, or may be.
+
+    It may be where a check that can tell did not see what it needs.
 
     It changes nothing, except by --cure with --yes.
     """
@@ -60,26 +63,33 @@ def doctor(
     if cluster is None and state is None and not host:
         raise InputError("doctor", "neither --cluster nor --from nor --host", "one of them, or --host beside another")
     findings: List[Finding] = []
+    unjudged: List[NotJudged] = []
     notes: List[str] = []
     document: Dict[str, Any] = {}
     if cluster is not None or state is not None:
-        facts, about, all_findings = _look(cluster, state)
-        findings += all_findings
+        facts, about, findings, unjudged = _look(cluster, state)
         notes += facts.notes
         document.update(**about, release=facts.release.name, osds=len(facts.osds), asked=len(facts.looked_at))
     if host:
         host_facts = read_host(tree)
         findings += examine_host(host_facts)
+        unjudged += not_judged(HOST_CHECKS, host_facts, host_facts.unseen)
         notes += host_facts.notes
         document["host"] = str(tree)
     findings = by_cost(findings)
     checks = [*(CHECKS if cluster or state else ()), *(HOST_CHECKS if host else ())]
-    document.update(checks=checks, findings=[finding.to_dict() for finding in findings], notes=notes)
-    emit(document, form, lambda: _page(findings, checks))
+    document.update(
+        checks=checks,
+        not_judged=[{"check": name, "unseen": list(parts)} for name, parts in unjudged],
+        findings=[finding.to_dict() for finding in findings],
+        notes=notes,
+    )
+    emit(document, form, lambda: _page(findings, checks, unjudged))
     if form is Format.table:
         _say_commands(findings)
     say([f"note: {note}" for note in notes])
-    return 1 if any(finding.severity == POINTLESS for finding in findings) else 0
+    pointless = any(finding.severity == POINTLESS for finding in findings)
+    return 1 if pointless or any(check.name in DECISIVE for check in unjudged) else 0
 
 
 def _cure(cluster: Optional[str], cure: str, target: str, yes: bool, form: Format) -> int:
@@ -103,8 +113,10 @@ def _cure(cluster: Optional[str], cure: str, target: str, yes: bool, form: Forma
     return 0
 
 
-def _look(cluster: Optional[str], state: Optional[Path]) -> Tuple[Facts, Dict[str, Any], List[Finding]]:
-    """Gather the facts, with a line that moves for as long as it takes; of which cluster and when they are; findings.
+def _look(
+    cluster: Optional[str], state: Optional[Path]
+) -> Tuple[Facts, Dict[str, Any], List[Finding], List[NotJudged]]:
+    """Gather the facts, with a line that moves for as long as it takes; of which cluster and when they are; results.
 
     All of it while the file is open: what its answers lead to is the file's fault.
     """
@@ -120,14 +132,16 @@ def _look(cluster: Optional[str], state: Optional[Path]) -> Tuple[Facts, Dict[st
             connection.version,
             lambda what, done, total: tell(f"looking at {what}", done, total if total > 1 else None),
         )
-        return facts, about, examine(facts)
+        return facts, about, examine(facts), not_judged(CHECKS, facts, facts.unseen)
 
 
-def _page(findings: Sequence[Finding], checks: Sequence[str]) -> RenderableType:
+def _page(findings: Sequence[Finding], checks: Sequence[str], unjudged: Sequence[NotJudged]) -> RenderableType:
     count = len(findings)
+    judged = f"{len(checks) - len(unjudged)} of {len(checks)} checks" if unjudged else f"{len(checks)} checks"
+    rest = f"; {unjudged_words(unjudged)}" if unjudged else "."
     if not count:
-        return Text(f"Nothing found by {len(checks)} checks.")
-    lead = f"{count} finding{'s' * (count != 1)} by {len(checks)} checks, the dearest first."
+        return Text(f"Nothing found by {judged}{rest}")
+    lead = f"{count} finding{'s' * (count != 1)} by {judged}, the dearest first{rest}"
     parts: List[RenderableType] = [Text(lead)]
     for number, finding in enumerate(findings, 1):
         head = Text(f"{number}. ")
@@ -142,6 +156,8 @@ def _page(findings: Sequence[Finding], checks: Sequence[str]) -> RenderableType:
             grid.add_row("" if at else "   seen", Text(line))
         grid.add_row("  costs", Text(finding.cost))
         grid.add_row("   cure", Text(finding.cure))
+        if finding.touches:
+            grid.add_row("touches", Text(reach(finding.touches)))
         parts += [Text(""), head, grid]
     return Group(*parts)
 

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.wording import first_of
+from ceph_tuner.doctor.check import NotJudged, not_judged, unjudged_words
 from ceph_tuner.why import CAUSES, Cause, WhyFacts, examine, gather
 from ceph_tuner_cli.cluster_option import AnyClusterOption
 from ceph_tuner_cli.from_option import FromOption, cluster_or_state
@@ -30,7 +31,7 @@ def why(
     """Say which work waits now, and what holds it: clients, recovery, backfill, scrub, snaptrim.
 
     It looks twice, and changes nothing. What holds most of its work comes first. Exit code 0 whether or not a cause is
-    named. --from takes the two looks of the file, whatever --seconds says.
+    named, or could be judged. --from takes the two looks of the file, whatever --seconds says.
     """
     with (
         working(f"{cluster or state}: looking") as tell,
@@ -44,17 +45,18 @@ def why(
             lambda what, done, total: tell(f"looking at {what}", done, total if total > 1 else None),
         )
         facts = _facts_of(facts, pool, device_class)
-        causes = examine(facts)
+        causes, unjudged = examine(facts), not_judged(CAUSES, facts, facts.unseen)
     document = {
         **about,
         "pool": pool or None,
         "device_class": device_class or None,
         "asked": [osd.id for osd in facts.osds],
         "looked_for": list(CAUSES),
+        "not_judged": [{"cause": name, "unseen": list(parts)} for name, parts in unjudged],
         "causes": [cause.to_dict() for cause in causes],
         "notes": list(facts.notes),
     }
-    emit(document, form, lambda: page(causes))
+    emit(document, form, lambda: page(causes, unjudged))
     if form is Format.table:
         commands = [f"{number}. {command}" for number, cause in enumerate(causes, 1) for command in cause.commands]
         show_lines(["", "Commands by cause; nothing was run:", *commands] if commands else [])
@@ -71,11 +73,19 @@ def _facts_of(facts: WhyFacts, pool: str, device_class: str) -> WhyFacts:
     return facts.only(pool, device_class) if pool or device_class else facts
 
 
-def page(causes: Sequence[Cause]) -> RenderableType:
+def page(causes: Sequence[Cause], unjudged: Sequence[NotJudged]) -> RenderableType:
     """The causes, one below the other."""
-    if not causes:
-        return Text(f"Nothing holds work now: {len(CAUSES)} causes were looked for.")
-    parts: List[RenderableType] = [Text("What holds work now, what holds most of its work first.")]
+    count = len(CAUSES)
+    if unjudged:
+        judged = f"{count - len(unjudged)} of {count}; {unjudged_words(unjudged)}"
+        if not causes:
+            return Text(f"Nothing that was seen holds work now. Causes judged: {judged}")
+        lead = f"What holds work now, what holds most of its work first. Causes judged: {judged}"
+    elif not causes:
+        return Text(f"Nothing holds work now: {count} causes were looked for.")
+    else:
+        lead = "What holds work now, what holds most of its work first."
+    parts: List[RenderableType] = [Text(lead)]
     for number, cause in enumerate(causes, 1):
         head = Text(f"{number}. ")
         head.append(f"{cause.work}, {cause.held:.0%} held", "yellow")

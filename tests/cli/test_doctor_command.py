@@ -74,6 +74,8 @@ def test_the_page_fits_80_columns_and_names_every_finding(twin: TwinCluster, run
     assert max(len(line) for line in page.splitlines()) <= 80
     assert "osd_scrub_cost 1048576" in " ".join(page.split())
     assert "ceph config rm osd osd_scrub_cost" in commands
+    assert "touches 4 OSDs" in page
+    assert "touches 1 OSD " in page
 
 
 def test_a_host_alone_needs_no_cluster(run: Program, tmp_path: Path) -> None:

@@ -4,13 +4,20 @@ import json
 import threading
 import time
 from collections import Counter
+from datetime import datetime, timezone
 from typing import Collection, Iterable, Iterator, Mapping, Tuple
 
+import pytest
+
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.ports import Commander, Told
 from ceph_tuner.core.ceph.tell_each import AT_ONCE, by_threads
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
+from ceph_tuner.core.measure.pg_documents import pg_rows
 from ceph_tuner.doctor import gather
+from ceph_tuner.doctor.late_scrubs import late_scrubs
 from twins import DISK, answering, small_twin
+from whole_cluster import whole_cluster
 
 
 class Edited:
@@ -129,3 +136,37 @@ def test_an_answer_that_nobody_can_read_is_a_note() -> None:
     facts = gather(Nonsense(twin.commander), twin.clock, twin.release, twin.version)
     assert [osd.place.osd for osd in facts.looked_at] == [0, 1, 2]
     assert [note for note in facts.notes if "of osd.3: not seen" in note]
+
+
+class LongAgo:
+    """A cluster whose PGs were deep-scrubbed so many days ago; its OSDs may keep their options to themselves."""
+
+    def __init__(self, cluster: Cluster, days: float, silent: bool) -> None:
+        self._commander, self._silent = cluster.commander, silent
+        moment = datetime.fromtimestamp(cluster.clock.now() - days * 86_400, timezone.utc)
+        self._stamp = moment.strftime("%Y-%m-%dT%H:%M:%S.%f+0000")
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        answer = self._commander.mon(prefix, arguments, payload)
+        if prefix != "pg ls":
+            return answer
+        rows = pg_rows(json.loads(answer))
+        return json.dumps([{**row, "last_deep_scrub_stamp": self._stamp} for row in rows])
+
+    def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
+        if self._silent:
+            raise CommandFailed(prefix, -13, "no")
+        return self._commander.tell(daemon, prefix, arguments)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize(("days", "late"), [(8.0, False), (30.0, False), (31.0, True)])
+def test_pgs_are_late_by_the_interval_in_force_whether_osds_or_the_monitors_tell_it(
+    silent: bool, days: float, late: bool
+) -> None:
+    cluster = whole_cluster()
+    cluster.config.set("osd", "osd_deep_scrub_interval", str(28 * 86_400))
+    cluster.clock.sleep(5)
+    facts = gather(LongAgo(cluster, days, silent), cluster.clock, cluster.release, cluster.version)
+    assert {pg.deep_late for pg in facts.pgs} == {late}
+    assert [finding.title.endswith("what holds them was not seen") for finding in late_scrubs(facts)] == [silent] * late

@@ -7,7 +7,7 @@ import pytest
 from patients import OSDS, TIB, healthy, osd_facts, pgs, set_to
 
 from ceph_tuner.doctor import COSTLY, MISLEADING, POINTLESS, Finding, examine
-from ceph_tuner.doctor.finding import by_cost
+from ceph_tuner.doctor.finding import by_cost, with_reach
 
 
 def finding(severity: str, share: float) -> Finding:
@@ -40,6 +40,22 @@ def test_faults_together_are_all_found() -> None:
         "leftovers",
         "ignored-knobs",
     ]
+
+
+def test_a_finding_says_how_many_osds_its_commands_touch() -> None:
+    facts = healthy(**set_to(("osd/host:h0", "osd_max_scrubs", "1"), ("osd", "osd_scrub_cost", "1048576")))
+    touched = {one.check: one.to_dict()["touches"] for one in examine(facts)}
+    assert touched == {"leftovers": 2, "ignored-knobs": OSDS}
+    # an OSD that is down is not touched now
+    down = tuple(replace(place, up=place.osd != 0) for place in facts.places)
+    assert [one.touches for one in examine(replace(facts, places=down)) if one.check == "leftovers"] == [(down[1],)]
+
+
+def test_commands_that_set_nothing_or_have_a_placeholder_touch_no_osd_that_is_known() -> None:
+    (flags,) = examine(healthy(flags=("nodeep-scrub",)))
+    assert (flags.touches, flags.to_dict()["touches"]) == ((), None)
+    slow = replace(flags, commands=("ceph config set osd/class:CLASS osd_max_scrubs 1",))
+    assert with_reach(slow, healthy().places).touches == ()
 
 
 def test_no_finding_is_without_evidence_or_with_an_impossible_share() -> None:

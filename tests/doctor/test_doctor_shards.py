@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping
+from pathlib import Path
+from typing import Dict, FrozenSet, List, Mapping, Optional
 
 import pytest
 from patients import OSDS, healthy, osd_facts
@@ -16,34 +17,17 @@ from ceph_tuner.core.measure.queue_dump import (
     served_meanwhile,
     strict_queued,
 )
-from ceph_tuner.doctor.shards import stale
-
-# as a 20.2.4 OSD of 8 shards answered under client load, shortened to two of them
-_RECORD = (
-    "{{ client:{{ class_id: {number} client_id: 0 profile_id: 0 }}, record:{{ ClientRec:: client:{{ class_id: {number} "
-    "client_id: 0 profile_id: 0 }} prev_tag:{{ RequestTag:: ready:false r:{r} p:{p} l:{l} }} req_count:0 "
-    "top_req:none }} }}"
-)
+from ceph_tuner.doctor import examine, gather
+from ceph_tuner.doctor.check import not_judged
+from ceph_tuner.doctor.examination import CHECKS
+from ceph_tuner.doctor.facts import STEADY
+from ceph_tuner.doctor.shards import ShardLook, stale, unsettled
+from ceph_tuner.gather.replay import open_state
+from shard_dumps import StaleShard, dump, record
+from whole_cluster import whole_cluster
 
 LATER = 1_795_367_100.0
 """When the first dump was answered, in seconds since the epoch: all clocks of these dumps are far behind."""
-
-
-def dump(*shards: str) -> Dict[str, Any]:
-    return {
-        f"OSD:ShardedOpWQ:{number}": {
-            "queue_sizes": {"high_priority_queue": 0, "scheduler": 0},
-            "mClockClients": {
-                "client_count": 1,
-                "clients": f"{{ PriorityQueue::  {text} {{ reservation_top:none }} }}",
-            },
-        }
-        for number, text in enumerate(shards)
-    }
-
-
-def record(r: float, p: float, limit: float = 0.0, number: int = 3) -> str:
-    return _RECORD.format(number=number, r=f"{r:.4f}", p=f"{p:.4f}", l=f"{limit:.4f}")
 
 
 def test_a_class_that_is_served_while_its_reservation_clock_stands_has_no_reservation_there() -> None:
@@ -174,3 +158,82 @@ def test_a_shard_that_differs_from_what_its_osd_shows_is_found(seen: ServedClass
 def test_nothing_served_is_no_finding() -> None:
     assert stale(healthy()) == []
     assert stale(replace(healthy(), osds=())) == []
+
+
+LIMITED = {"osd_mclock_scheduler_client_res": "0.5", "osd_mclock_scheduler_client_lim": "0.33"}
+FREE = {"osd_mclock_scheduler_client_res": "0.5", "osd_mclock_scheduler_client_lim": "0.000000"}
+WITH_LIMIT, WITHOUT = ServedClass(0, "client", True, True), ServedClass(1, "client", True, False)
+
+
+@pytest.mark.parametrize(
+    ("served_classes", "after", "on_trial", "doubted"),
+    [
+        # the options were the same before and after: the shard is what differs
+        ((WITH_LIMIT,), FREE, False, False),
+        ((WITH_LIMIT, WITHOUT), {**FREE, "osd_max_scrubs": "5"}, False, False),
+        # they changed: it may have been right
+        ((WITH_LIMIT,), LIMITED, False, True),
+        ((WITH_LIMIT, WITHOUT), {}, False, True),
+        # read once alone: another shard that goes by them says that they stood
+        ((WITH_LIMIT,), None, False, True),
+        ((WITH_LIMIT, WITHOUT), None, False, False),
+        # on trial settings take turns
+        ((WITH_LIMIT, WITHOUT), FREE, True, True),
+        # what goes by the options is no question
+        ((WITHOUT,), None, True, False),
+    ],
+)
+def test_only_what_stood_meanwhile_is_judged(
+    served_classes: tuple, after: Optional[Dict[str, str]], on_trial: bool, doubted: bool
+) -> None:
+    expected: Dict[int, FrozenSet[str]] = {3: frozenset(("client",))} if doubted else {}
+    assert unsettled({3: ShardLook(served_classes, FREE, after)}, on_trial) == expected
+
+
+def test_another_osd_of_the_same_options_attests_them_and_one_of_other_options_does_not() -> None:
+    stale_osd = ShardLook((WITH_LIMIT,), FREE)
+    assert unsettled({0: stale_osd, 1: ShardLook((WITHOUT,), FREE)}, False) == {}
+    assert unsettled({0: stale_osd, 1: ShardLook((WITH_LIMIT,), LIMITED)}, False) == {0: frozenset(("client",))}
+    other_class = ServedClass(1, "background_recovery", False, False)
+    assert unsettled({0: stale_osd, 1: ShardLook((other_class,), FREE)}, False) == {0: frozenset(("client",))}
+
+
+def test_a_shard_that_stays_stale_is_found_and_its_osd_alone_is_asked_again() -> None:
+    cluster = whole_cluster()
+    commander = StaleShard(cluster.commander)
+    facts = gather(commander, cluster.clock, cluster.release, cluster.version)
+    (finding,) = stale(facts)
+    assert finding.evidence == ("osd.1: shard 0 serves client with a limit, where the OSD shows none",)
+    assert commander.readings == {"osd.0": 1, "osd.1": 2, "osd.2": 1, "osd.3": 1}
+    assert facts.unseen == frozenset()
+
+
+def test_options_that_change_between_the_looks_are_no_finding_and_no_all_clear() -> None:
+    cluster = whole_cluster()
+    commander = StaleShard(cluster.commander, turns_after=1)
+    facts = gather(commander, cluster.clock, cluster.release, cluster.version)
+    assert stale(facts) == []
+    assert [check.name for check in not_judged(CHECKS, facts, facts.unseen)] == ["shards"]
+    assert [note for note in facts.notes if note.startswith("shards of osd.1 go by other values than were read")]
+
+
+def test_a_trial_of_mclock_s_values_leaves_shards_unjudged_and_one_of_others_does_not() -> None:
+    trials = ({"osd_max_scrubs": 1}, True), ({"osd_mclock_profile": "high_client_ops"}, False)
+    for settings, judged in trials:
+        cluster = whole_cluster()
+        applier = cluster.applier()
+        applier.apply(applier.plan("osd", settings), "a trial", trial=True)
+        commander = StaleShard(cluster.commander)
+        facts = gather(commander, cluster.clock, cluster.release, cluster.version)
+        assert facts.on_trial
+        assert bool(stale(facts)) is judged
+        assert (STEADY in facts.unseen) is not judged
+
+
+def test_settings_that_took_turns_while_a_real_cluster_was_gathered_make_no_shard_stale() -> None:
+    """Options of the file are of one turn of a trial, and the dumps of the queues of another."""
+    cluster = open_state(Path(__file__).resolve().parents[1] / "data" / "lab" / "nvme.tar.zst")
+    facts = gather(cluster.commander, cluster.clock, cluster.release, cluster.version)
+    assert "stale-shards" not in {finding.check for finding in examine(facts)}
+    assert [check.name for check in not_judged(CHECKS, facts, facts.unseen)] == ["shards"]
+    assert [note for note in facts.notes if "not judged (settings are on trial, and take turns)" in note]

@@ -95,6 +95,26 @@ def test_the_program_takes_it(path: Path, run: Run) -> None:
     assert (code, "not gathered: `ceph report` does not say it" in " ".join(err.split())) == (2, True)
 
 
+def test_no_command_gives_an_all_clear_of_what_a_report_does_not_say(path: Path, run: Run) -> None:
+    code, out, _ = run("why", "--quiet", "--from", str(path))
+    words = " ".join(out.split())
+    assert code == 0
+    assert words.startswith("Nothing that was seen holds work now. Causes judged: 1 of 18; 17 could not be judged: ")
+    assert "Not seen: the PGs, the OSDs' options" in words
+    _, out, _ = run("why", "--from", str(path), "--format", "json")
+    document = json.loads(out)
+    assert len(document["looked_for"]) == len(document["not_judged"]) + 1
+    assert {"cause": "no room", "unseen": ["the PGs"]} in document["not_judged"]
+    code, out, _ = run("doctor", "--quiet", "--from", str(path))
+    # nobody can say that nothing makes tuning pointless
+    assert code == 1
+    assert " could not be judged: other queue, capacity, " in " ".join(out.split())
+    _, out, _ = run("doctor", "--from", str(path), "--format", "json")
+    names = {entry["check"] for entry in json.loads(out)["not_judged"]}
+    assert {"other queue", "shards", "placement", "leftovers"} <= names
+    assert names.isdisjoint({"flags", "laggy PGs", "versions", "metadata servers"})
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -7,7 +7,7 @@ import json
 import tarfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping, Optional
 
 import pytest
 import zstandard
@@ -20,14 +20,19 @@ from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.doctor import examine
 from ceph_tuner.doctor import gather as gather_facts
+from ceph_tuner.doctor.shards import stale
 from ceph_tuner.gather import read_commands, recorder, state_file
 from ceph_tuner.gather.read_commands import gather
 from ceph_tuner.gather.replay import open_state
 from ceph_tuner.gather.state import ClusterState, contents
 from ceph_tuner.scrub_plan.cluster_view import read_view
 from ceph_tuner.twin.model import MIB, ScrubWork
+from ceph_tuner.why import gather as look_twice
+from shard_dumps import StaleShard
 from twins import answering, small_twin
 from whole_cluster import ALL_SECRETS, SECRETS, WholeCluster, over, whole_cluster
+
+OSDS = ("osd.0", "osd.1", "osd.2", "osd.3")
 
 
 def replayed(state: ClusterState, folder: Path) -> Any:
@@ -99,6 +104,27 @@ def test_the_doctor_says_of_the_file_what_it_says_of_the_cluster(tmp_path: Path)
     assert [finding.to_dict() for finding in examine(later)] == [finding.to_dict() for finding in examine(live)]
     assert {"ignored-knobs", "leftovers"} <= {finding.check for finding in examine(later)}
     assert later.notes == live.notes == ()
+
+
+@pytest.mark.parametrize(("turns_after", "judged"), [(None, True), (6, False)])
+def test_options_behind_a_shard_that_seems_stale_are_in_the_file_before_and_after_its_queues(
+    turns_after: Optional[int], judged: bool, tmp_path: Path
+) -> None:
+    cluster = whole_cluster()
+    live = over(cluster, StaleShard(cluster.commander, turns_after))
+    state = gather(live)
+    readings = {name: [one for one in state.answers if one.shown == f"ceph tell {name} config show"] for name in OSDS}
+    assert {name: len(own) for name, own in readings.items() if name != "osd.1"} == {"osd.0": 1, "osd.2": 1, "osd.3": 1}
+    dumps = [one.at for one in state.answers if one.shown == "ceph tell osd.1 dump_op_pq_state" and one.look == 2]
+    assert readings["osd.1"][0].at <= min(dumps)
+    assert readings["osd.1"][-1].at >= max(dumps)
+    then = replayed(state, tmp_path)
+    facts = look_twice(then.commander, then.clock, 10.0)
+    assert bool(facts.osds[1].served) is judged
+    assert bool(facts.notes) is not judged
+    then = open_state(tmp_path / "state.tar.zst")
+    # the doctor goes by the first of the two looks: the options turn after it
+    assert stale(gather_facts(then.commander, then.clock, then.release, then.version))
 
 
 def test_the_samples_of_the_file_are_those_of_the_load_at_that_time(tmp_path: Path) -> None:

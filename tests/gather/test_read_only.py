@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Callable, Collection, Tuple
@@ -14,9 +15,11 @@ from ceph_tuner.core.goals.stored_slo import SLO_KEY
 from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.doctor import examine
 from ceph_tuner.doctor import gather as gather_facts
+from ceph_tuner.doctor.examination import CHECKS
 from ceph_tuner.gather import state_file
 from ceph_tuner.gather.read_commands import gather
 from ceph_tuner.gather.replay import open_state
+from ceph_tuner.why import CAUSES
 from ceph_tuner_cli import doctor, prefix_option, twin_describe, watch, why
 from ceph_tuner_cli import gather as gather_command
 from twins import answering
@@ -133,6 +136,47 @@ def test_commands_end_well_and_name_what_they_could_not_see(
     for words in (["doctor"], ["why"], ["watch", "--once"], ["twin", "describe"], ["knobs"]):
         code, _, err = run(*words, "--from", str(path))
         assert code in (0, 1), (words, err)
+
+
+@pytest.mark.parametrize("capabilities", [NO_OSD, MON], ids="+".join)
+def test_a_key_that_sees_little_gives_no_all_clear(
+    capabilities: Collection[str], monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    cluster, _ = limited(capabilities)
+    opened(monkeypatch, cluster)
+    code, out, _ = run("doctor", "--quiet", "--cluster", "ceph", "--format", "json")
+    document = json.loads(out)
+    unjudged = {entry["check"]: entry["unseen"] for entry in document["not_judged"]}
+    assert (code, unjudged["other queue"][0]) == (1, "the OSDs' options")
+    assert ("placement" in unjudged) is (capabilities == MON)
+    assert "leftovers" not in unjudged
+    _, out, _ = run("doctor", "--quiet", "--cluster", "ceph")
+    judged = f"{len(CHECKS) - len(unjudged)} of {len(CHECKS)} checks"
+    assert f"{judged}; {len(unjudged)} could not be judged: " in " ".join(out.split()).replace(
+        ", the dearest first;", ";"
+    )
+    code, out, _ = run("why", "--quiet", "--cluster", "ceph")
+    assert code == 0
+    words = " ".join(out.split())
+    assert words.startswith("Nothing that was seen holds work now. Causes judged: ")
+    assert "stale shards" in words.partition("could not be judged: ")[2]
+
+
+@pytest.mark.parametrize("part", ["pg ls", "config show", "dump_op_pq_state", "perf dump"])
+def test_a_file_with_parts_missing_gives_no_all_clear_and_a_whole_one_does(part: str, tmp_path: Path, run: Run) -> None:
+    cluster, _ = limited(ALL)
+    state = gather(cluster)
+    less = replace(state, answers=tuple(answer for answer in state.answers if answer.command != part))
+    for name, content in (("whole", state), ("less", less)):
+        state_file.write(tmp_path / name, content)
+    _, out, _ = run("why", "--quiet", "--from", str(tmp_path / "whole"))
+    assert out == f"Nothing holds work now: {len(CAUSES)} causes were looked for.\n"
+    _, out, _ = run("doctor", "--quiet", "--from", str(tmp_path / "whole"))
+    assert f" by {len(CHECKS)} checks" in out
+    assert "could not be judged" not in out
+    for command in ("why", "doctor"):
+        _, out, _ = run(command, "--quiet", "--from", str(tmp_path / "less"))
+        assert "could not be judged: " in " ".join(out.split()), (command, part)
 
 
 def test_nobody_who_only_looks_asks_for_a_right_to_change() -> None:

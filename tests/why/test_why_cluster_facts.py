@@ -7,11 +7,15 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 import pytest
 
+from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
-from ceph_tuner.why import WhyFacts, examine, gather
+from ceph_tuner.doctor.check import not_judged
+from ceph_tuner.why import CAUSES, WhyFacts, examine, gather
 from ceph_tuner.why.cluster_facts import OSDS_MOST
-from twin_cluster.cluster import TwinCluster
+from ceph_tuner.why.facts import STEADY
+from shard_dumps import StaleShard
 from twins import answering, small_twin
+from whole_cluster import whole_cluster
 
 Tell = Callable[[str, str, str], str]
 DAY_S = 86_400.0
@@ -20,7 +24,7 @@ DAY_S = 86_400.0
 class Changed:
     """A commander whose answers are changed by a function of (daemon, command, answer)."""
 
-    def __init__(self, twin: TwinCluster, change: Tell) -> None:
+    def __init__(self, twin: Cluster, change: Tell) -> None:
         self._commander, self._change = twin.commander, change
         self.asked: List[Tuple[str, str]] = []
 
@@ -107,10 +111,28 @@ def test_a_scrub_is_late_a_tenth_of_its_interval_after_its_date(days: float, lat
     assert {pg.deep_late for pg in facts.pgs} == {late}
 
 
+@pytest.mark.parametrize(("days", "late"), [(8.0, False), (40.0, True)])
+def test_an_interval_that_no_osd_tells_is_that_of_the_monitors(days: float, late: bool) -> None:
+    twin = whole_cluster()
+    twin.config.set("osd", "osd_deep_scrub_interval", str(28 * DAY_S))
+    twin.clock.sleep(5)
+    stamp = TwinTime(twin).before(days * DAY_S)
+
+    def change(daemon: str, prefix: str, answer: str) -> str:
+        if prefix == "config show":
+            raise CommandFailed(prefix, -13, "no")
+        if prefix == "pg ls":
+            return of_pgs(answer, lambda row: row.update(last_deep_scrub_stamp=stamp))
+        return answer
+
+    facts = gather(Changed(twin, change), twin.clock, 10.0)
+    assert {pg.deep_late for pg in facts.pgs} == {late}
+
+
 class TwinTime:
     """Moments of a twin as Ceph writes them."""
 
-    def __init__(self, twin: TwinCluster) -> None:
+    def __init__(self, twin: Cluster) -> None:
         self._now = twin.clock.now()
 
     def before(self, seconds: float) -> str:
@@ -131,6 +153,36 @@ def test_of_many_osds_those_with_work_are_asked_first() -> None:
     assert len(asked) <= OSDS_MOST
     assert worker in asked
     assert f"{len(asked)} of {OSDS_MOST + 16} OSDs were asked: of those with work first" in facts.notes
+
+
+def test_a_shard_that_stays_stale_is_judged_and_its_osd_alone_is_asked_again() -> None:
+    twin = whole_cluster()
+    commander = StaleShard(twin.commander)
+    facts = gather(commander, twin.clock, 10.0)
+    (item,) = facts.osds[1].served
+    assert (item.service_class, item.by_limit) == ("client", True)
+    # after each of the two looks
+    assert commander.readings == {"osd.0": 1, "osd.1": 3, "osd.2": 1, "osd.3": 1}
+    assert (facts.unseen, facts.notes) == (frozenset(), ())
+
+
+@pytest.mark.parametrize("turns_after", [1, 3, 5])
+def test_a_shard_whose_osd_changed_its_options_between_the_looks_is_not_judged(turns_after: int) -> None:
+    twin = whole_cluster()
+    facts = gather(StaleShard(twin.commander, turns_after), twin.clock, 10.0)
+    assert facts.osds[1].served == ()
+    (note,) = facts.notes
+    assert "shards of osd.1 go by other values than were read: not judged (their options changed meanwhile)" in note
+    assert [check.name for check in not_judged(CAUSES, facts, facts.unseen)] == ["stale shards"]
+
+
+def test_a_shard_is_not_judged_while_mclock_s_values_are_on_trial() -> None:
+    twin = whole_cluster()
+    applier = twin.applier()
+    applier.apply(applier.plan("osd", {"osd_mclock_profile": "high_client_ops"}), "a trial", trial=True)
+    facts = gather(StaleShard(twin.commander), twin.clock, 10.0)
+    assert facts.unseen == {STEADY}
+    assert "settings are on trial" in facts.notes[0]
 
 
 COMMANDS = ["pg ls", "osd dump", "osd metadata", "config show", "perf dump", "dump_op_pq_state"]

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from made_causes import HEALTHY, MADE
 
-from ceph_tuner.gather.replay import open_state
+from ceph_tuner.gather.replay import Replay, open_state
 from ceph_tuner.why import Cause, WhyFacts, examine, gather
 
 RECORDED = sorted((Path(__file__).resolve().parents[1] / "data" / "why").glob("*.tar.zst"))
@@ -53,3 +54,22 @@ def test_a_pool_without_work_has_no_cause() -> None:
     facts = facts_of(next(path for path in RECORDED if made(path) == "reservation-slots"))
     assert examine(facts.only(pool="rbd")) == []
     assert examine(facts.only(pool="why"))[0].name == "reservation-slots"
+
+
+def test_settings_that_took_turns_while_a_cluster_was_gathered_make_no_shard_stale() -> None:
+    """Options of the file are of one turn of a trial, and the dumps of the queues of another."""
+    facts = facts_of(RECORDED[0].parents[1] / "lab" / "nvme.tar.zst")
+    assert "stale-shards" not in {cause.name for cause in examine(facts)}
+    (note,) = facts.notes
+    assert "shards of osd.0, osd.1, osd.2 go by other values than were read: not judged (settings are on trial" in note
+
+
+def test_options_that_were_read_once_alone_are_held_against_all_shards() -> None:
+    """The same file as of an older `gather`, without the journal: no shard served clients by the options."""
+    path = RECORDED[0].parents[1] / "lab" / "nvme.tar.zst"
+    state = open_state(path).commander.state  # type: ignore[attr-defined]
+    without = replace(state, answers=tuple(one for one in state.answers if one.command != "config-key dump"))
+    replay = Replay(without)
+    facts = gather(replay, replay, 10.0)
+    assert "stale-shards" not in {cause.name for cause in examine(facts)}
+    assert "their options were read once alone" in facts.notes[0]

@@ -9,7 +9,7 @@ from ceph_tuner.core.autopilot.capacity import BELIEVED, Stored
 from ceph_tuner.core.autopilot.capacity import CapacityDoubt as Doubt
 from ceph_tuner.core.autopilot.capacity import findings as doubts
 from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.doctor.facts import Facts, OsdFacts, decider
+from ceph_tuner.doctor.facts import ENTRIES, Facts, OsdFacts, decider
 from ceph_tuner.doctor.finding import MISLEADING, POINTLESS, Finding, named, some
 
 VOID_FACTOR = 4.0
@@ -45,6 +45,9 @@ def capacity(facts: Facts) -> List[Finding]:
     # what its own bench said tells more than that nobody believed it
     osds_with_bench = {doubt.osd for doubt in (*all_doubts, *vain) if doubt.rule == "bench"}
     all_doubts = [doubt for doubt in all_doubts if doubt.rule != "unmeasured" or doubt.osd not in osds_with_bench]
+    if ENTRIES in facts.unseen:
+        # somebody may have measured what no entry shows
+        all_doubts = [doubt for doubt in all_doubts if doubt.rule != "unmeasured"]
     rules = [
         _finding(rule, [doubt for doubt in all_doubts if doubt.rule == rule], capacities)
         for rule in _TITLES

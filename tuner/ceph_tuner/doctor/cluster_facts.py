@@ -27,18 +27,51 @@ from ceph_tuner.core.ceph.pods import rook_pod
 from ceph_tuner.core.ceph.ports import Clock, Commander, ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.forecast_pairs import ForecastPair, kept_pairs
-from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Journal
+from ceph_tuner.core.changes.journal import APPLIED, Journal
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.osd_documents import osd_queues
 from ceph_tuner.core.measure.osd_selection import spread
-from ceph_tuner.core.measure.pg_documents import ERASURE, deep_scrub_intervals, pg_rows, stamp_s
+from ceph_tuner.core.measure.pg_documents import (
+    DEEP,
+    ERASURE,
+    SHALLOW,
+    ScrubKind,
+    deep_scrub_intervals,
+    overdue_pgs,
+    pg_rows,
+    stamp_s,
+)
 from ceph_tuner.core.measure.queue_dump import Dump, read_tags, served
 from ceph_tuner.core.measure.reading import pool_of
 from ceph_tuner.core.profiles.in_force import kind_of
-from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts, PoolFacts, grouped
+from ceph_tuner.doctor.facts import (
+    CHANGES,
+    COUNTERS,
+    DEVICES,
+    ENTRIES,
+    FORECASTS,
+    HEALTH,
+    JOURNAL,
+    OPTIONS,
+    OSD_MAP,
+    PG_STATES,
+    PGS,
+    POOL_USE,
+    QUEUES,
+    SOURCES,
+    STEADY,
+    USE,
+    VERSIONS,
+    Facts,
+    OsdFacts,
+    PgFacts,
+    PoolFacts,
+    grouped,
+)
 from ceph_tuner.doctor.finding import named
+from ceph_tuner.doctor.shards import ShardLook, seems_stale, settled, unsettled, unsettled_note
 
 OSDS_MOST = 64
 """OSDs that are asked themselves, five commands each, evenly over their ids and many at a time."""
@@ -72,26 +105,33 @@ class _FactsReader:
         self._commander, self._clock, self._report = commander, clock, report
         self._config = CommandConfig(commander)
         self._notes: List[str] = []
+        self._unseen: Set[str] = set()
+        self._mclock_on_trial = False
         self._hung: Set[int] = set()
         """OSDs that did not answer in time."""
 
     def facts(self, release: Release, version: str) -> Facts:
         self._report("the maps", 0, 1)
         places = self._config.places()
-        status: Dict[str, Any] = self._or_note("the state of the PGs", lambda: self._mon("status")["pgmap"], {})
-        entries: List[ConfigEntry] = self._or_note("the configuration database", self._config.dump, [])
-        osd_map: Dict[str, Any] = self._or_note("the OSD map", lambda: self._mon("osd dump"), {})
-        frees: List[Any] = self._or_note("use by OSD", lambda: self._mon("osd df")["nodes"], [])
-        rows: List[Any] = self._or_note("what the OSDs say of their devices", lambda: self._mon("osd metadata"), [])
+        status: Dict[str, Any] = self._or_note(PG_STATES, lambda: self._mon("status")["pgmap"], {})
+        entries: List[ConfigEntry] = self._or_note(ENTRIES, self._config.dump, [])
+        osd_map: Dict[str, Any] = self._or_note(OSD_MAP, lambda: self._mon("osd dump"), {})
+        frees: List[Any] = self._or_note(USE, lambda: self._mon("osd df")["nodes"], [])
+        rows: List[Any] = self._or_note(DEVICES, lambda: self._mon("osd metadata"), [])
+        on_trial: FrozenSet[Tuple[str, str]] = self._or_note(JOURNAL, self._on_trial, frozenset())
+        osds = self._osds([place for place in places if place.up], frees, rows)
+        pgs = self._pgs(int(status.get("num_pgs", 0)), osds, osd_map)
+        at = self._clock.now()
         pod = self._or_note("whether OSDs run in pods of Rook", lambda: rook_pod(rows), None)
         return Facts(
             release,
             parse_version(version),
-            osds=self._osds([place for place in places if place.up], frees, rows),
+            at,
+            osds=osds,
             entries=tuple(entries),
             places=tuple(places),
             pools=self._pools(osd_map.get("pools", [])),
-            pgs=self._pgs(int(status.get("num_pgs", 0))),
+            pgs=pgs,
             weights={
                 int(node["id"]): float(node["crush_weight"])
                 for node in frees
@@ -99,19 +139,20 @@ class _FactsReader:
             },
             pg_copies={int(node["id"]): int(node.get("pgs", 0)) for node in frees},
             pg_states={str(row["state_name"]): int(row["count"]) for row in status.get("pgs_by_state", [])},
-            health=self._or_note("health", self._health, {}),
+            health=self._or_note(HEALTH, self._health, {}),
             flags=tuple(str(osd_map.get("flags", "")).split(",")),
-            on_trial=self._or_note("the journal", self._on_trial, frozenset()),
+            on_trial=on_trial,
             benches=self._or_note("the cluster's log", self._benches, {}),
             target_pgs=self._option("mgr", "mon_target_pg_per_osd", 100.0),
             most_pgs=self._option("mon", "mon_max_pg_per_osd", 250.0),
-            versions=self._or_note("the OSDs' versions", self._versions, {}),
+            versions=self._or_note(VERSIONS, self._versions, {}),
             balancer=self._or_note("the balancer", self._balancer, ""),
             deviation=self._option("mgr", _DEVIATION, 5.0),
-            forecasts=self._or_note("what the twin said", self._forecasts, ()),
+            forecasts=self._or_note(FORECASTS, self._forecasts, ()),
             rook="" if pod is None else pod.namespace,
-            kept={} if pod is None else self._or_note("the journal", self._values_of_changes, {}),
+            kept={} if pod is None else self._or_note(CHANGES, self._values_of_changes, {}),
             notes=tuple(self._notes),
+            unseen=frozenset(self._unseen),
         )
 
     def _osds(
@@ -122,25 +163,73 @@ class _FactsReader:
         sample = spread((place.osd for place in places), OSDS_MOST)
         if len(sample) < len(places):
             self._notes.append(f"{len(sample)} of {len(places)} OSDs were asked, evenly over their ids")
+        options = self._each("options", sample, self._config.effective_on)
         at = self._clock.now()
         before = self._each("queues", sample, partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
         counters = self._each("counters", sample, partial(self._config.each, prefix="perf dump", read=_counters))
-        options = self._each("options", sample, self._config.effective_on)
         sources = self._each("sources of options", sample, self._config.sources_on)
         # the other questions lie between the two looks at a queue
-        after = self._each("queues", sample, partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
+        asking = self._timed(partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
+        after = self._each("queues", sample, asking)
+        looks = {
+            osd: ShardLook(served(before[osd], dump, at), options[osd])
+            for osd, (_, dump) in after.items()
+            if osd in before and osd in options
+        }
+        doubts = self._doubts(looks, {osd: dumped for osd, (dumped, _) in after.items()})
         osds = []
         for place in places:
             number = place.osd
             osd = OsdFacts(
                 place, kind_of(metadata.get(number, {}), place.device_class), used_bytes=bytes_by_osd.get(number, 0.0)
             )
-            if number in counters and number in options and number in sources:
-                osd = replace(osd, options=options[number], sources=sources[number], **counters[number])
-            if number in before and number in after:
-                osd = replace(osd, served=served(before[number], after[number], at))
+            whole = number in counters and number in sources
+            osd = replace(
+                osd,
+                options=options.get(number, {}),
+                sources=sources.get(number, {}),
+                whole=whole,
+                **counters.get(number, {}),
+            )
+            if number in looks:
+                osd = replace(osd, served=settled(looks[number].served, doubts.get(number, frozenset())))
             osds.append(osd)
+        seen = {
+            OPTIONS: bool(options),
+            COUNTERS: bool(counters),
+            SOURCES: bool(sources),
+            QUEUES: bool(set(before) & set(after)),
+        }
+        self._unseen.update(part for part, there in seen.items() if not there)
         return tuple(osds)
+
+    def _doubts(self, looks: Dict[int, ShardLook], dumped: Mapping[int, float]) -> Dict[int, FrozenSet[str]]:
+        """Classes that are not judged, by OSD. Where shards seem stale, the options are read again."""
+        suspects = [osd for osd, look in looks.items() if seems_stale(look)]
+        again = self._each("options", suspects, self._timed(self._config.effective_on))
+        for osd, (read_at, options) in again.items():
+            # a file may have no later answer than the first
+            if read_at >= dumped[osd]:
+                looks[osd] = looks[osd]._replace(after=options)
+        doubts = unsettled(looks, self._mclock_on_trial)
+        if doubts:
+            self._notes.append(unsettled_note(doubts, looks, self._mclock_on_trial))
+            self._unseen.add(STEADY)
+        return doubts
+
+    def _timed(
+        self, ask: Callable[[Iterable[int]], Iterator[Tuple[int, Union[_T, CommandFailed, ClusterTimeout]]]]
+    ) -> Callable[[List[int]], Iterator[Tuple[int, Union[Tuple[float, _T], CommandFailed, ClusterTimeout]]]]:
+        """The same, each answer with when it came."""
+
+        def asking(
+            osds: List[int],
+        ) -> Iterator[Tuple[int, Union[Tuple[float, _T], CommandFailed, ClusterTimeout]]]:
+            for osd, answer in ask(osds):
+                failed = isinstance(answer, (CommandFailed, ClusterTimeout))
+                yield osd, answer if failed else (self._clock.now(), answer)  # type: ignore[misc]
+
+        return asking
 
     def _each(
         self,
@@ -173,7 +262,7 @@ class _FactsReader:
         return answers
 
     def _pools(self, rows: Sequence[Mapping[str, Any]]) -> Tuple[PoolFacts, ...]:
-        usage: List[Any] = self._or_note("use by pool", lambda: self._mon("df", detail="detail")["pools"], [])
+        usage: List[Any] = self._or_note(POOL_USE, lambda: self._mon("df", detail="detail")["pools"], [])
         stats: Dict[int, Mapping[str, float]] = {int(row["id"]): row["stats"] for row in usage}
         intervals = deep_scrub_intervals({"pools": rows})
         return tuple(
@@ -195,13 +284,32 @@ class _FactsReader:
             for row in rows
         )
 
-    def _pgs(self, count: int) -> Tuple[PgFacts, ...]:
+    def _pgs(self, count: int, osds: Sequence[OsdFacts], osd_map: Mapping[str, Any]) -> Tuple[PgFacts, ...]:
         if count > PGS_MOST:
             self._notes.append(f"{count} PGs are not listed one by one (at most {PGS_MOST})")
+            self._unseen.add(PGS)
             return ()
         self._report("the PGs", 0, 1)
-        answer: Any = self._or_note("the PGs", lambda: self._mon("pg ls"), [])
-        return tuple(_pg(row) for row in pg_rows(answer))
+        answer: Any = self._or_note(PGS, lambda: self._mon("pg ls"), [])
+        rows, now = pg_rows(answer), self._clock.now()
+        deep, shallow = (self._overdue(rows, now, kind, osds, osd_map) for kind in (DEEP, SHALLOW))
+        pgs = [(str(row["pgid"]), _pg(row)) for row in rows]
+        return tuple(replace(pg, pgid=pgid, deep_late=pgid in deep, scrub_late=pgid in shallow) for pgid, pg in pgs)
+
+    def _overdue(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        now: float,
+        kind: ScrubKind,
+        osds: Sequence[OsdFacts],
+        osd_map: Mapping[str, Any],
+    ) -> FrozenSet[str]:
+        """By the interval that the OSDs have; where none was seen, by the monitors; none where nobody says."""
+        if any(osd.options for osd in osds):
+            usual_s = max(osd.number(kind.option) for osd in osds)
+        else:
+            usual_s = self._option("osd", kind.option, 0.0)
+        return overdue_pgs(rows, now, kind, usual_s, osd_map) if usual_s > 0 else frozenset()
 
     def _health(self) -> Dict[str, Tuple[str, ...]]:
         checks = self._mon("health", detail="detail").get("checks", {})
@@ -217,9 +325,9 @@ class _FactsReader:
         return {int(match[2]): float(match[1]) for match in matches if match}
 
     def _on_trial(self) -> FrozenSet[Tuple[str, str]]:
-        entries, set_aside = Journal(CommandStore(self._commander)).read()
-        self._notes += map(str, set_aside)
-        trials = [entry for entry in entries if entry.trial and entry.state in (APPLYING, APPLIED)]
+        contents = Journal(CommandStore(self._commander)).read()
+        self._notes += map(str, contents.set_aside)
+        self._mclock_on_trial, trials = contents.mclock_on_trial(), contents.trials
         if trials:
             who = ", ".join(dict.fromkeys(entry.who for entry in trials))
             self._notes.append(f"settings of {who} are on trial, and not counted among the leftovers")
@@ -256,6 +364,7 @@ class _FactsReader:
             return ask()
         except (ClusterTimeout, CommandFailed, PermissionRefused, ValueError, KeyError, TypeError) as fault:
             self._notes.append(f"{what}: not seen ({fault})")
+            self._unseen.add(what)
             return otherwise
 
 
@@ -285,5 +394,6 @@ def _pg(row: Mapping[str, Any]) -> PgFacts:
         float(row["stat_sum"]["num_bytes"]),
         float(row["stat_sum"]["num_objects"]),
         seconds if deep else None,
-        stamp_s(str(row["last_deep_scrub_stamp"])) if deep else 0.0,
+        stamp_s(str(row["last_deep_scrub_stamp"])),
+        states=frozenset(str(row["state"]).split("+")),
     )

@@ -12,6 +12,27 @@ from ceph_tuner.core.changes.forecast_pairs import ForecastPair
 from ceph_tuner.core.knobs.releases import Release, Version
 from ceph_tuner.core.measure.queue_dump import ServedClass
 
+# parts of the facts, in the words of the notes about them
+CHANGES = "the changes in force"
+COUNTERS = "the OSDs' counters"
+DEVICES = "what the OSDs say of their devices"
+ENTRIES = "the configuration database"
+FORECASTS = "what the twin said"
+HEALTH = "health"
+JOURNAL = "the journal"
+OPTIONS = "the OSDs' options"
+OSD_MAP = "the OSD map"
+PGS = "the PGs"
+PG_STATES = "the state of the PGs"
+STEADY = "whether mClock's values stood meanwhile"
+POOL_USE = "use by pool"
+QUEUES = "the OSDs' queues"
+SOURCES = "the sources of the OSDs' options"
+USE = "use by OSD"
+VERSIONS = "the OSDs' versions"
+CPUS, OSD_PROCESSES = "the CPUs", "a process of an OSD"
+"""Parts of a host."""
+
 OWN_SOURCES = ("override", "cmdline", "env", "file")
 """Where an OSD may have a value from that outranks the monitors', the strongest first."""
 
@@ -24,7 +45,7 @@ class OsdFacts:
     kind: str = "ssd"
     """`ssd` or `hdd`, as Ceph chooses between options; an NVMe is an ssd."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """What it uses, defaults included; empty where it was not looked at."""
+    """What it uses, defaults included; empty where that was not seen."""
     sources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of options that are not at their default: source -> value."""
     mclock_queues: bool = False
@@ -35,6 +56,8 @@ class OsdFacts:
     """Blobs that were compressed in vain."""
     used_bytes: float = 0.0
     served: Tuple[ServedClass, ...] = ()
+    whole: bool = True
+    """Whether its counters, and where its options are from, were seen beside them."""
 
     @property
     def queue(self) -> str:
@@ -83,7 +106,17 @@ class PgFacts:
     deep_scrub_s: Optional[float] = None
     """How long its last scrub took, where that was a deep one."""
     deep_scrubbed_at: float = 0.0
-    """When that ended, in seconds since the epoch."""
+    """When its last deep scrub ended, in seconds since the epoch."""
+    pgid: str = ""
+    states: FrozenSet[str] = frozenset()
+    deep_late: bool = False
+    """Whether its deep scrub is past its date by a tenth of the interval."""
+    scrub_late: bool = False
+
+    @property
+    def late(self) -> bool:
+        """Whether a scrub of either kind is."""
+        return self.deep_late or self.scrub_late
 
 
 @dataclass(frozen=True)
@@ -92,6 +125,9 @@ class Facts:
 
     release: Release
     version: Version
+    """Of the oldest OSD."""
+    at: float = 0.0
+    """When the PGs were listed, in seconds since the epoch."""
     osds: Tuple[OsdFacts, ...] = ()
     entries: Tuple[ConfigEntry, ...] = ()
     places: Tuple[Place, ...] = ()
@@ -128,10 +164,17 @@ class Facts:
     """(section, option) -> values of ceph-tuner's changes in force."""
     notes: Tuple[str, ...] = ()
     """What could not be seen."""
+    unseen: FrozenSet[str] = frozenset()
+    """Parts of which nothing was seen; a part that some OSDs lack is in the notes alone."""
 
     @property
     def looked_at(self) -> List[OsdFacts]:
-        """OSDs whose options are known."""
+        """OSDs that answered all that they were asked for about themselves."""
+        return [osd for osd in self.osds if osd.options and osd.whole]
+
+    @property
+    def with_options(self) -> List[OsdFacts]:
+        """OSDs whose options are known, whatever else is."""
         return [osd for osd in self.osds if osd.options]
 
 
@@ -153,6 +196,12 @@ class HostFacts:
     thread_caches: Mapping[int, Optional[int]] = field(default_factory=dict)
     """Process of an OSD -> TCMALLOC_MAX_TOTAL_THREAD_CACHE_BYTES; None where it is not set."""
     notes: Tuple[str, ...] = ()
+
+    @property
+    def unseen(self) -> FrozenSet[str]:
+        """Parts of which nothing was seen."""
+        seen = {CPUS: self.cpus > 0, OSD_PROCESSES: bool(self.allocators)}
+        return frozenset(part for part, there in seen.items() if not there)
 
 
 def decider(facts: Facts, osd: OsdFacts, name: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, Optional, Tuple
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
+from ceph_tuner.core.ceph.target import Place, covered
 from ceph_tuner.core.wording import digits, first_of
 
 POINTLESS, MISLEADING, COSTLY = "pointless", "misleading", "costly"
@@ -13,6 +15,8 @@ SEVERITIES = {
     MISLEADING: "settings do something else than they say, or measurements do",
     COSTLY: "performance is lost that no setting of mClock brings back",
 }
+
+_SETTING = re.compile(r"ceph config (?:set|rm) (\S+) ")
 
 RESTARTING = (
     "`systemctl` restarts an OSD of Ceph's packages, `ceph orch` one of cephadm's; under Rook, restart its deployment "
@@ -37,6 +41,8 @@ class Finding:
     """The cost as a share of what is at stake, 0 to 1, where it can be reckoned."""
     commands: Tuple[str, ...] = ()
     """What cures it, as an operator would type it; the doctor runs none of them."""
+    touches: Tuple[Place, ...] = ()
+    """Running OSDs whose settings the commands change, all together; none where no command names any."""
 
     def __post_init__(self) -> None:
         """Hold it to its own laws: no finding without evidence."""
@@ -56,6 +62,7 @@ class Finding:
             "share": self.share,
             "cure": self.cure,
             "commands": list(self.commands),
+            "touches": len(self.touches) or None,
         }
 
 
@@ -63,6 +70,13 @@ def by_cost(findings: Iterable[Finding]) -> List[Finding]:
     """Order findings: by severity, then by share; what cannot be reckoned comes last of its kind."""
     ranks = list(SEVERITIES)
     return sorted(findings, key=lambda finding: (ranks.index(finding.severity), -(finding.share or 0.0), finding.check))
+
+
+def with_reach(finding: Finding, places: Sequence[Place]) -> Finding:
+    """The same, with the OSDs that its commands would touch. One with a placeholder (`osd/class:CLASS`) names none."""
+    sections = [match[1] for command in finding.commands if (match := _SETTING.match(command))]
+    osds = {osd for section in sections for osd in covered(section, places)}
+    return replace(finding, touches=tuple(place for place in places if place.osd in osds))
 
 
 def restarts(osds: Iterable[int]) -> Tuple[str, ...]:

@@ -75,7 +75,7 @@ def interval(facts: Facts) -> List[Finding]:
     for osd in facts.looked_at:
         own = [pg for pg in facts.pgs if osd.place.osd in pg.acting]
         bytes_by_pool = _by_pool((pg.pool, pg.nbytes) for pg in own)
-        took, available = _seconds_seen(own, osd), available_s(facts, osd, bytes_by_pool)
+        took, available = seconds_seen(own, osd), available_s(facts, osd, bytes_by_pool)
         if took is not None and took > available:
             words = f"osd.{osd.place.osd}: its PGs took {duration(took)} by their last deep scrubs"
             by_pace.append((f"{words}, {duration(available)} are there", osd.place.osd, 1 - available / took))
@@ -173,7 +173,7 @@ def _interval_settings(facts: Facts) -> Tuple[str, ...]:
     return (*everywhere, *(f"ceph osd pool set {quote(name)} deep_scrub_interval SECONDS" for name in own))
 
 
-def _seconds_seen(own: Sequence[PgFacts], osd: OsdFacts) -> Optional[float]:
+def seconds_seen(own: Sequence[PgFacts], osd: OsdFacts) -> Optional[float]:
     """Time of a round over an OSD's PGs, by its last deep scrubs; of a PG without a known time by its bytes.
 
     As many go on at once as did then, or as may now, whichever is more: scrubs that were requested all together ran

@@ -13,7 +13,7 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, NEVER_SET, PROFILE, Knob, unmet_needs
 from ceph_tuner.core.knobs.releases import Release, Settings
 from ceph_tuner.core.knobs.settings import reservation_sum, same_value, settings_in_force
-from ceph_tuner.doctor.facts import Facts, OsdFacts, grouped
+from ceph_tuner.doctor.facts import ENTRIES, Facts, OsdFacts, grouped
 from ceph_tuner.doctor.finding import COSTLY, MISLEADING, POINTLESS, Finding, named, some
 
 _AS_DEVICES_ARE = ("capacity", "device", *NEVER_SET)
@@ -124,6 +124,9 @@ def leftovers(facts: Facts) -> List[Finding]:
 
 def asleep(facts: Facts) -> List[Finding]:
     """Some of the nine values set where a built-in profile is in force, or not all nine under custom."""
+    if ENTRIES in facts.unseen:
+        # what nobody showed is not what nobody set
+        return []
     findings = []
     idle, incomplete = [], []
     # most entries of a large cluster are capacities, each at its OSD
@@ -268,7 +271,7 @@ def _instead(facts: Facts, knob: Knob) -> Iterable[str]:
 
 
 def _profile(release: Release, entries: Iterable[ConfigEntry], osd: OsdFacts) -> str:
-    if osd.options:
+    if osd.options and osd.whole:
         return osd.options.get(PROFILE, release.default_profile)
     decides = winner(entries, PROFILE, osd.place)
     return release.default_profile if decides is None else decides.value

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, List
+import math
+from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple
 
 from ceph_tuner.core.measure.queue_dump import ServedClass
 from ceph_tuner.doctor.facts import Facts, grouped
@@ -13,7 +14,7 @@ CURE = "stale-shards"
 
 def stale(facts: Facts) -> List[Finding]:
     """Shards that serve a class without the reservation or limit that the OSD shows for it, or with one more."""
-    lines = [(words, osd.place.osd) for osd in facts.looked_at for words in differing(osd.served, osd.number)]
+    lines = [(words, osd.place.osd) for osd in facts.with_options for words in differing(osd.served, osd.number)]
     if not lines:
         return []
     osds = {osd for _, osd in lines}
@@ -25,10 +26,92 @@ def stale(facts: Facts) -> List[Finding]:
             some(f"{named(each)}: {words}" for words, each in grouped(lines).items()),
             "part of the PGs of these OSDs is served without what the profile promises, until the OSD restarts",
             "Make every shard read its values again; no setting changes. Only what was served just now was seen.",
-            share=len(osds) / len(facts.looked_at),
+            share=len(osds) / len(facts.with_options),
             commands=(f"ceph-tuner doctor --cluster NAME --cure {CURE} --yes",),
         )
     ]
+
+
+class ShardLook(NamedTuple):
+    """What one OSD's shards served between two looks, and its options before the first and after the last."""
+
+    served: Tuple[ServedClass, ...]
+    before: Mapping[str, str]
+    after: Optional[Mapping[str, str]] = None
+    """None where they were not read again."""
+
+
+def seems_stale(look: ShardLook) -> bool:
+    """Whether a shard served a class by other values than the options that were read first."""
+    return bool(_differing_classes(look))
+
+
+def unsettled(looks: Mapping[int, ShardLook], on_trial: bool) -> Dict[int, FrozenSet[str]]:
+    """OSD -> classes of which nobody can tell whether a shard is stale or the settings were others for a while.
+
+    Settings on trial take turns. Else options that are the same after the last look stood meanwhile. Where they were
+    read once alone, a class's stood if some shard of the same options served it by them.
+    """
+    doubts = {}
+    for osd, look in looks.items():
+        classes = _differing_classes(look)
+        if not on_trial and look.after is None:
+            classes -= {name for name in classes if _is_attested(name, look.before, looks.values())}
+        elif not on_trial:
+            classes = {name for name in classes if _values(name, look.before) != _values(name, look.after or {})}
+        if classes:
+            doubts[osd] = frozenset(classes)
+    return doubts
+
+
+def unsettled_note(doubts: Mapping[int, FrozenSet[str]], looks: Mapping[int, ShardLook], on_trial: bool) -> str:
+    """Why that was not judged."""
+    if on_trial:
+        why = "settings are on trial, and take turns"
+    elif all(looks[osd].after is None for osd in doubts):
+        why = "their options were read once alone; a file by the present `gather` has them twice"
+    else:
+        why = "their options changed meanwhile"
+    return f"shards of {named(doubts)} go by other values than were read: not judged ({why})"
+
+
+def settled(served: Iterable[ServedClass], doubts: FrozenSet[str]) -> Tuple[ServedClass, ...]:
+    """What is judged of it."""
+    return tuple(item for item in served if item.service_class not in doubts)
+
+
+def _differing_classes(look: ShardLook) -> Set[str]:
+    return {item.service_class for item in look.served if _differs(item, look.before)}
+
+
+def _differs(item: ServedClass, options: Mapping[str, str]) -> bool:
+    return bool(differing((item,), lambda name: _number(options.get(name, "0"))))
+
+
+def _is_attested(service_class: str, options: Mapping[str, str], looks: Iterable[ShardLook]) -> bool:
+    """Whether a shard of an OSD with these options served the class by them."""
+    return any(
+        item.service_class == service_class
+        and _values(service_class, look.before) == _values(service_class, options)
+        and not _differs(item, look.before)
+        for look in looks
+        for item in look.served
+    )
+
+
+def _values(service_class: str, options: Mapping[str, str]) -> Tuple[float, float]:
+    reservation, limit = (
+        _number(options.get(f"osd_mclock_scheduler_{service_class}_{part}", "0")) for part in ("res", "lim")
+    )
+    return reservation, limit
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        return 0.0
+    return value if math.isfinite(value) else 0.0
 
 
 def differing(served: Iterable[ServedClass], number: Callable[[str], float]) -> List[str]:

@@ -71,8 +71,9 @@ class _StateReader:
         up_osds = self._up_osds()
         sample = spread(up_osds, self._osds)
         self._ask("config show", sample)
-        self._ignore_faults(lambda: gather_facts(recorder, live.clock, live.release, live.version, self._report))
+        # it goes by the options that are there; after the doctor has looked at queues they are asked for again
         self._describe()
+        self._ignore_faults(lambda: gather_facts(recorder, live.clock, live.release, live.version, self._report))
         # of objectives about a class or a pool, and of the dates of scrubs
         self._ignore_faults(lambda: recorder.mon("osd crush dump", {}))
         self._ignore_faults(lambda: deep_scrub_interval(recorder))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import errno
-from typing import Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from dataclasses import replace
+from typing import Collection, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple, Union
 
 from ceph_tuner.core.bounded import values_in
 from ceph_tuner.core.ceph.commands import STORE_PREFIX
@@ -23,6 +24,8 @@ _AGAIN = ("dump_op_pq_state",)
 """Commands whose later answers differ within a look, and are wanted."""
 _STEADY = ("config show", "osd metadata")
 """Commands that one look asks for all of them."""
+_OPTIONS = "config show"
+"""After the dumps of a look it is asked anew: who compares it with queues reads it before and after them."""
 
 
 class Recorder:
@@ -34,12 +37,18 @@ class Recorder:
         self.answers: List[Answer] = []
         self.notes: List[str] = []
         self._cache: Dict[Tuple[int, Key], Answer] = {}
+        self._dumped: Set[str] = set()
+        """Daemons whose queues were dumped in this look."""
+        self._reused: Set[Key] = set()
+        """What was given in this look out of one before."""
         self._room = UNPACKED_MOST
 
     def begin(self, look: int) -> None:
         """What was asked before is asked again, but for what stays."""
         self._cache = {(look, key): answer for (_, key), answer in self._cache.items() if key[1] in _STEADY}
         self.look = look
+        self._dumped.clear()
+        self._reused.clear()
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
         """Answer of a command that reads; the same one within a look is asked once. Raises as the commander does."""
@@ -80,10 +89,16 @@ class Recorder:
             raise CommandFailed(f"ceph tell {prefix}", -errno.EPERM, "is not among what is gathered")
         targets: List[str] = []
         for daemon in daemons:
-            earlier = self._cache.get((self.look, key_of(daemon, prefix, arguments)))
+            key = key_of(daemon, prefix, arguments)
+            earlier = self._cache.get((self.look, key))
             if earlier is None or prefix in _AGAIN:
                 targets.append(daemon)
+            elif prefix == _OPTIONS and daemon in self._dumped:
+                self._keep_reused(key)
+                targets.append(daemon)
             else:
+                if earlier.look != self.look:
+                    self._reused.add(key)
                 yield daemon, outcome(lambda earlier=earlier: _text_or_raise(earlier))  # type: ignore[misc]
         silent = dict.fromkeys(targets)
         try:
@@ -102,12 +117,21 @@ class Recorder:
         for daemon, answer in answers:
             yield daemon, answer, self._clock.now()
 
+    def _keep_reused(self, key: Key) -> None:
+        """Of two answers that a look was given, the file has both: the earlier one is of a look before."""
+        if key in self._reused:
+            self._reused.discard(key)
+            earlier = next(answer for answer in reversed(self.answers) if answer.key == key)
+            self.answers.append(self._within_room(replace(earlier, look=self.look)))
+
     def _keep(self, key: Key, keep: Keep, content: Union[str, TunerError], at: Optional[float] = None) -> None:
         at = self._clock.now() if at is None else at
         if isinstance(content, TunerError):
             answer = Answer(key, self.look, at, fault=_fault(content))
         else:
             answer = self._within_room(Answer(key, self.look, at, kept(content, keep)))
+            if key[1] in _AGAIN:
+                self._dumped.add(key[0])
         self.answers.append(answer)
         self._cache[self.look, key] = Answer(key, self.look, at, content) if isinstance(content, str) else answer
 

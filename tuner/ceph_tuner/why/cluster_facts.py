@@ -7,6 +7,7 @@ from typing import (
     Any,
     Callable,
     Dict,
+    FrozenSet,
     Iterable,
     Iterator,
     List,
@@ -19,15 +20,17 @@ from typing import (
 )
 
 from ceph_tuner.core.bounded import MISREAD
-from ceph_tuner.core.ceph.commands import CommandConfig, parsed, shaped
+from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, parsed, shaped
 from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.core.measure.osd_selection import spread
-from ceph_tuner.core.measure.pg_documents import flags_of, late_pgs, pg_rows, pool_intervals
+from ceph_tuner.core.measure.pg_documents import DEEP, SHALLOW, flags_of, overdue_pgs, pg_rows
 from ceph_tuner.core.measure.queue_dump import QueuedClass, queued, served
 from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.doctor.finding import named
+from ceph_tuner.doctor.shards import ShardLook, seems_stale, settled, unsettled, unsettled_note
 from ceph_tuner.why.answers import (
     REMOVING,
     Queues,
@@ -40,15 +43,16 @@ from ceph_tuner.why.answers import (
     rising_counters,
     states_of,
 )
-from ceph_tuner.why.facts import OsdNow, PgNow, Slots, WhyFacts
+from ceph_tuner.why.facts import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, SLOTS, STEADY, OsdNow, PgNow, Slots, WhyFacts
 
 OSDS_MOST = 64
 """OSDs that are asked themselves: those whose PGs have work first, then evenly over their ids."""
 OF_EACH_CLASS = 4
 """At least so many are asked of each device class."""
 PGS_MOST = 20_000
-GRACE = 1.1
-"""A scrub is late from this many intervals on: Ceph begins them at random moments."""
+
+USUAL_S = 7 * 86_400.0
+"""Ceph's interval of both kinds of scrub, where nobody says another."""
 
 _DUMPS = 3
 """Dumps of the queues at each look."""
@@ -76,6 +80,8 @@ class TwoLooks:
         self._report = report or (lambda what, done, total: None)
         self._config = CommandConfig(commander)
         self._notes: Dict[str, None] = {}
+        self._unseen: Set[str] = set()
+        """Of the monitors' answers those that the last look lacks."""
         self._silent: Set[int] = set()
         """OSDs that did not answer in time."""
         self._places: List[Place] = []
@@ -85,6 +91,11 @@ class TwoLooks:
         self._options: Dict[int, Dict[str, str]] = {}
         self._counters: List[Dict[int, Tuple[float, Dict[str, float]]]] = []
         self._dumps: Dict[int, List[Tuple[float, Queues]]] = {}
+        self._again: Dict[int, Tuple[float, Dict[str, str]]] = {}
+        """Options that were read after the dumps, and when."""
+        self._at = 0.0
+        self._intervals: Dict[str, float] = {}
+        """Option -> seconds, by the monitors."""
         self._reservations: Dict[int, Tuple[Slots, Slots]] = {}
         self._rows: List[List[Mapping[str, Any]]] = []
         self._osd_map: Mapping[str, Any] = {}
@@ -100,10 +111,11 @@ class TwoLooks:
             self._look()
 
     def _look(self) -> None:
+        self._unseen.clear()
         self._report("the maps", 0, 1)
         if not self._places:
             self._places = [place for place in self._config.places() if place.up]
-        self._osd_map = self._or_note("the OSD map", lambda: self._mon("osd dump"), {})
+        self._osd_map = self._or_note(OSD_MAP, lambda: self._mon("osd dump"), {})
         self._rows.append(self._pgs())
         if not self._osds:
             self._osds = self._sample()
@@ -114,6 +126,8 @@ class TwoLooks:
             }
             self._majors = {osd: major_of(row) for osd, row in rows_by_osd.items()}
             self._options = self._each("config show", self._config.effective_on)
+            if not self._options:
+                self._intervals = {kind.option: self._by_monitors(kind.option) for kind in (DEEP, SHALLOW)}
         for number in range(_DUMPS):
             for osd, dump in self._answers_at("dump_op_pq_state", Queues.read).items():
                 self._dumps.setdefault(osd, []).append(dump)
@@ -123,6 +137,38 @@ class TwoLooks:
             if number == 1:
                 reservations = self._answers_at("dump_recovery_reservations", both_slots)
                 self._reservations = {osd: own for osd, (_, own) in reservations.items()}
+        self._at = self._clock.now()
+        self._read_again()
+
+    def _read_again(self) -> None:
+        """Options of OSDs whose shards seem to go by others: what did not stand until now is not judged."""
+        suspects = [osd for osd, look in self._shard_looks().items() if seems_stale(look)]
+
+        def ask(osds: List[int]) -> Iterator[Tuple[int, Union[Dict[str, str], CommandFailed, ClusterTimeout]]]:
+            for osd, answer in self._config.effective_on(osds):
+                if not isinstance(answer, (CommandFailed, ClusterTimeout)):
+                    self._again[osd] = (self._clock.now(), answer)
+                yield osd, answer
+
+        if suspects:
+            self._each("config show", ask, suspects)
+
+    def _shard_looks(self) -> Dict[int, ShardLook]:
+        looks = {}
+        for osd, dumps in self._dumps.items():
+            if osd in self._options:
+                between = served(dumps[0][1].tags, dumps[-1][1].tags, dumps[0][0])
+                read_at, again = self._again.get(osd, (0.0, {}))
+                # a file may have no later answer than the first
+                looks[osd] = ShardLook(between, self._options[osd], again if read_at >= dumps[-1][0] else None)
+        return looks
+
+    def _mclock_on_trial(self) -> bool:
+        """Whether the journal says so; with a key that may not read it, the options decide alone."""
+        try:
+            return Journal(CommandStore(self._commander)).read().mclock_on_trial()
+        except (ClusterTimeout, CommandFailed, PermissionRefused, *MISREAD):
+            return False
 
     def facts(self) -> WhyFacts:
         """What both looks show. Raises CommandFailed where an answer is nonsense."""
@@ -131,21 +177,39 @@ class TwoLooks:
 
     def _facts(self) -> WhyFacts:
         rows = self._rows[-1] if self._rows else []
-        now = self._clock.now()
+        now = self._at
+        looks = self._shard_looks()
+        on_trial = any(map(seems_stale, looks.values())) and self._mclock_on_trial()
+        doubts = unsettled(looks, on_trial)
+        if doubts:
+            self._notes[unsettled_note(doubts, looks, on_trial)] = None
         by_pgid = {str(row["pgid"]): row for row in self._rows[0]} if self._rows else {}
         pgs = tuple(pg_now(row, by_pgid.get(str(row["pgid"]), row)) for row in rows)
         pgs = self._late(pgs, rows, now)
         pools = {int(row["pool"]): pool_now(row) for row in self._osd_map.get("pools", [])}
+        osds = tuple(
+            self._osd(place, looks.get(place.osd), doubts.get(place.osd, frozenset()))
+            for place in self._places
+            if place.osd in self._osds
+        )
+        seen = {
+            OPTIONS: bool(self._options),
+            COUNTERS: any(osd.seconds > 0 for osd in osds),
+            QUEUES: bool(self._dumps),
+            SLOTS: bool(self._reservations),
+            STEADY: not doubts,
+        }
         return WhyFacts(
             now,
-            tuple(self._osd(place) for place in self._places if place.osd in self._osds),
+            osds,
             pgs,
             placed(pools, pgs, {place.osd: place.device_class for place in self._places}),
             flags_of(self._osd_map.get("flags", "")),
             tuple(self._notes),
+            frozenset((*self._unseen, *(part for part, there in seen.items() if not there))),
         )
 
-    def _osd(self, place: Place) -> OsdNow:
+    def _osd(self, place: Place, look: Optional[ShardLook], doubts: FrozenSet[str]) -> OsdNow:
         number = place.osd
         kind, major = self._kinds.get(number, "ssd"), self._majors.get(number, 0)
         osd = OsdNow(place, kind, major, self._options.get(number, {}))
@@ -161,8 +225,7 @@ class TwoLooks:
         if dumps:
             queues: Tuple[Tuple[QueuedClass, ...], ...] = tuple(queued(own.tags, at) for at, own in dumps)
             strict = tuple(own.strict for _, own in dumps)
-            between = served(dumps[0][1].tags, dumps[-1][1].tags, dumps[0][0])
-            osd = replace(osd, queues=queues, strict=strict, served=between)
+            osd = replace(osd, queues=queues, strict=strict, served=settled(look.served, doubts) if look else ())
         local, remote = self._reservations.get(number, (Slots(), Slots()))
         return replace(osd, local=local, remote=remote)
 
@@ -190,25 +253,30 @@ class TwoLooks:
 
     def _late(self, pgs: Tuple[PgNow, ...], rows: List[Mapping[str, Any]], now: float) -> Tuple[PgNow, ...]:
         """Those of the PGs whose scrubs are past their date."""
-        usual, own = self._intervals("osd_deep_scrub_interval", "deep_scrub_interval")
-        deep = late_pgs({str(row["pgid"]): str(row["last_deep_scrub_stamp"]) for row in rows}, now, usual, own)
-        usual, own = self._intervals("osd_scrub_max_interval", "scrub_max_interval")
-        shallow = late_pgs({str(row["pgid"]): str(row["last_scrub_stamp"]) for row in rows}, now, usual, own)
-        both = set(deep), set(shallow)
-        return tuple(replace(pg, deep_late=pg.pgid in both[0], scrub_late=pg.pgid in both[1]) for pg in pgs)
+        deep, shallow = (
+            overdue_pgs(rows, now, kind, self._interval(kind.option), self._osd_map) for kind in (DEEP, SHALLOW)
+        )
+        return tuple(replace(pg, deep_late=pg.pgid in deep, scrub_late=pg.pgid in shallow) for pg in pgs)
 
-    def _intervals(self, option: str, of_pool: str) -> Tuple[float, Dict[int, float]]:
+    def _interval(self, option: str) -> float:
         values = [float(options[option]) for options in self._options.values() if option in options]
-        own = {pool: GRACE * every for pool, every in pool_intervals(self._osd_map, of_pool).items()}
-        return GRACE * max(values, default=7 * 86_400.0), own
+        return max(values, default=self._intervals.get(option, USUAL_S))
+
+    def _by_monitors(self, option: str) -> float:
+        """What the monitors say of an interval that no OSD was asked for."""
+        who = {"who": "osd", "key": option}
+        return self._or_note(
+            option, lambda: float(parsed(self._commander.mon("config get", who), "config get")), USUAL_S
+        )
 
     def _pgs(self) -> List[Mapping[str, Any]]:
         status: Mapping[str, Any] = self._or_note("the state of the PGs", lambda: self._mon("status")["pgmap"], {})
         count = int(status.get("num_pgs", 0))
         if count > PGS_MOST:
             self._notes[f"{count} PGs are not listed one by one (at most {PGS_MOST})"] = None
+            self._unseen.add(PGS)
             return []
-        answer: Any = self._or_note("the PGs", lambda: self._mon("pg ls"), [])
+        answer: Any = self._or_note(PGS, lambda: self._mon("pg ls"), [])
         return pg_rows(answer)
 
     def _answers_at(self, prefix: str, meaning: Callable[[Mapping[str, Any]], _T]) -> Dict[int, Tuple[float, _T]]:
@@ -229,10 +297,13 @@ class TwoLooks:
         return answers
 
     def _each(
-        self, what: str, ask: Callable[[List[int]], Iterator[Tuple[int, Union[_T, CommandFailed, ClusterTimeout]]]]
+        self,
+        what: str,
+        ask: Callable[[List[int]], Iterator[Tuple[int, Union[_T, CommandFailed, ClusterTimeout]]]],
+        osds: Optional[Iterable[int]] = None,
     ) -> Dict[int, _T]:
         """What OSDs say. One that did not answer in time is asked nothing more."""
-        patient = [osd for osd in self._osds if osd not in self._silent]
+        patient = [osd for osd in (self._osds if osds is None else osds) if osd not in self._silent]
         answers: Dict[int, _T] = {}
         faults: Dict[str, List[int]] = {}
         try:
@@ -261,4 +332,5 @@ class TwoLooks:
             return ask()
         except (ClusterTimeout, CommandFailed, PermissionRefused, *MISREAD) as fault:
             self._notes[f"{what}: not seen ({fault})"] = None
+            self._unseen.add(what)
             return otherwise

@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Callable, Dict, List, Mapping, Sequence
+from typing import Dict, List, Mapping, Sequence
 
+from ceph_tuner.doctor.check import Check
 from ceph_tuner.why import drive_causes, limit_causes, permits, queue_causes, slots
 from ceph_tuner.why.cause import LEAST_HELD, Cause
-from ceph_tuner.why.facts import WhyFacts
+from ceph_tuner.why.facts import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, SLOTS, STEADY, WhyFacts
 
-CAUSES: Mapping[str, Callable[[WhyFacts], List[Cause]]] = {
-    "paused": permits.paused,
-    "flags": permits.flags,
-    "flags of pools": permits.pool_flags,
-    "scrub hours": permits.scrub_hours,
-    "scrubs behind recovery": permits.recovery_first,
-    "stale shards": queue_causes.stale_shards,
-    "capacity": limit_causes.wrong_capacity,
-    "limit": limit_causes.limit,
-    "throttle": drive_causes.throttle,
-    "slow drive": drive_causes.slow_drive,
-    "saturated drives": drive_causes.saturated_drives,
-    "strict queue": queue_causes.strict_queue,
-    "threads": queue_causes.op_threads,
-    "share": queue_causes.share,
-    "no room": slots.too_full,
-    "reservation slots": slots.reservations,
-    "scrub slots": slots.scrub_slots,
-    "snaptrim slots": slots.snaptrim_slots,
+CAUSES: Mapping[str, Check[WhyFacts, Cause]] = {
+    "paused": Check(permits.paused, (OSD_MAP,)),
+    "flags": Check(permits.flags, (OSD_MAP, PGS)),
+    "flags of pools": Check(permits.pool_flags, (OSD_MAP, PGS)),
+    "scrub hours": Check(permits.scrub_hours, (OPTIONS, PGS)),
+    "scrubs behind recovery": Check(permits.recovery_first, (OPTIONS, PGS)),
+    "stale shards": Check(queue_causes.stale_shards, (OPTIONS, QUEUES, PGS, STEADY)),
+    "capacity": Check(limit_causes.wrong_capacity, (OPTIONS, QUEUES, PGS)),
+    "limit": Check(limit_causes.limit, (OPTIONS, QUEUES, PGS)),
+    "throttle": Check(drive_causes.throttle, (OPTIONS, COUNTERS)),
+    "slow drive": Check(drive_causes.slow_drive, (COUNTERS, PGS)),
+    "saturated drives": Check(drive_causes.saturated_drives, (OPTIONS, COUNTERS)),
+    "strict queue": Check(queue_causes.strict_queue, (QUEUES, COUNTERS)),
+    "threads": Check(queue_causes.op_threads, (OPTIONS, QUEUES, COUNTERS)),
+    "share": Check(queue_causes.share, (QUEUES, COUNTERS, PGS)),
+    "no room": Check(slots.too_full, (PGS,)),
+    "reservation slots": Check(slots.reservations, (SLOTS, PGS)),
+    "scrub slots": Check(slots.scrub_slots, (OPTIONS, PGS)),
+    "snaptrim slots": Check(slots.snaptrim_slots, (OPTIONS, PGS)),
 }
-"""Every cause, by what it looks at; of causes that hold the same, the earlier comes first."""
+"""Every cause, by what it looks at, with the parts of the facts that it needs; of causes that hold the same, the
+earlier comes first."""
 
 _LINES = frozenset(("reservation-slots", "scrub-slots", "snaptrim-slots", "strict-queue"))
 """Who is held by one of these waits for others, and for what holds these."""
@@ -37,7 +39,7 @@ _LINES = frozenset(("reservation-slots", "scrub-slots", "snaptrim-slots", "stric
 
 def examine(facts: WhyFacts) -> List[Cause]:
     """What holds work now, what holds most of its work first."""
-    causes = [cause for look in CAUSES.values() for cause in look(facts)]
+    causes = [cause for check in CAUSES.values() for cause in check.look(facts)]
     causes = [cause for cause in behind(causes) if cause.held >= LEAST_HELD]
     order = {id(cause): place for place, cause in enumerate(causes)}
     return sorted(causes, key=lambda cause: (-round(cause.held, 2), order[id(cause)]))

@@ -9,6 +9,15 @@ from typing import FrozenSet, Iterable, List, Mapping, Optional, Tuple
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.measure.queue_dump import QueuedClass, ServedClass
 
+# parts of the facts
+COUNTERS = "the OSDs' counters"
+OPTIONS = "the OSDs' options"
+OSD_MAP = "the OSD map"
+PGS = "the PGs"
+QUEUES = "the OSDs' queues"
+SLOTS = "the OSDs' recovery reservations"
+STEADY = "whether mClock's values stood meanwhile"
+
 CLIENT, RECOVERY, BACKFILL, SCRUB, SNAPTRIM = "client", "recovery", "backfill", "scrub", "snaptrim"
 WORKS = (CLIENT, RECOVERY, BACKFILL, SCRUB, SNAPTRIM)
 
@@ -135,6 +144,8 @@ class WhyFacts:
     flags: FrozenSet[str] = frozenset()
     notes: Tuple[str, ...] = ()
     """What could not be seen."""
+    unseen: FrozenSet[str] = frozenset()
+    """Parts of which nothing was seen; a part that some OSDs lack is in the notes alone."""
 
     def osd(self, number: int) -> Optional[OsdNow]:
         """The one of this number, where it was asked."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from datetime import datetime, timezone, tzinfo
-from typing import Callable, Dict, FrozenSet, List, Mapping, Tuple
+from typing import Callable, Dict, FrozenSet, List, Tuple
 
-from ceph_tuner.core.knobs.scrub_hours import may_begin
+from ceph_tuner.core.knobs.scrub_hours import bounding_options, bounds_of, may_begin
 from ceph_tuner.why.cause import Cause, Evidence
 from ceph_tuner.why.facts import BACKFILL, CLIENT, RECOVERY, SCRUB, SNAPTRIM, PgNow, WhyFacts
 from ceph_tuner.why.pg_cause import pg_cause
@@ -101,7 +101,7 @@ def pool_flags(facts: WhyFacts) -> List[Cause]:
 
 def scrub_hours(facts: WhyFacts, zone: tzinfo = timezone.utc) -> List[Cause]:
     """Late PGs on OSDs whose permitted hours or days are not now."""
-    bounds_by_osd = {osd.id: _bounds(osd.options) for osd in facts.osds if osd.options}
+    bounds_by_osd = {osd.id: bounds_of(osd.options) for osd in facts.osds if osd.options}
     bounds_by_osd = {osd: bounds for osd, bounds in bounds_by_osd.items() if not may_begin(*bounds, facts.at, zone)}
     late = waiting(facts, SCRUB)
     own = [pg for pg in late if pg.acting and pg.acting[0] in bounds_by_osd]
@@ -111,7 +111,6 @@ def scrub_hours(facts: WhyFacts, zone: tzinfo = timezone.utc) -> List[Cause]:
     days, hours = bounds_by_osd[osd]
     words = f"hours {hours[0]} to {hours[1]}, days {days[0]} to {days[1]} (0 is Sunday), by the OSD's host; it is "
     words += f"{datetime.fromtimestamp(facts.at, zone):%H:%M} {zone} by the clock here"
-    names = ("osd_scrub_begin_hour", "osd_scrub_end_hour", "osd_scrub_begin_week_day", "osd_scrub_end_week_day")
     return [
         pg_cause(
             facts,
@@ -125,7 +124,7 @@ def scrub_hours(facts: WhyFacts, zone: tzinfo = timezone.utc) -> List[Cause]:
                 Evidence(f"{len(own)} late PGs wait: {some_pgs(own)}", "ceph pg ls"),
             ),
             "Permit more hours, or wait for them. The same begin and end is always.",
-            tuple(f"ceph config rm osd {name}" for name in names if _differs(name, days, hours)),
+            tuple(f"ceph config rm osd {name}" for name in bounding_options(days, hours)),
             tuple(sorted({pg.acting[0] for pg in own})),
         )
     ]
@@ -163,17 +162,3 @@ def recovery_first(facts: WhyFacts) -> List[Cause]:
             tuple(sorted(barred_osds)),
         )
     ]
-
-
-def _bounds(options: Mapping[str, str]) -> Tuple[Tuple[int, int], Tuple[int, int]]:
-    def number(name: str) -> int:
-        text = options.get(name, "0")
-        return int(text) if text.isdigit() else 0
-
-    days = number("osd_scrub_begin_week_day"), number("osd_scrub_end_week_day")
-    return days, (number("osd_scrub_begin_hour"), number("osd_scrub_end_hour"))
-
-
-def _differs(name: str, days: Tuple[int, int], hours: Tuple[int, int]) -> bool:
-    bounds = hours if name.endswith("_hour") else days
-    return bounds[0] != bounds[1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Set, Tuple
 
+from ceph_tuner.core.knobs.scrub_slots import COUNTED_APART, SCRUBS_DEFAULT, forbidding_flag, scrub_slots_of
 from ceph_tuner.doctor.finding import named
 from ceph_tuner.why.cause import Cause, Evidence
 from ceph_tuner.why.facts import BACKFILL, RECOVERY, SCRUB, SNAPTRIM, OsdNow, PgNow, WhyFacts
@@ -11,9 +12,6 @@ from ceph_tuner.why.pg_cause import pg_cause
 from ceph_tuner.why.work import TOO_FULL, judged, led, left, running, some_pgs, waiting
 
 OVERRIDE = "osd_mclock_override_recovery_settings"
-SCRUBS_DEFAULT = 3.0
-COUNTED_APART = 20
-"""Tentacle lets the scrubs that an OSD leads and those of its copies each reach `osd_max_scrubs`; before, their sum."""
 _STOPPED = {RECOVERY: {"norecover"}, BACKFILL: {"norecover", "nobackfill", "norebalance"}}
 
 
@@ -96,14 +94,13 @@ def scrub_slots(facts: WhyFacts) -> List[Cause]:
     """Late PGs on OSDs that run as many scrubs as osd_max_scrubs permits."""
     at_work = running(facts, SCRUB)
     most = {osd.id: int(osd.number("osd_max_scrubs", SCRUBS_DEFAULT)) for osd in facts.osds if osd.options}
-    loads = {osd.id: _scrubs_on(osd, at_work) for osd in facts.osds if osd.options}
-    as_primary, as_replica = ({osd for osd in most if loads[osd][side] >= most[osd]} for side in (0, 1))
-    own = [pg for pg in waiting(facts, SCRUB) if not _is_forbidden(facts, pg)]
-    own = [pg for pg in own if as_primary & set(pg.acting[:1]) or as_replica & set(pg.acting[1:])]
+    apart = {osd.id for osd in facts.osds if osd.major >= COUNTED_APART}
+    taken = scrub_slots_of(most, apart, [pg.acting for pg in at_work])
+    own = [pg for pg in waiting(facts, SCRUB) if not _is_forbidden(facts, pg) and taken.hold(pg.acting)]
     if not own:
         return []
-    full = as_primary | as_replica
-    first = min({osd for pg in own for osd in (as_primary & set(pg.acting[:1]) | as_replica & set(pg.acting[1:]))})
+    full = taken.as_primary | taken.as_replica
+    first = min({osd for pg in own for osd in taken.hold(pg.acting)})
     return [
         pg_cause(
             facts,
@@ -114,7 +111,7 @@ def scrub_slots(facts: WhyFacts) -> List[Cause]:
             f"{len(own)} late PGs wait for a slot: osd_max_scrubs is {most[first]}",
             (
                 Evidence(
-                    f"osd.{first}: {max(loads[first])} of its PGs are scrubbed; osd_max_scrubs is {most[first]}",
+                    f"osd.{first}: {max(taken.loads[first])} of its PGs are scrubbed; osd_max_scrubs is {most[first]}",
                     f"ceph tell osd.{first} dump_scrub_reservations",
                 ),
                 Evidence(
@@ -131,17 +128,7 @@ def scrub_slots(facts: WhyFacts) -> List[Cause]:
 def _is_forbidden(facts: WhyFacts, pg: PgNow) -> bool:
     """Whether a flag, of all or of its pool, lets the scrub that it waits for not begin, whoever has a slot."""
     pool = facts.pools.get(pg.pool)
-    return ("nodeep-scrub" if pg.deep_late else "noscrub") in (facts.flags | (pool.flags if pool else frozenset()))
-
-
-def _scrubs_on(osd: OsdNow, at_work: List[PgNow]) -> Tuple[int, int]:
-    """What counts against its `osd_max_scrubs`, for PGs that it leads and for PGs that it has a copy of."""
-    leads, has = (sum(osd.id in part for part in parts) for parts in _parts(at_work))
-    return (leads, has) if osd.major >= COUNTED_APART else (leads + has, leads + has)
-
-
-def _parts(pgs: List[PgNow]) -> Tuple[List[Tuple[int, ...]], List[Tuple[int, ...]]]:
-    return [pg.acting[:1] for pg in pgs], [pg.acting[1:] for pg in pgs]
+    return forbidding_flag(pg.deep_late) in (facts.flags | (pool.flags if pool else frozenset()))
 
 
 def snaptrim_slots(facts: WhyFacts) -> List[Cause]:

@@ -34,7 +34,7 @@ from ceph_tuner.core.changes.custom_resource import is_of_osds
 from ceph_tuner.core.changes.plan import Restore, Step
 from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.errors import InputError, JournalDamaged
-from ceph_tuner.core.knobs.catalogue import ever_set
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE, ever_set
 
 PREFIX = "journal/"
 APPLYING, APPLIED, UNDOING, UNDONE = "applying", "applied", "undoing", "undone"
@@ -160,6 +160,16 @@ class Contents(NamedTuple):
 
     entries: List[Entry]
     set_aside: List[SetAside]
+
+    @property
+    def trials(self) -> List[Entry]:
+        """Entries whose settings are on the cluster for a while."""
+        return [entry for entry in self.entries if entry.trial and entry.state in (APPLYING, APPLIED)]
+
+    def mclock_on_trial(self) -> bool:
+        """Whether the values that mClock goes by are among these settings."""
+        names = {restore.key[1] for entry in self.trials for restore in entry.restores}
+        return bool(names & {PROFILE, *MCLOCK_NINE})
 
     def check_whole(self) -> None:
         """Raise JournalDamaged where a change may be in force that cannot be read: no other one goes on top of it."""

@@ -9,7 +9,7 @@ import math
 import time
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Tuple
 
 from ceph_tuner.core.errors import RetryLater
 from ceph_tuner.core.measure.reading import PgDetail, PoolReading, ServedOperations, pool_of
@@ -166,6 +166,32 @@ def late_pgs(scrub_stamps: Mapping[str, str], now: float, interval_s: float, own
     return [
         pgid for pgid, stamp in scrub_stamps.items() if stamp and stamp < deadlines[own.get(pool_of(pgid), interval_s)]
     ]
+
+
+class ScrubKind(NamedTuple):
+    """What tells of one of the two kinds of scrub."""
+
+    stamp: str
+    """In a row of `pg ls`."""
+    option: str
+    """Of the OSDs: seconds within which one is wanted."""
+    of_pool: str
+    """The option of a pool that wins over it."""
+
+
+DEEP = ScrubKind("last_deep_scrub_stamp", "osd_deep_scrub_interval", "deep_scrub_interval")
+SHALLOW = ScrubKind("last_scrub_stamp", "osd_scrub_max_interval", "scrub_max_interval")
+
+GRACE = 1.1
+"""A scrub is overdue from this many intervals on: Ceph begins them at random moments."""
+
+
+def overdue_pgs(
+    rows: Iterable[Mapping[str, Any]], now: float, kind: ScrubKind, usual_s: float, osd_map: Mapping[str, Any]
+) -> FrozenSet[str]:
+    """PGs of `pg ls` that are late by a tenth of their interval: their pool's own, else `usual_s` of the OSDs."""
+    own = {pool: GRACE * every for pool, every in pool_intervals(osd_map, kind.of_pool).items()}
+    return frozenset(late_pgs({str(row["pgid"]): str(row[kind.stamp]) for row in rows}, now, GRACE * usual_s, own))
 
 
 def stamp_s(stamp: str) -> float:
