@@ -30,11 +30,11 @@ from ceph_lab.cluster import Lab
 from ceph_lab.teardown import down
 from ceph_tuner.cluster import Cluster, open_cluster
 from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.why import Cause, examine
+from ceph_tuner.core.why.cluster_facts import TwoLooks
 from ceph_tuner.gather.recorder import Recorder
 from ceph_tuner.gather.state import FIRST_SAMPLE, ClusterState
 from ceph_tuner.gather.state_file import write
-from ceph_tuner.why import Cause, examine
-from ceph_tuner.why.cluster_facts import TwoLooks
 
 SECONDS = 10.0
 CASES = {**HEALTHY, **MADE}

@@ -268,6 +268,14 @@ def test_a_profile_is_exported_and_imported_and_nonsense_is_refused(loaded: Lab)
         tuner(loaded, "profile", "import", payload=exported)
 
 
+def test_why_sees_all_that_it_judges_by_from_inside_a_mgr(loaded: Lab) -> None:
+    found = tuner(loaded, "why", "--seconds", "3")
+    assert (found["asked"], found["not_judged"]) == (list(loaded.osds), [])
+    assert len(found["looked_for"]) == 18
+    plain = loaded.run(["ceph", "tuner", "why", "--pool", "rbd", "--seconds", "3"])
+    assert "holds work now" in plain
+
+
 def test_reading_needs_read_capability_only_and_writing_needs_more(loaded: Lab) -> None:
     loaded.run(
         ["ceph", "auth", "get-or-create", "client.reader", "mon", "allow r", "mgr", "allow r", "-o", "/lab/reader"]

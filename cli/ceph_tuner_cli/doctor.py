@@ -11,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ceph_tuner.core.ceph.target import reach
+from ceph_tuner.core.checks import NotJudged, not_judged, unjudged_words
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.measure.stale_shards import CURE
 from ceph_tuner.doctor import POINTLESS, Facts, Finding, examine, examine_host, gather, read_host
-from ceph_tuner.doctor.check import NotJudged, not_judged, unjudged_words
 from ceph_tuner.doctor.examination import CHECKS, DECISIVE, HOST_CHECKS
 from ceph_tuner.doctor.finding import by_cost
-from ceph_tuner.doctor.shards import CURE
 from ceph_tuner_cli.cluster_option import (
     AnyClusterOption,
     TargetOption,

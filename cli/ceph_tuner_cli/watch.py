@@ -16,7 +16,7 @@ from ceph_tuner.cluster import Cluster
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.boost.executor import BY
 from ceph_tuner.core.ceph.commands import parsed
-from ceph_tuner.core.changes.journal import APPLIED, APPLYING, Entry, Journal
+from ceph_tuner.core.changes.journal import Entry, Journal
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, PermissionRefused, RetryLater, TunerError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
@@ -223,8 +223,7 @@ class ClusterView:
             return Judge(None)
 
     def _on_trial(self) -> Tuple[Entry, ...]:
-        entries = Journal(self._opened.store).entries()
-        return tuple(entry for entry in entries if entry.trial and entry.state in (APPLYING, APPLIED))
+        return tuple(Journal(self._opened.store).read().trials)
 
     def _automatic(self) -> Optional[Dict[str, Any]]:
         """What the plugin says of itself; None where it is not loaded."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.why import Answer, Cause, answer, gather
 from ceph_tuner.core.wording import first_of
-from ceph_tuner.doctor.check import NotJudged, not_judged, unjudged_words
-from ceph_tuner.why import CAUSES, Cause, WhyFacts, examine, gather
 from ceph_tuner_cli.cluster_option import AnyClusterOption
 from ceph_tuner_cli.from_option import FromOption, cluster_or_state
 from ceph_tuner_cli.prefix_option import open_cluster
@@ -44,49 +42,21 @@ def why(
             seconds,
             lambda what, done, total: tell(f"looking at {what}", done, total if total > 1 else None),
         )
-        facts = _facts_of(facts, pool, device_class)
-        causes, unjudged = examine(facts), not_judged(CAUSES, facts, facts.unseen)
-    document = {
-        **about,
-        "pool": pool or None,
-        "device_class": device_class or None,
-        "asked": [osd.id for osd in facts.osds],
-        "looked_for": list(CAUSES),
-        "not_judged": [{"cause": name, "unseen": list(parts)} for name, parts in unjudged],
-        "causes": [cause.to_dict() for cause in causes],
-        "notes": list(facts.notes),
-    }
-    emit(document, form, lambda: page(causes, unjudged))
+        found = answer(facts, pool, device_class, "--{}")
+    emit({**about, **found.to_dict()}, form, lambda: page(found))
     if form is Format.table:
-        commands = [f"{number}. {command}" for number, cause in enumerate(causes, 1) for command in cause.commands]
+        commands = [
+            f"{number}. {command}" for number, cause in enumerate(found.causes, 1) for command in cause.commands
+        ]
         show_lines(["", "Commands by cause; nothing was run:", *commands] if commands else [])
-    say([f"note: {note}" for note in facts.notes])
+    say([f"note: {note}" for note in found.facts.notes])
     return 0
 
 
-def _facts_of(facts: WhyFacts, pool: str, device_class: str) -> WhyFacts:
-    names = sorted(own.name for own in facts.pools.values())
-    classes = sorted({osd.place.device_class for osd in facts.osds})
-    for option, value, there in (("--pool", pool, names), ("--device-class", device_class, classes)):
-        if value and value not in there:
-            raise InputError(option, repr(value), f"one of: {', '.join(there[:8])}")
-    return facts.only(pool, device_class) if pool or device_class else facts
-
-
-def page(causes: Sequence[Cause], unjudged: Sequence[NotJudged]) -> RenderableType:
+def page(found: Answer) -> RenderableType:
     """The causes, one below the other."""
-    count = len(CAUSES)
-    if unjudged:
-        judged = f"{count - len(unjudged)} of {count}; {unjudged_words(unjudged)}"
-        if not causes:
-            return Text(f"Nothing that was seen holds work now. Causes judged: {judged}")
-        lead = f"What holds work now, what holds most of its work first. Causes judged: {judged}"
-    elif not causes:
-        return Text(f"Nothing holds work now: {count} causes were looked for.")
-    else:
-        lead = "What holds work now, what holds most of its work first."
-    parts: List[RenderableType] = [Text(lead)]
-    for number, cause in enumerate(causes, 1):
+    parts: List[RenderableType] = [Text(found.headline)]
+    for number, cause in enumerate(found.causes, 1):
         head = Text(f"{number}. ")
         head.append(f"{cause.work}, {cause.held:.0%} held", "yellow")
         head.append(f": {cause.title}", "bold")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Callable, List, Mapping
+from typing import Any, Callable, List, Mapping
 
 from ceph_tuner.core.profiles.in_force import kind_of
 
@@ -24,6 +24,11 @@ class MgrInventory:
     def kind(self, osd: int) -> str:
         """MClock has options for `ssd` and `hdd`, by what the device says of itself."""
         return kind_of(self._mgr.get_metadata("osd", str(osd)) or {})
+
+    def pgs(self) -> List[Mapping[str, Any]]:
+        """All PGs, each with what `pg ls` says of it."""
+        rows: List[Mapping[str, Any]] = self._mgr.get("pg_stats")["pg_stats"]
+        return rows
 
     def default_capacity(self, kind: str) -> float:
         """Ceph's default, as the mgr knows it."""

@@ -14,7 +14,17 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.printable import PrintableLog, printable, printable_document
 
-from . import compat, health, render, render_automatic, render_book, render_recommendation, render_regimes, threads
+from . import (
+    compat,
+    health,
+    render,
+    render_automatic,
+    render_book,
+    render_recommendation,
+    render_regimes,
+    render_why,
+    threads,
+)
 from .collect import Collector, TickLimits
 from .commander import MgrCommander
 from .compat import framework, read_command, write_command
@@ -226,6 +236,19 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         ask = lambda: self._service.recommend(self._modes.aim(device_class))  # noqa: E731
         recommend = lambda: self._jobs.run(f"tuner recommend {device_class}".rstrip(), ask)  # noqa: E731
         return self._answer(recommend, render_recommendation.recommendation, format)
+
+    @read_command("tuner why")
+    def _why(
+        self,
+        pool: str = "",
+        device_class: str = "",
+        seconds: float = 10.0,
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """Say which work waits now and what holds it, in all or of a POOL or DEVICE_CLASS, by looks SECONDS apart."""
+        look = lambda: self._service.why(pool, device_class, seconds)  # noqa: E731
+        name = " ".join(filter(None, ("tuner why", pool, device_class)))
+        return self._answer(lambda: self._jobs.run(name, look), render_why.causes, format)
 
     @write_command("tuner auto on")
     def _auto_on(

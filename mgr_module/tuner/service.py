@@ -9,6 +9,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Seque
 from ceph_tuner import __version__
 from ceph_tuner.core.autopilot.learning import absolute, absolute_where_relative
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, osd_versions, parsed
+from ceph_tuner.core.ceph.ports import Clock
+from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.errors import InputError, RetryLater
@@ -25,6 +27,8 @@ from ceph_tuner.core.measure.scopes import Members
 from ceph_tuner.core.measure.timeline import timeline
 from ceph_tuner.core.profiles.in_force import hardware_of, kind_of_all, searched_from
 from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.core.why import answer
+from ceph_tuner.core.why import gather as gather_facts
 
 from .aim import Aim
 from .capacity import Capacity, read_capacities
@@ -41,6 +45,10 @@ from .worker_trials import worker_trials
 EVERY_OSD = "osd"
 ASKED_OSDS = 16
 """OSDs asked for their capacity and settings by a command."""
+
+WHY_OSDS = 16
+"""OSDs that are asked to tell why work waits: who reads an answer here holds the mgr up."""
+WHY_SECONDS = (2.0, 600.0)
 
 _BUILD_FILE = Path(__file__).with_name("build.txt")
 BUILD = _BUILD_FILE.read_text().strip() if _BUILD_FILE.is_file() else __version__
@@ -59,6 +67,9 @@ class Inventory(Protocol):
     def kind(self, osd: int) -> str:
         """`ssd` or `hdd`."""
 
+    def pgs(self) -> List[Mapping[str, Any]]:
+        """All PGs, each with what `pg ls` says of it."""
+
     def default_capacity(self, kind: str) -> float:
         """Capacity that Ceph takes where nobody says more."""
 
@@ -74,7 +85,9 @@ class Service:
         option: Callable[[str], Any],
         who: str = "the plugin",
         date: Callable[[], float] = time.time,
+        clock: Optional[Clock] = None,
     ) -> None:
+        self.clock = clock or SystemClock()
         self.commander, self.sampler, self.inventory, self.option = commander, sampler, inventory, option
         self.who = who
         self.config = CommandConfig(commander)
@@ -376,6 +389,21 @@ class Service:
         """The worker's fractions in the running release's units, with the profile that they take."""
         profile = Profile.make("proposed", self.release(), {k: v for k, v in settings.items() if k != PROFILE})
         return dict(self.changes().translated(profile, target).settings)
+
+    def why(self, pool: str, device_class: str, seconds: float) -> Dict[str, Any]:
+        """What holds work now, by two looks at few OSDs. Takes the seconds between them and some more."""
+        least, most = WHY_SECONDS
+        if not least <= seconds <= most:
+            raise InputError("seconds", f"{seconds:g}", f"{least:g} to {most:g}")
+        facts = gather_facts(
+            self.commander,
+            self.clock,
+            seconds,
+            osds_most=WHY_OSDS,
+            pgs_most=self.option("pg_detail_limit"),
+            list_pgs=self.inventory.pgs,
+        )
+        return answer(facts, pool, device_class).to_dict()
 
     def _commands(self, settings: Mapping[str, Any], target: str) -> List[str]:
         """What an operator would type."""

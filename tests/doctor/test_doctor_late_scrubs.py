@@ -7,13 +7,13 @@ from typing import Any, Dict, Sequence
 import pytest
 from patients import DAY, OSDS, healthy, osd_facts
 
+from ceph_tuner.core.why import examine as causes_of
+from ceph_tuner.core.why import gather as look_twice
 from ceph_tuner.doctor import Finding, examine, gather
 from ceph_tuner.doctor.facts import Facts, PgFacts, PoolFacts
 from ceph_tuner.doctor.finding import by_cost
 from ceph_tuner.doctor.late_scrubs import late_scrubs
 from ceph_tuner.gather.replay import open_state
-from ceph_tuner.why import examine as causes_of
-from ceph_tuner.why import gather as look_twice
 
 NOON = 1_795_521_600.0 - 1_795_521_600.0 % DAY + DAY / 2
 RECORDED = Path(__file__).resolve().parents[1] / "data"

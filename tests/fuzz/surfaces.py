@@ -26,12 +26,12 @@ from mutation import Mutation
 from ruamel.yaml import YAML
 
 from ceph_lab import drive_file, pools_file, windows_file
-from ceph_tuner import why
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.dashboard import Dashboard
 from ceph_tuner.cluster.dashboard_api import DashboardApi
 from ceph_tuner.cluster.prometheus import Prometheus, Span
 from ceph_tuner.cluster.transport import Response
+from ceph_tuner.core import why
 from ceph_tuner.core.autopilot.audit_log import AuditRecord
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import AutopilotState

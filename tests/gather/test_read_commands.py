@@ -17,6 +17,7 @@ from ceph_tuner.core.bounded import values_in
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, PermissionRefused, TunerError
 from ceph_tuner.core.goals.stored_slo import SLO_KEY
 from ceph_tuner.core.measure.metrics import CLASS, Scope
+from ceph_tuner.core.why import gather as look_twice
 from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.doctor import examine
 from ceph_tuner.doctor import gather as gather_facts
@@ -27,7 +28,6 @@ from ceph_tuner.gather.replay import open_state
 from ceph_tuner.gather.state import ClusterState, contents
 from ceph_tuner.scrub_plan.cluster_view import read_view
 from ceph_tuner.twin.model import MIB, ScrubWork
-from ceph_tuner.why import gather as look_twice
 from shard_dumps import StaleShard
 from twins import answering, small_twin
 from whole_cluster import ALL_SECRETS, SECRETS, WholeCluster, over, whole_cluster

@@ -12,6 +12,7 @@ import pytest
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.goals.stored_slo import SLO_KEY
+from ceph_tuner.core.why import CAUSES
 from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.doctor import examine
 from ceph_tuner.doctor import gather as gather_facts
@@ -19,7 +20,6 @@ from ceph_tuner.doctor.examination import CHECKS
 from ceph_tuner.gather import state_file
 from ceph_tuner.gather.read_commands import gather
 from ceph_tuner.gather.replay import open_state
-from ceph_tuner.why import CAUSES
 from ceph_tuner_cli import doctor, prefix_option, twin_describe, watch, why
 from ceph_tuner_cli import gather as gather_command
 from twins import answering

@@ -18,6 +18,7 @@ READ_ONLY = {
     "tuner profile show",
     "tuner profile export",
     "tuner recommend",
+    "tuner why",
     "tuner auto explain",
     "tuner boost status",
     "tuner capacity ls",

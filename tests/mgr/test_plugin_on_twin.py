@@ -11,14 +11,18 @@ import pytest
 from mgr_stand_in import CommandResult
 
 from ceph_tuner.cluster.sampler import ClusterSampler
+from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.errors import InputError, PermissionRefused, TunerError
 from ceph_tuner.core.goals.stored_slo import BASELINE
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import REEF, TENTACLE, Release
+from ceph_tuner.core.measure.pg_documents import pg_rows
 from ceph_tuner.core.measure.sample import window_of
 from ceph_tuner.core.measure.sampling import Sampling
+from ceph_tuner.gather.replay import open_state
 from ceph_tuner.twin.model import MIB, Pool, RecoveryWork, ScrubWork
-from tuner import compat, render_recommendation
+from documented import ROOT
+from tuner import compat, render_recommendation, render_why
 from tuner.collect import Collector, TickLimits
 from tuner.commander import MgrCommander
 from tuner.inventory import MgrInventory
@@ -44,7 +48,7 @@ def service(twin: TwinCluster) -> Tuple[Service, Sampler]:
     collector, commander, mgr = plugin(twin)
     made: List[Service] = []
     sampler = Sampler(collector, lambda: made[0].history(), twin.clock.now)
-    made.append(Service(commander, sampler, MgrInventory(mgr), DEFAULTS.__getitem__, "the test"))
+    made.append(Service(commander, sampler, MgrInventory(mgr), DEFAULTS.__getitem__, "the test", clock=twin.clock))
     return made[0], sampler
 
 
@@ -114,6 +118,36 @@ def test_a_module_cannot_ask_the_monitors_for_what_is_the_mgrs() -> None:
         commander.mon("no such command", {})
     with pytest.raises(TunerError):
         commander.tell("osd.77", "perf dump", {})
+
+
+def test_why_names_what_holds_work_with_its_evidence_and_commands() -> None:
+    recorded = open_state(ROOT / "tests" / "data" / "why" / "tentacle-limit.tar.zst")
+    running, _ = service(small_twin())
+    running.commander, running.clock = recorded.commander, recorded.clock  # type: ignore[assignment]
+    running.inventory.pgs = lambda: pg_rows(parsed(recorded.commander.mon("pg ls", {}), "pg ls"))  # type: ignore[method-assign]
+    document = running.why("", "", 10.0)
+    assert (document["asked"], document["not_judged"]) == ([0, 1, 2], [])
+    first = document["causes"][0]
+    assert (first["cause"], first["work"]) == ("limit", "recovery")
+    said = render_why.causes(document)
+    assert said.startswith("What holds work now")
+    assert f"1. recovery, {first['held']:.0%} held: mClock's limit holds recovery" in said
+    assert "     ceph tell osd." in said
+    assert max(len(line) for line in said.splitlines() if " ceph" not in line) <= 80
+    with pytest.raises(InputError, match="pool: found 'nowhere'"):
+        running.why("nowhere", "", 10.0)
+    with pytest.raises(InputError, match="seconds: found 1, expected 2 to 600"):
+        running.why("", "", 1.0)
+
+
+def test_why_of_more_pgs_than_are_looked_at_says_what_it_cannot_judge() -> None:
+    twin = small_twin(**WORK)
+    running, _ = service(twin)
+    running.option = {**DEFAULTS, "pg_detail_limit": 10}.__getitem__
+    document = running.why("", "", 10.0)
+    assert "48 PGs are not listed one by one (at most 10)" in document["notes"]
+    assert "reservation slots" in [each["cause"] for each in document["not_judged"]]
+    assert "13 could not be judged" in " ".join(render_why.causes(document).split())
 
 
 def test_status_shows_rates_objectives_and_what_is_in_force() -> None:

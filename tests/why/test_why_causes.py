@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from waits import NOON, healthy, osd, pg, queued, served, some, with_osd
 
 from ceph_tuner.core.measure.queue_dump import ServedClass
-from ceph_tuner.why import examine
-from ceph_tuner.why.cause import Cause, Evidence
-from ceph_tuner.why.examination import behind
-from ceph_tuner.why.facts import OsdNow, PoolNow, Slots, WhyFacts
+from ceph_tuner.core.why import examine
+from ceph_tuner.core.why.cause import Cause, Evidence
+from ceph_tuner.core.why.examination import behind
+from ceph_tuner.core.why.facts import OsdNow, PoolNow, Slots, WhyFacts
 
 DEGRADED = "active+recovering+degraded"
 WAITS = "active+recovery_wait+degraded"

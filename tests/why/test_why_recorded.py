@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from made_causes import HEALTHY, MADE
 
+from ceph_tuner.core.why import Cause, WhyFacts, examine, gather
 from ceph_tuner.gather.replay import Replay, open_state
-from ceph_tuner.why import Cause, WhyFacts, examine, gather
 
 RECORDED = sorted((Path(__file__).resolve().parents[1] / "data" / "why").glob("*.tar.zst"))
 

@@ -7,7 +7,7 @@ from typing import Any, Dict, Mapping, Tuple
 
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.measure.queue_dump import QueuedClass
-from ceph_tuner.why.facts import OsdNow, PgNow, PoolNow, WhyFacts
+from ceph_tuner.core.why.facts import OsdNow, PgNow, PoolNow, WhyFacts
 
 OPTIONS: Dict[str, str] = {
     "osd_op_queue": "mclock_scheduler",

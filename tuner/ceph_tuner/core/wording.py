@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable
+from typing import Iterable, Tuple
 
 
 def first_of(items: Iterable[str], most: int, between: str = ", ") -> str:
@@ -15,3 +15,14 @@ def first_of(items: Iterable[str], most: int, between: str = ", ") -> str:
 def digits(value: float) -> str:
     """Three digits that count, and of large numbers all before the point."""
     return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
+
+
+def named(osds: Iterable[int], most: int = 5) -> str:
+    """`osd.1, osd.2 and 7 more`."""
+    return first_of((f"osd.{osd}" for osd in sorted(osds)), most)
+
+
+def some(lines: Iterable[str], most: int = 6) -> Tuple[str, ...]:
+    """The first lines, and how many there are besides."""
+    texts = list(lines)
+    return (*texts[:most], *([f"and {len(texts) - most} more"] if len(texts) > most else []))

@@ -115,7 +115,7 @@ class _Description:
 
     def _tell_trials(self) -> None:
         try:
-            trials = Journal(self._cluster.store).on_trial()
+            trials = Journal(self._cluster.store).read().trials
         except (CommandFailed, PermissionRefused) as refusal:
             self._notes.append(f"whether settings are on trial is not seen ({refusal})")
             return

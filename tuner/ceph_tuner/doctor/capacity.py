@@ -9,8 +9,9 @@ from ceph_tuner.core.autopilot.capacity import BELIEVED, Stored
 from ceph_tuner.core.autopilot.capacity import CapacityDoubt as Doubt
 from ceph_tuner.core.autopilot.capacity import findings as doubts
 from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.wording import named, some
 from ceph_tuner.doctor.facts import ENTRIES, Facts, OsdFacts, decider
-from ceph_tuner.doctor.finding import MISLEADING, POINTLESS, Finding, named, some
+from ceph_tuner.doctor.finding import MISLEADING, POINTLESS, Finding
 
 VOID_FACTOR = 4.0
 """Beyond it no limit above a quarter, and no difference between the built-in profiles, is left of the settings."""

@@ -45,7 +45,9 @@ from ceph_tuner.core.measure.pg_documents import (
 )
 from ceph_tuner.core.measure.queue_dump import Dump, read_tags, served
 from ceph_tuner.core.measure.reading import pool_of
+from ceph_tuner.core.measure.stale_shards import ShardLook, seems_stale, settled, unsettled, unsettled_note
 from ceph_tuner.core.profiles.in_force import kind_of
+from ceph_tuner.core.wording import named
 from ceph_tuner.doctor.facts import (
     CHANGES,
     COUNTERS,
@@ -70,8 +72,6 @@ from ceph_tuner.doctor.facts import (
     PoolFacts,
     grouped,
 )
-from ceph_tuner.doctor.finding import named
-from ceph_tuner.doctor.shards import ShardLook, seems_stale, settled, unsettled, unsettled_note
 
 OSDS_MOST = 64
 """OSDs that are asked themselves, five commands each, evenly over their ids and many at a time."""

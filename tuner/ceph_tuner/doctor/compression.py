@@ -9,8 +9,9 @@ from __future__ import annotations
 from shlex import quote
 from typing import List
 
+from ceph_tuner.core.wording import some
 from ceph_tuner.doctor.facts import Facts, PoolFacts
-from ceph_tuner.doctor.finding import COSTLY, Finding, size, some
+from ceph_tuner.doctor.finding import COSTLY, Finding, size
 
 MOST_LOST = 0.1
 """Share of small writes that compression cost at the most."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import List
 
 from ceph_tuner.core.changes.step import Step
+from ceph_tuner.core.wording import named, some
 from ceph_tuner.doctor.facts import OWN_SOURCES, Facts, decider, grouped
-from ceph_tuner.doctor.finding import COSTLY, RESTARTING, Finding, named, restarts, some
+from ceph_tuner.doctor.finding import COSTLY, RESTARTING, Finding, restarts
 
 LOST = 0.25
 """Of large reads."""

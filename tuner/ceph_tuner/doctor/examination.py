@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List
 
+from ceph_tuner.core.checks import Check
 from ceph_tuner.doctor import (
     capacity,
     health,
@@ -21,7 +22,6 @@ from ceph_tuner.doctor import encryption as encrypting
 from ceph_tuner.doctor import queue as queueing
 from ceph_tuner.doctor import recovery as recovering
 from ceph_tuner.doctor import scrub as scrubbing
-from ceph_tuner.doctor.check import Check
 from ceph_tuner.doctor.facts import (
     CHANGES,
     COUNTERS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 from ceph_tuner.core.ceph.target import Place, covered
-from ceph_tuner.core.wording import digits, first_of
+from ceph_tuner.core.wording import digits
 
 POINTLESS, MISLEADING, COSTLY = "pointless", "misleading", "costly"
 SEVERITIES = {
@@ -83,17 +83,6 @@ def restarts(osds: Iterable[int]) -> Tuple[str, ...]:
     """Commands that restart the first of these OSDs: by packages, and under cephadm. One of them fits a cluster."""
     first = min(osds)
     return f"systemctl restart ceph-osd@{first}", f"ceph orch daemon restart osd.{first}"
-
-
-def named(osds: Iterable[int], most: int = 5) -> str:
-    """`osd.1, osd.2 and 7 more`."""
-    return first_of((f"osd.{osd}" for osd in sorted(osds)), most)
-
-
-def some(lines: Iterable[str], most: int = 6) -> Tuple[str, ...]:
-    """The first lines, and how many there are besides."""
-    texts = list(lines)
-    return (*texts[:most], *([f"and {len(texts) - most} more"] if len(texts) > most else []))
 
 
 def size(nbytes: float) -> str:

@@ -9,8 +9,9 @@ from typing import List
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE
 from ceph_tuner.core.knobs.releases import parse_version, release_of
+from ceph_tuner.core.wording import some
 from ceph_tuner.doctor.facts import Facts
-from ceph_tuner.doctor.finding import MISLEADING, Finding, some
+from ceph_tuner.doctor.finding import MISLEADING, Finding
 
 _WAITING = ("laggy", "wait")
 _MDS = re.compile(r"mds\.[^\s(:]+")

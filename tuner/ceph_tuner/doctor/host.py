@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import List
 
+from ceph_tuner.core.wording import some
 from ceph_tuner.doctor.facts import HostFacts
-from ceph_tuner.doctor.finding import COSTLY, RESTARTING, Finding, some
+from ceph_tuner.doctor.finding import COSTLY, RESTARTING, Finding
 
 DEEP_US = 10.0
 """Time to leave an idle state from which it is felt beside an NVMe's 50 to 100 µs."""

@@ -19,9 +19,9 @@ from ceph_tuner.core.knobs.scrub_slots import (
 )
 from ceph_tuner.core.measure.pg_documents import DEEP
 from ceph_tuner.core.moments import duration
-from ceph_tuner.core.wording import first_of
+from ceph_tuner.core.wording import first_of, named
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts
-from ceph_tuner.doctor.finding import MISLEADING, Finding, named
+from ceph_tuner.doctor.finding import MISLEADING, Finding
 from ceph_tuner.doctor.scrub import permitted_share, seconds_seen
 
 _SLOTS, _HOURS = "osd_max_scrubs", "the permitted hours"

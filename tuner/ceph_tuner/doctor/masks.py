@@ -10,8 +10,9 @@ from ceph_tuner.core.ceph.target import section_of
 from ceph_tuner.core.changes.config_database import Database
 from ceph_tuner.core.changes.step import Step
 from ceph_tuner.core.knobs.settings import same_value
+from ceph_tuner.core.wording import named, some
 from ceph_tuner.doctor.facts import Facts
-from ceph_tuner.doctor.finding import MISLEADING, Finding, named, some
+from ceph_tuner.doctor.finding import MISLEADING, Finding
 
 _CAPACITIES = ("osd_mclock_max_capacity_iops_", "osd_mclock_max_sequential_bandwidth_")
 """What an option begins with; it ends with the kind of its OSDs."""

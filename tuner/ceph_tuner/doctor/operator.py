@@ -6,8 +6,9 @@ from typing import List
 
 from ceph_tuner.core.changes.custom_resource import resource_of
 from ceph_tuner.core.knobs.settings import same
+from ceph_tuner.core.wording import some
 from ceph_tuner.doctor.facts import Facts
-from ceph_tuner.doctor.finding import MISLEADING, Finding, some
+from ceph_tuner.doctor.finding import MISLEADING, Finding
 
 
 def undone_by_rook(facts: Facts) -> List[Finding]:

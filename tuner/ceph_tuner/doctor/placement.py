@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from ceph_tuner.core.wording import some
 from ceph_tuner.doctor.facts import Facts, PgFacts, PoolFacts
-from ceph_tuner.doctor.finding import COSTLY, Finding, size, some
+from ceph_tuner.doctor.finding import COSTLY, Finding, size
 
 UNEVEN = 0.15
 """The busiest OSD above the mean, as a share: below it nothing is said."""

@@ -6,8 +6,9 @@ import math
 from typing import Dict, List
 
 from ceph_tuner.core.changes.step import Step
+from ceph_tuner.core.wording import named, some
 from ceph_tuner.doctor.facts import Facts, OsdFacts, grouped
-from ceph_tuner.doctor.finding import MISLEADING, POINTLESS, RESTARTING, Finding, named, restarts, some
+from ceph_tuner.doctor.finding import MISLEADING, POINTLESS, RESTARTING, Finding, restarts
 
 HIDDEN_S, ALL_HIDDEN_S = 0.05, 1.0
 """Time that small writes may wait in BlueStore, where no class goes before another: worth a word; nothing is left."""

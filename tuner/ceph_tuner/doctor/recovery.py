@@ -6,8 +6,9 @@ from typing import List
 
 from ceph_tuner.core.changes.step import Step
 from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.wording import named, some
 from ceph_tuner.doctor.facts import Facts, grouped
-from ceph_tuner.doctor.finding import MISLEADING, Finding, named, some
+from ceph_tuner.doctor.finding import MISLEADING, Finding
 
 _CHUNK = KNOBS["osd_recovery_max_chunk"]
 _OBJECT_BYTES = 4 << 20

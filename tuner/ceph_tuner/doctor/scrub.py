@@ -9,8 +9,9 @@ from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.cost import Hardware, item_cost, scrub_item_bytes
 from ceph_tuner.core.knobs.settings import settings_in_force
 from ceph_tuner.core.moments import duration
+from ceph_tuner.core.wording import named, some
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts
-from ceph_tuner.doctor.finding import MISLEADING, Finding, named, size, some
+from ceph_tuner.doctor.finding import MISLEADING, Finding, size
 
 BYTES_COUNT_SINCE = (18, 2, 5)
 """From 17.2.7 to 18.2.4 a chunk counts a fixed number of bytes, whatever it holds."""

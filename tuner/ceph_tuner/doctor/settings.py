@@ -13,8 +13,9 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, NEVER_SET, PROFILE, Knob, unmet_needs
 from ceph_tuner.core.knobs.releases import Release, Settings
 from ceph_tuner.core.knobs.settings import reservation_sum, same_value, settings_in_force
+from ceph_tuner.core.wording import named, some
 from ceph_tuner.doctor.facts import ENTRIES, Facts, OsdFacts, grouped
-from ceph_tuner.doctor.finding import COSTLY, MISLEADING, POINTLESS, Finding, named, some
+from ceph_tuner.doctor.finding import COSTLY, MISLEADING, POINTLESS, Finding
 
 _AS_DEVICES_ARE = ("capacity", "device", *NEVER_SET)
 """Kinds that an OSD or a host may well have of its own: facts of its device, and what the operator alone sets."""

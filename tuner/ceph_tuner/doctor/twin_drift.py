@@ -11,8 +11,9 @@ from typing import List, NamedTuple, Sequence
 
 from ceph_tuner.core.changes.forecast_pairs import ForecastPair, IntervalCoverage, coverage
 from ceph_tuner.core.measure.forecast_record import SEARCH_MODEL
+from ceph_tuner.core.wording import some
 from ceph_tuner.doctor.facts import Facts
-from ceph_tuner.doctor.finding import MISLEADING, Finding, some
+from ceph_tuner.doctor.finding import MISLEADING, Finding
 
 SURE = 0.95
 """Confidence of the whole finding: each of the metrics has its part of what is left."""

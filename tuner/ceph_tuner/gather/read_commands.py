@@ -18,13 +18,13 @@ from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefu
 from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.scopes import NO_CLASS
+from ceph_tuner.core.why.cluster_facts import TwoLooks
 from ceph_tuner.describe.osds import OsdsSeen
 from ceph_tuner.describe.pools import PGS_MOST, pools_seen
 from ceph_tuner.doctor import gather as gather_facts
 from ceph_tuner.gather.kept_fields import without_secrets
 from ceph_tuner.gather.recorder import WITHIN_S, Recorder
 from ceph_tuner.gather.state import FIRST_SAMPLE, REFUSED, ClusterState
-from ceph_tuner.why.cluster_facts import TwoLooks
 
 OSDS = 64
 """OSDs that say what their options are, evenly over their ids; beside them some of each device class."""

@@ -211,10 +211,6 @@ class Journal:
         """What can be read, oldest first."""
         return self.read().entries
 
-    def on_trial(self) -> List[Entry]:
-        """Trials that are in force, or being written."""
-        return [entry for entry in self.entries() if entry.trial and entry.state in (APPLYING, APPLIED)]
-
     def restores_of(self, numbers: Collection[int]) -> Tuple[Restore, ...]:
         """What the entries of these numbers restore."""
         return tuple(item for entry in self.entries() if entry.number in numbers for item in entry.restores)

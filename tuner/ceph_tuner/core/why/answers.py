@@ -9,7 +9,7 @@ from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.measure.pg_documents import flags_of, osds_of
 from ceph_tuner.core.measure.queue_dump import Dump, read_tags, strict_queued
 from ceph_tuner.core.measure.reading import pool_of
-from ceph_tuner.why.facts import PgNow, PoolNow, Slots
+from ceph_tuner.core.why.facts import PgNow, PoolNow, Slots
 
 _SECTIONS = ("osd", "bluestore")
 

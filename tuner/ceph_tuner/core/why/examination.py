@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, List, Mapping, Sequence
 
-from ceph_tuner.doctor.check import Check
-from ceph_tuner.why import drive_causes, limit_causes, permits, queue_causes, slots
-from ceph_tuner.why.cause import LEAST_HELD, Cause
-from ceph_tuner.why.facts import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, SLOTS, STEADY, WhyFacts
+from ceph_tuner.core.checks import Check
+from ceph_tuner.core.why import drive_causes, limit_causes, permits, queue_causes, slots
+from ceph_tuner.core.why.cause import LEAST_HELD, Cause
+from ceph_tuner.core.why.facts import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, SLOTS, STEADY, WhyFacts
 
 CAUSES: Mapping[str, Check[WhyFacts, Cause]] = {
     "paused": Check(permits.paused, (OSD_MAP,)),

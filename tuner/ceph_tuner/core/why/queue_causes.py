@@ -5,13 +5,13 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Dict, Iterable, List, Tuple
 
-from ceph_tuner.doctor.finding import named
-from ceph_tuner.doctor.shards import CURE, differing
-from ceph_tuner.why.cause import Cause, Evidence
-from ceph_tuner.why.client_wait import Held, client_wait, held_in_queues, serves_nobody
-from ceph_tuner.why.facts import CLIENT, SERVICE_CLASS, WORKS, OsdNow, WhyFacts
-from ceph_tuner.why.limit_causes import limited
-from ceph_tuner.why.work import matters, scheduled, together
+from ceph_tuner.core.measure.stale_shards import CURE, differing
+from ceph_tuner.core.why.cause import Cause, Evidence
+from ceph_tuner.core.why.client_wait import Held, client_wait, held_in_queues, serves_nobody
+from ceph_tuner.core.why.facts import CLIENT, SERVICE_CLASS, WORKS, OsdNow, WhyFacts
+from ceph_tuner.core.why.limit_causes import limited
+from ceph_tuner.core.why.work import matters, scheduled, together
+from ceph_tuner.core.wording import named
 
 LEAST_STRICT = 2.0
 """Items in the strict queue, in the mean, before others wait for it: replica writes pass through it all the time."""

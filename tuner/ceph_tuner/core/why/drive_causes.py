@@ -5,11 +5,11 @@ from __future__ import annotations
 from statistics import median
 from typing import Dict, List, Optional, Sequence, Set, Tuple
 
-from ceph_tuner.doctor.finding import named
-from ceph_tuner.why.cause import Cause, Evidence
-from ceph_tuner.why.client_wait import all_in_flight
-from ceph_tuner.why.facts import CLIENT, WORKS, OsdNow, WhyFacts
-from ceph_tuner.why.work import part_on, running
+from ceph_tuner.core.why.cause import Cause, Evidence
+from ceph_tuner.core.why.client_wait import all_in_flight
+from ceph_tuner.core.why.facts import CLIENT, WORKS, OsdNow, WhyFacts
+from ceph_tuner.core.why.work import part_on, running
+from ceph_tuner.core.wording import named
 
 LEAST_TRANSACTIONS = 30
 """With fewer between the looks a mean says little."""

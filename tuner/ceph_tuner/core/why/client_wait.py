@@ -5,8 +5,8 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Iterable, List, NamedTuple, Sequence
 
-from ceph_tuner.why.facts import CLIENT, SERVICE_CLASS, OsdNow, PgNow, WhyFacts
-from ceph_tuner.why.work import led
+from ceph_tuner.core.why.facts import CLIENT, SERVICE_CLASS, OsdNow, PgNow, WhyFacts
+from ceph_tuner.core.why.work import led
 
 
 class ClientWait(NamedTuple):

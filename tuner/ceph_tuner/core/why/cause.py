@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, Tuple
 
-from ceph_tuner.why.facts import WORKS
+from ceph_tuner.core.why.facts import WORKS
 
 LEAST_HELD = 0.1
 """A cause that holds less of its work than this is not named."""

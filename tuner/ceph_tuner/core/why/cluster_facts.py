@@ -28,10 +28,9 @@ from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefu
 from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.pg_documents import DEEP, SHALLOW, flags_of, overdue_pgs, pg_rows
 from ceph_tuner.core.measure.queue_dump import QueuedClass, queued, served
+from ceph_tuner.core.measure.stale_shards import ShardLook, seems_stale, settled, unsettled, unsettled_note
 from ceph_tuner.core.profiles.in_force import kind_of
-from ceph_tuner.doctor.finding import named
-from ceph_tuner.doctor.shards import ShardLook, seems_stale, settled, unsettled, unsettled_note
-from ceph_tuner.why.answers import (
+from ceph_tuner.core.why.answers import (
     REMOVING,
     Queues,
     both_slots,
@@ -43,13 +42,27 @@ from ceph_tuner.why.answers import (
     rising_counters,
     states_of,
 )
-from ceph_tuner.why.facts import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, SLOTS, STEADY, OsdNow, PgNow, Slots, WhyFacts
+from ceph_tuner.core.why.facts import (
+    COUNTERS,
+    OPTIONS,
+    OSD_MAP,
+    PGS,
+    QUEUES,
+    SLOTS,
+    STEADY,
+    OsdNow,
+    PgNow,
+    Slots,
+    WhyFacts,
+)
+from ceph_tuner.core.wording import named
 
 OSDS_MOST = 64
 """OSDs that are asked themselves: those whose PGs have work first, then evenly over their ids."""
 OF_EACH_CLASS = 4
 """At least so many are asked of each device class."""
 PGS_MOST = 20_000
+"""PGs that are listed one by one."""
 
 USUAL_S = 7 * 86_400.0
 """Ceph's interval of both kinds of scrub, where nobody says another."""
@@ -59,12 +72,24 @@ _DUMPS = 3
 _CLEAN = frozenset(("active", "clean"))
 
 Report = Callable[[str, int, int], None]
+ListPgs = Callable[[], List[Mapping[str, Any]]]
 _T = TypeVar("_T")
 
 
-def gather(commander: Commander, clock: Clock, seconds: float, report: Optional[Report] = None) -> WhyFacts:
-    """Look, wait, look again. Raises TunerError where nobody tells which OSDs there are."""
-    looks = TwoLooks(commander, clock, report)
+def gather(
+    commander: Commander,
+    clock: Clock,
+    seconds: float,
+    report: Optional[Report] = None,
+    osds_most: int = OSDS_MOST,
+    pgs_most: int = PGS_MOST,
+    list_pgs: Optional[ListPgs] = None,
+) -> WhyFacts:
+    """Look, wait, look again. `list_pgs`: who does so in the place of `pg ls`, which is the mgr's own command.
+
+    Raises TunerError where nobody tells which OSDs there are.
+    """
+    looks = TwoLooks(commander, clock, report, osds_most, pgs_most, list_pgs)
     looks.look()
     looks.wait(seconds)
     looks.look()
@@ -74,9 +99,19 @@ def gather(commander: Commander, clock: Clock, seconds: float, report: Optional[
 class TwoLooks:
     """The two looks, for who waits in between by himself."""
 
-    def __init__(self, commander: Commander, clock: Clock, report: Optional[Report] = None) -> None:
+    def __init__(
+        self,
+        commander: Commander,
+        clock: Clock,
+        report: Optional[Report] = None,
+        osds_most: int = OSDS_MOST,
+        pgs_most: int = PGS_MOST,
+        list_pgs: Optional[ListPgs] = None,
+    ) -> None:
         """Ask nothing yet."""
+        self._list_pgs = list_pgs or (lambda: pg_rows(self._mon("pg ls")))
         self._commander, self._clock = commander, clock
+        self._osds_most, self._pgs_most = osds_most, pgs_most
         self._report = report or (lambda what, done, total: None)
         self._config = CommandConfig(commander)
         self._notes: Dict[str, None] = {}
@@ -235,8 +270,9 @@ class TwoLooks:
         for row in self._rows[-1]:
             if not states_of(row) >= _CLEAN or "snaptrim" in str(row["state"]) or "scrubbing" in str(row["state"]):
                 busy.update(dict.fromkeys(osd for osd in (*row["acting"], *row["up"]) if osd in up_osds))
-        sample = set(spread(busy, OSDS_MOST // 2 if len(up_osds) > OSDS_MOST else OSDS_MOST))
-        others = spread(up_osds - sample, OSDS_MOST - len(sample))
+        most = self._osds_most
+        sample = set(spread(busy, most // 2 if len(up_osds) > most else most))
+        others = spread(up_osds - sample, most - len(sample))
         few = self._of_small_classes(sample.union(others))[: len(others)]
         sample |= {*few, *spread(others, max(0, len(others) - len(few)))}
         if len(sample) < len(up_osds):
@@ -272,12 +308,11 @@ class TwoLooks:
     def _pgs(self) -> List[Mapping[str, Any]]:
         status: Mapping[str, Any] = self._or_note("the state of the PGs", lambda: self._mon("status")["pgmap"], {})
         count = int(status.get("num_pgs", 0))
-        if count > PGS_MOST:
-            self._notes[f"{count} PGs are not listed one by one (at most {PGS_MOST})"] = None
+        if count > self._pgs_most:
+            self._notes[f"{count} PGs are not listed one by one (at most {self._pgs_most})"] = None
             self._unseen.add(PGS)
             return []
-        answer: Any = self._or_note(PGS, lambda: self._mon("pg ls"), [])
-        return pg_rows(answer)
+        return self._or_note(PGS, self._list_pgs, [])
 
     def _answers_at(self, prefix: str, meaning: Callable[[Mapping[str, Any]], _T]) -> Dict[int, Tuple[float, _T]]:
         """OSD -> when it answered, and what that means. What one says that has no meaning is its fault alone."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import List, Tuple
 
-from ceph_tuner.why.cause import Cause, Evidence
-from ceph_tuner.why.facts import PgNow, WhyFacts
-from ceph_tuner.why.work import share
+from ceph_tuner.core.why.cause import Cause, Evidence
+from ceph_tuner.core.why.facts import PgNow, WhyFacts
+from ceph_tuner.core.why.work import share
 
 
 def pg_cause(

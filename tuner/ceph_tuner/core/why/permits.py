@@ -7,10 +7,10 @@ from datetime import datetime, timezone, tzinfo
 from typing import Callable, Dict, FrozenSet, List, Tuple
 
 from ceph_tuner.core.knobs.scrub_hours import bounding_options, bounds_of, may_begin
-from ceph_tuner.why.cause import Cause, Evidence
-from ceph_tuner.why.facts import BACKFILL, CLIENT, RECOVERY, SCRUB, SNAPTRIM, PgNow, WhyFacts
-from ceph_tuner.why.pg_cause import pg_cause
-from ceph_tuner.why.work import judged, led, left, some_pgs, waiting
+from ceph_tuner.core.why.cause import Cause, Evidence
+from ceph_tuner.core.why.facts import BACKFILL, CLIENT, RECOVERY, SCRUB, SNAPTRIM, PgNow, WhyFacts
+from ceph_tuner.core.why.pg_cause import pg_cause
+from ceph_tuner.core.why.work import judged, led, left, some_pgs, waiting
 
 _FLAG_HOLDS: Dict[str, Tuple[Tuple[str, Callable[[PgNow], bool]], ...]] = {
     # norecover holds backfill as well

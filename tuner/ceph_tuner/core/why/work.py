@@ -5,8 +5,8 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Callable, Collection, Dict, List
 
+from ceph_tuner.core.why.facts import BACKFILL, CLIENT, RECOVERY, SCRUB, SNAPTRIM, PgNow, WhyFacts
 from ceph_tuner.core.wording import first_of
-from ceph_tuner.why.facts import BACKFILL, CLIENT, RECOVERY, SCRUB, SNAPTRIM, PgNow, WhyFacts
 
 _WAITS = {
     RECOVERY: frozenset(("recovery_wait",)),

@@ -7,11 +7,11 @@ from typing import Callable, List
 
 from ceph_tuner.core.autopilot.capacity import BELIEVED, DEFAULTS, Stored
 from ceph_tuner.core.autopilot.capacity import findings as capacity_doubts
-from ceph_tuner.doctor.finding import named
-from ceph_tuner.why.cause import Cause, Evidence
-from ceph_tuner.why.client_wait import Held, held_in_queues
-from ceph_tuner.why.facts import CLIENT, SCRUB, SERVICE_CLASS, WORKS, OsdNow, WhyFacts
-from ceph_tuner.why.work import matters, scheduled, together
+from ceph_tuner.core.why.cause import Cause, Evidence
+from ceph_tuner.core.why.client_wait import Held, held_in_queues
+from ceph_tuner.core.why.facts import CLIENT, SCRUB, SERVICE_CLASS, WORKS, OsdNow, WhyFacts
+from ceph_tuner.core.why.work import matters, scheduled, together
+from ceph_tuner.core.wording import named
 
 
 def limited(osd: OsdNow, service_class: str) -> List[bool]:
