@@ -53,6 +53,16 @@ def test_a_cluster_in_time_has_no_such_finding() -> None:
     assert late_scrubs(backlog(0)) == []
 
 
+def test_the_pace_is_the_measured_one_where_the_plugin_keeps_windows() -> None:
+    facts = timed(backlog(63, {"osd_max_scrubs": "1"}, running=(0, 42, 84, 126, 168, 210)), 6.6)
+    finding = found(replace(facts, scrub_round_s=9 * DAY))
+    assert finding.title == "63 PGs are late; at this pace a round takes 9 d; held by osd_max_scrubs"
+    assert "all data takes 9 d at the rate of the last minute" in finding.evidence
+    scrubbed = open_state(RECORDED / "lab" / "nvme-scrub.tar.zst")
+    facts = gather(scrubbed.commander, scrubbed.clock, scrubbed.release, scrubbed.version)
+    assert found(facts).title == "16 PGs are late; at this pace a round takes 3.92 min; held by osd_max_scrubs"
+
+
 def test_late_pgs_behind_osds_without_a_slot_are_held_by_osd_max_scrubs() -> None:
     # PGs of each of the six places are scrubbed, so that no OSD has a slot left
     finding = found(timed(backlog(63, {"osd_max_scrubs": "1"}, running=(0, 42, 84, 126, 168, 210)), 6.6))

@@ -149,6 +149,7 @@ class _FactsReader:
             balancer=self._or_note("the balancer", self._balancer, ""),
             deviation=self._option("mgr", _DEVIATION, 5.0),
             forecasts=self._or_note(FORECASTS, self._forecasts, ()),
+            scrub_round_s=self._scrub_round(at),
             rook="" if pod is None else pod.namespace,
             kept={} if pod is None else self._or_note(CHANGES, self._values_of_changes, {}),
             notes=tuple(self._notes),
@@ -332,6 +333,15 @@ class _FactsReader:
             who = ", ".join(dict.fromkeys(entry.who for entry in trials))
             self._notes.append(f"settings of {who} are on trial, and not counted among the leftovers")
         return frozenset(restore.key for entry in trials for restore in entry.restores)
+
+    def _scrub_round(self, now: float) -> Optional[float]:
+        try:
+            window = History(CommandStore(self._commander)).newest(now)
+        except (ClusterTimeout, CommandFailed, PermissionRefused):
+            # a store that is not seen is a note already, by the journal
+            return None
+        means = {} if window is None else window.means
+        return means.get("scrub.interval_s") if means.get("scrub.bytes_s", 0.0) > 0 else None
 
     def _values_of_changes(self) -> Dict[Tuple[str, str], FrozenSet[Optional[str]]]:
         entries = [

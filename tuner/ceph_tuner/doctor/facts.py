@@ -162,6 +162,8 @@ class Facts:
     """The namespace of Rook's pods that OSDs run in; empty where they run in none."""
     kept: Mapping[Tuple[str, str], FrozenSet[Optional[str]]] = field(default_factory=dict)
     """(section, option) -> values of ceph-tuner's changes in force."""
+    scrub_round_s: Optional[float] = None
+    """A deep scrub of all data at the newest window's rate; None where none of the last minutes has one."""
     notes: Tuple[str, ...] = ()
     """What could not be seen."""
     unseen: FrozenSet[str] = frozenset()

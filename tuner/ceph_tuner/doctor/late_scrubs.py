@@ -165,9 +165,15 @@ class _Pace(NamedTuple):
 
 
 def _pace(facts: Facts, hold: str) -> _Pace:
-    """Where all slots that are permitted are taken, as long as the last scrubs took; else by what was done of late."""
+    """By what was measured just now. Else, where all permitted slots are taken, as long as the last scrubs took.
+
+    Else by what was done of late.
+    """
     if forbidding_flag(True) in facts.flags:
         return _Pace("no deep scrub begins")
+    if facts.scrub_round_s is not None:
+        words = f"all data takes {duration(facts.scrub_round_s)} at the rate of the last minute"
+        return _Pace(f"at this pace a round takes {duration(facts.scrub_round_s)}", (words,))
     permitted, seen = _permitted_round(facts), _seen_round(facts)
     pace = (permitted or seen) if hold in (_SLOTS, _HOURS) else (seen or permitted)
     return pace or _Pace("how long a round takes is not known")
