@@ -20,7 +20,7 @@ from documented import ROOT, Block
 from running_program import in_this_process
 from twin_cluster.cluster import twin_cluster
 
-RECORDED = ROOT / "tests" / "data" / "lab" / "nvme.tar.zst"
+RECORDED = ROOT / "tests" / "data" / "lab" / "nvme-scrub.tar.zst"
 STATE = "state.tar.zst"
 """What pages call a gathered file."""
 
