@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 import typer
 
 from ceph_tuner.cluster.connection import Cluster
+from ceph_tuner.core.ceph.target import reach
 from ceph_tuner.core.changes.plan import ChangePlan
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.releases import Settings
@@ -199,7 +200,9 @@ def _bring(
     if shown:
         _show(member, plan)
     if entry is not None:
-        say([f"{member.name}: written as change {entry.number} and seen at {len(plan.osds)} OSDs"])
+        say([f"{member.name}: written as change {entry.number} and seen at {reach(plan.places)}"])
+    elif plan.steps and not yes:
+        say([f"{member.name}: would write to {reach(plan.places)}"])
     return {"steps": step_documents(plan.steps), "change": None if entry is None else entry.number}
 
 

@@ -182,6 +182,7 @@ def test_a_profile_travels_from_one_cluster_to_another(
     code, out, err = run("fleet", "import", file, "rome", *two)
     assert code == 0
     assert "ceph config set osd osd_max_scrubs 2" in out
+    assert "rome: would write to 3 OSDs" in err
     assert "nothing is changed" in err
     assert monitors["rome"].dump() == before
     code, out, err = run("fleet", "import", file, "rome", *two, "--yes", "--format", "json")
