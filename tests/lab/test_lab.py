@@ -190,8 +190,8 @@ def test_a_second_up_with_other_options_is_refused(tentacle_lab: Lab) -> None:
     assert "is up already" in again.stderr
     for words, seen in (
         (["--osds", "4"], "found it running with osds 3, expected osds 4"),
-        (["--drive", "hdd"], "found it running with drive nvme, expected drive hdd"),
-        (["--iops", "900"], "drive nvme, expected iops 900, drive throttle"),
+        (["--drive", "hdd"], "found it running with drive slow-nvme, expected drive hdd"),
+        (["--iops", "900"], "drive slow-nvme, expected iops 900, drive throttle"),
         (["--shards", "2"], "found it running with shards 0, expected shards 2"),
     ):
         other = program("up", "--name", tentacle_lab.name, *words)
@@ -267,7 +267,7 @@ def restart_mgr(lab: Lab) -> None:
 
 def test_status_tells_programs_and_people(tentacle_lab: Lab) -> None:
     told = json.loads(program("status", "--name", tentacle_lab.name, "--format", "json").stdout)
-    assert (told["phase"], told["release"], told["options"]["groups"]) == ("up", "tentacle", "3xnvme")
+    assert (told["phase"], told["release"], told["options"]["groups"]) == ("up", "tentacle", "3xslow-nvme")
     assert all(daemon["pid"] for daemon in told["daemons"])
     every = json.loads(program("status", "--format", "json").stdout)
     assert told["name"] in [lab["name"] for lab in every]

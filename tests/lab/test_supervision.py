@@ -22,6 +22,10 @@ pytestmark = pytest.mark.long_on_reef
 STARTER = """
 import os, sys, time
 folder, code = sys.argv[1], int(sys.argv[2])
+executing = os.path.exists(folder + "/executing")
+if executing:
+    # the name of who executes /proc/self/exe
+    open("/proc/self/comm", "w").write("exe")
 if code or os.fork():
     sys.exit(code)
 os.setsid()
@@ -30,6 +34,9 @@ with open(folder + "/pids", "a") as file:
 nowhere = os.open(os.devnull, os.O_RDWR)
 for descriptor in (0, 1, 2):
     os.dup2(nowhere, descriptor)
+if executing:
+    time.sleep(0.5)
+    open("/proc/self/comm", "w").write("python")
 while not os.path.exists(folder + "/anew"):
     time.sleep(0.02)
 os.remove(folder + "/anew")
@@ -104,6 +111,19 @@ def test_what_began_anew_by_itself_is_looked_after_as_before(daemon: Daemon) -> 
     daemon.end(signal.SIGTERM)
     until(lambda: gone(daemon))
     assert len(daemon.pids) == 4
+
+
+def test_what_began_anew_twice_in_a_row_is_looked_after_as_before(daemon: Daemon) -> None:
+    assert daemon.start() == 0
+    until(lambda: bool(daemon.pids))
+    # the second time comes before the supervisor looks: the process is about to execute itself, under another name
+    (daemon.folder / "executing").touch()
+    daemon.begin_anew()
+    time.sleep(0.7)
+    (daemon.folder / "executing").unlink()
+    daemon.begin_anew()
+    daemon.end(signal.SIGABRT)
+    until(lambda: len(daemon.pids) == 4)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

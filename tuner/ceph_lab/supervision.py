@@ -91,7 +91,8 @@ def _end_of_daemon() -> int:
     """Wait status of what the starter left in the background.
 
     A mgr that begins anew (for a module that is enabled) executes itself and goes into the background once more: its
-    process ends well, and leaves another of its name. Whatever else is adopted is only waited for.
+    process ends well, and leaves another of its name. Whatever else is adopted is only waited for. A mgr executes
+    /proc/self/exe, and has that name until it gives itself its own.
     """
     daemons = _children()
     status = 0
@@ -102,7 +103,8 @@ def _end_of_daemon() -> int:
             return status
         name = daemons.pop(pid, None)
         if name is not None:
-            daemons = {} if status else {child: other for child, other in _children().items() if other == name}
+            left = {} if status else _children()
+            daemons = {child: other for child, other in left.items() if other == name or b"exe" in (name, other)}
     return status
 
 
