@@ -8,11 +8,11 @@ import pytest
 from patients import OSDS, healthy, osd_facts, set_to
 
 from ceph_tuner.core.ceph.ports import Commander
-from ceph_tuner.core.checks import Check, NotJudged, not_judged, unjudged_words
+from ceph_tuner.core.checks import OPTIONS, OSD_MAP, PGS, Check, NotJudged, not_judged, unjudged_words
 from ceph_tuner.core.errors import CommandFailed
 from ceph_tuner.doctor import POINTLESS, examine, gather
 from ceph_tuner.doctor.examination import CHECKS, DECISIVE, HOST_CHECKS
-from ceph_tuner.doctor.facts import ENTRIES, OPTIONS, OSD_MAP, PGS, HostFacts
+from ceph_tuner.doctor.facts import ENTRIES, HostFacts
 from whole_cluster import whole_cluster
 
 

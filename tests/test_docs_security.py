@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
-import signal
-import subprocess
 import sys
 from typing import Dict, Iterator, List, Sequence, Tuple
 
 import pytest
+from made_causes import clients
 
 import documented
 from ceph_lab.cluster import Lab
@@ -150,18 +149,6 @@ def allowed(session: Session, prefix: str, arguments: Dict[str, str]) -> bool:
     return True
 
 
-@contextlib.contextmanager
-def some_client(lab: Lab) -> Iterator[None]:
-    """Somebody writes: of a cluster without clients nothing can be described."""
-    command = ["rados", "-p", "rbd", "bench", "600", "write", "-b", "4096", "-t", "1"]
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen(lab.argv(command), env=lab.environment, stdout=quiet, stderr=quiet) as load:
-        try:
-            yield
-        finally:
-            load.send_signal(signal.SIGINT)
-
-
 def program(lab: Lab, user: str, words: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> Tuple[int, str]:
     """Exit code and output of `ceph-tuner` for a lab, with that user's key."""
     argv = Lab.argv
@@ -189,7 +176,8 @@ def test_a_user_may_do_what_the_page_says_and_no_more(
             looker.tell("osd.0", "config show", {})
     assert config_dump(loaded) == before
 
-    with some_client(loaded):
+    # of a cluster without clients nothing can be described
+    with clients(loaded, 4096, 1, pool="rbd"):
         for words in LOOKING:
             code, said = program(loaded, READER, words, monkeypatch)
             # a finding is an answer, too

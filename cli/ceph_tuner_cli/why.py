@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ceph_tuner.core.why import Answer, Cause, answer, gather
+from ceph_tuner.core.why import Cause, Diagnosis, diagnose, gather
 from ceph_tuner.core.wording import first_of
 from ceph_tuner_cli.cluster_option import AnyClusterOption
 from ceph_tuner_cli.from_option import FromOption, cluster_or_state
@@ -42,21 +42,21 @@ def why(
             seconds,
             lambda what, done, total: tell(f"looking at {what}", done, total if total > 1 else None),
         )
-        found = answer(facts, pool, device_class, "--{}")
-    emit({**about, **found.to_dict()}, form, lambda: page(found))
+        diagnosis = diagnose(facts, pool, device_class, "--{}")
+    emit({**about, **diagnosis.to_dict()}, form, lambda: page(diagnosis))
     if form is Format.table:
         commands = [
-            f"{number}. {command}" for number, cause in enumerate(found.causes, 1) for command in cause.commands
+            f"{number}. {command}" for number, cause in enumerate(diagnosis.causes, 1) for command in cause.commands
         ]
         show_lines(["", "Commands by cause; nothing was run:", *commands] if commands else [])
-    say([f"note: {note}" for note in found.facts.notes])
+    say([f"note: {note}" for note in diagnosis.facts.notes])
     return 0
 
 
-def page(found: Answer) -> RenderableType:
+def page(diagnosis: Diagnosis) -> RenderableType:
     """The causes, one below the other."""
-    parts: List[RenderableType] = [Text(found.headline)]
-    for number, cause in enumerate(found.causes, 1):
+    parts: List[RenderableType] = [Text(diagnosis.headline)]
+    for number, cause in enumerate(diagnosis.causes, 1):
         head = Text(f"{number}. ")
         head.append(f"{cause.work}, {cause.held:.0%} held", "yellow")
         head.append(f": {cause.title}", "bold")

@@ -247,7 +247,8 @@ class Module(framework.MgrModule):  # type: ignore[misc]
     ) -> Tuple[int, str, str]:
         """Say which work waits now and what holds it, in all or of a POOL or DEVICE_CLASS, by looks SECONDS apart."""
         look = lambda: self._service.why(pool, device_class, seconds)  # noqa: E731
-        name = " ".join(filter(None, ("tuner why", pool, device_class)))
+        given = (("pool", pool), ("device-class", device_class), ("seconds", f"{seconds:g}"))
+        name = " ".join(("tuner why", *(f"--{option} {value}" for option, value in given if value)))
         return self._answer(lambda: self._jobs.run(name, look), render_why.causes, format)
 
     @write_command("tuner auto on")

@@ -27,7 +27,7 @@ from ceph_tuner.core.measure.scopes import Members
 from ceph_tuner.core.measure.timeline import timeline
 from ceph_tuner.core.profiles.in_force import hardware_of, kind_of_all, searched_from
 from ceph_tuner.core.profiles.profile import Profile
-from ceph_tuner.core.why import answer
+from ceph_tuner.core.why import diagnose
 from ceph_tuner.core.why import gather as gather_facts
 
 from .aim import Aim
@@ -403,7 +403,7 @@ class Service:
             pgs_most=self.option("pg_detail_limit"),
             list_pgs=self.inventory.pgs,
         )
-        return answer(facts, pool, device_class).to_dict()
+        return diagnose(facts, pool, device_class).to_dict()
 
     def _commands(self, settings: Mapping[str, Any], target: str) -> List[str]:
         """What an operator would type."""

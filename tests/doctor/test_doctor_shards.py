@@ -8,7 +8,7 @@ from typing import Dict, FrozenSet, List, Mapping, Optional
 import pytest
 from patients import OSDS, healthy, osd_facts
 
-from ceph_tuner.core.checks import not_judged
+from ceph_tuner.core.checks import STEADY, not_judged
 from ceph_tuner.core.errors import CommandFailed
 from ceph_tuner.core.measure.queue_dump import (
     ServedClass,
@@ -21,7 +21,6 @@ from ceph_tuner.core.measure.queue_dump import (
 from ceph_tuner.core.measure.stale_shards import ShardLook, unsettled
 from ceph_tuner.doctor import examine, gather
 from ceph_tuner.doctor.examination import CHECKS
-from ceph_tuner.doctor.facts import STEADY
 from ceph_tuner.doctor.shards import stale
 from ceph_tuner.gather.replay import open_state
 from shard_dumps import StaleShard, dump, record

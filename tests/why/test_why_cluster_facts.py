@@ -8,11 +8,10 @@ from typing import Any, Callable, Dict, List, Mapping, Tuple
 import pytest
 
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.core.checks import not_judged
+from ceph_tuner.core.checks import STEADY, not_judged
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
 from ceph_tuner.core.why import CAUSES, WhyFacts, examine, gather
 from ceph_tuner.core.why.cluster_facts import OSDS_MOST
-from ceph_tuner.core.why.facts import STEADY
 from shard_dumps import StaleShard
 from twins import answering, small_twin
 from whole_cluster import whole_cluster

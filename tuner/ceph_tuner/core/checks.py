@@ -5,6 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Callable, Collection, Dict, Generic, List, Mapping, NamedTuple, Sequence, Tuple, TypeVar
 
+# parts of the facts that several kinds of checks need, in the words of the notes about them
+COUNTERS = "the OSDs' counters"
+OPTIONS = "the OSDs' options"
+OSD_MAP = "the OSD map"
+PGS = "the PGs"
+QUEUES = "the OSDs' queues"
+STEADY = "whether mClock's values stood meanwhile"
+
 F = TypeVar("F")
 R = TypeVar("R")
 

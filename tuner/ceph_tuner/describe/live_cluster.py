@@ -115,14 +115,13 @@ class _Description:
 
     def _tell_trials(self) -> None:
         try:
-            trials = Journal(self._cluster.store).read().trials
+            owners = Journal(self._cluster.store).read().trial_owners
         except (CommandFailed, PermissionRefused) as refusal:
             self._notes.append(f"whether settings are on trial is not seen ({refusal})")
             return
-        if trials:
-            who = ", ".join(dict.fromkeys(entry.who for entry in trials))
+        if owners:
             self._notes.append(
-                f"settings of {who} are on trial, and taken for what is in force: look again when the trial is over"
+                f"settings of {owners} are on trial, and taken for what is in force: look again when the trial is over"
             )
 
     def _newest(self, sample_s: float) -> Optional[Window]:

@@ -28,6 +28,7 @@ from ceph_tuner.core.ceph.ports import Clock, Commander, ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.forecast_pairs import ForecastPair, kept_pairs
 from ceph_tuner.core.changes.journal import APPLIED, Journal
+from ceph_tuner.core.checks import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, STEADY
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.core.measure.history import History
@@ -50,20 +51,14 @@ from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.core.wording import named
 from ceph_tuner.doctor.facts import (
     CHANGES,
-    COUNTERS,
     DEVICES,
     ENTRIES,
     FORECASTS,
     HEALTH,
     JOURNAL,
-    OPTIONS,
-    OSD_MAP,
     PG_STATES,
-    PGS,
     POOL_USE,
-    QUEUES,
     SOURCES,
-    STEADY,
     USE,
     VERSIONS,
     Facts,
@@ -330,8 +325,7 @@ class _FactsReader:
         self._notes += map(str, contents.set_aside)
         self._mclock_on_trial, trials = contents.mclock_on_trial(), contents.trials
         if trials:
-            who = ", ".join(dict.fromkeys(entry.who for entry in trials))
-            self._notes.append(f"settings of {who} are on trial, and not counted among the leftovers")
+            self._notes.append(f"settings of {contents.trial_owners} are on trial, and not counted among the leftovers")
         return frozenset(restore.key for entry in trials for restore in entry.restores)
 
     def _scrub_round(self, now: float) -> Optional[float]:

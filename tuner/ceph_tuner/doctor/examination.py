@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Dict, List
 
-from ceph_tuner.core.checks import Check
+from ceph_tuner.core.checks import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, STEADY, Check
 from ceph_tuner.doctor import (
     capacity,
     health,
@@ -24,21 +24,15 @@ from ceph_tuner.doctor import recovery as recovering
 from ceph_tuner.doctor import scrub as scrubbing
 from ceph_tuner.doctor.facts import (
     CHANGES,
-    COUNTERS,
     CPUS,
     DEVICES,
     ENTRIES,
     FORECASTS,
     HEALTH,
-    OPTIONS,
-    OSD_MAP,
     OSD_PROCESSES,
     PG_STATES,
-    PGS,
     POOL_USE,
-    QUEUES,
     SOURCES,
-    STEADY,
     USE,
     VERSIONS,
     Facts,

@@ -44,7 +44,7 @@ class Question:
     """Metric -> the twin's own error, where a fit has found it."""
     target: str = "osd"
     """What the settings are written to."""
-    seen: Mapping[str, float] = field(default_factory=dict)
+    measured_means: Mapping[str, float] = field(default_factory=dict)
     """Means of a window under this work and what is in force, where one is known."""
 
     @property

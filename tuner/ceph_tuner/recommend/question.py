@@ -29,7 +29,7 @@ def question_of(description: DescribedCluster, slo: Slo, knobs: Optional[Sequenc
         in_force,
         None if knobs is None else tuple(knobs),
         target=description.target,
-        seen=description.seen,
+        measured_means=description.seen,
     )
     if description.calibration is None:
         return question

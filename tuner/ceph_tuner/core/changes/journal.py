@@ -166,6 +166,11 @@ class Contents(NamedTuple):
         """Entries whose settings are on the cluster for a while."""
         return [entry for entry in self.entries if entry.trial and entry.state in (APPLYING, APPLIED)]
 
+    @property
+    def trial_owners(self) -> str:
+        """Who has settings on trial, with commas."""
+        return ", ".join(dict.fromkeys(entry.who for entry in self.trials))
+
     def mclock_on_trial(self) -> bool:
         """Whether the values that mClock goes by are among these settings."""
         names = {restore.key[1] for entry in self.trials for restore in entry.restores}

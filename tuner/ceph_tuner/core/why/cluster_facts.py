@@ -24,6 +24,7 @@ from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, parsed, s
 from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.journal import Journal
+from ceph_tuner.core.checks import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, STEADY
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.pg_documents import DEEP, SHALLOW, flags_of, overdue_pgs, pg_rows
@@ -42,19 +43,7 @@ from ceph_tuner.core.why.answers import (
     rising_counters,
     states_of,
 )
-from ceph_tuner.core.why.facts import (
-    COUNTERS,
-    OPTIONS,
-    OSD_MAP,
-    PGS,
-    QUEUES,
-    SLOTS,
-    STEADY,
-    OsdNow,
-    PgNow,
-    Slots,
-    WhyFacts,
-)
+from ceph_tuner.core.why.facts import SLOTS, OsdNow, PgNow, Slots, WhyFacts
 from ceph_tuner.core.wording import named
 
 OSDS_MOST = 64

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, List, Mapping, Sequence
 
-from ceph_tuner.core.checks import Check
+from ceph_tuner.core.checks import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, STEADY, Check
 from ceph_tuner.core.why import drive_causes, limit_causes, permits, queue_causes, slots
 from ceph_tuner.core.why.cause import LEAST_HELD, Cause
-from ceph_tuner.core.why.facts import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, SLOTS, STEADY, WhyFacts
+from ceph_tuner.core.why.facts import SLOTS, WhyFacts
 
 CAUSES: Mapping[str, Check[WhyFacts, Cause]] = {
     "paused": Check(permits.paused, (OSD_MAP,)),

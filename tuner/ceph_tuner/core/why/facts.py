@@ -10,13 +10,7 @@ from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.measure.queue_dump import QueuedClass, ServedClass
 
 # parts of the facts
-COUNTERS = "the OSDs' counters"
-OPTIONS = "the OSDs' options"
-OSD_MAP = "the OSD map"
-PGS = "the PGs"
-QUEUES = "the OSDs' queues"
 SLOTS = "the OSDs' recovery reservations"
-STEADY = "whether mClock's values stood meanwhile"
 
 CLIENT, RECOVERY, BACKFILL, SCRUB, SNAPTRIM = "client", "recovery", "backfill", "scrub", "snaptrim"
 WORKS = (CLIENT, RECOVERY, BACKFILL, SCRUB, SNAPTRIM)

@@ -1,4 +1,4 @@
-"""The whole answer to why work waits: what was looked for and found, of what, and what could not be judged."""
+"""Why work waits, as a whole: what was looked for and found, of what, and what could not be judged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ceph_tuner.core.why.examination import CAUSES, examine
 from ceph_tuner.core.why.facts import WhyFacts
 
 
-class Answer(NamedTuple):
+class Diagnosis(NamedTuple):
     """What holds work, what holds most of it first."""
 
     facts: WhyFacts
@@ -48,7 +48,7 @@ class Answer(NamedTuple):
         }
 
 
-def answer(facts: WhyFacts, pool: str = "", device_class: str = "", option: str = "{}") -> Answer:
+def diagnose(facts: WhyFacts, pool: str = "", device_class: str = "", option: str = "{}") -> Diagnosis:
     """Examine what is about one pool or device class, or all; `option` names these to who asked. Raises InputError."""
     names = sorted(own.name for own in facts.pools.values())
     classes = sorted({osd.place.device_class for osd in facts.osds})
@@ -56,4 +56,4 @@ def answer(facts: WhyFacts, pool: str = "", device_class: str = "", option: str 
         if value and value not in there:
             raise InputError(option.format(name), repr(value), f"one of: {', '.join(there[:8])}")
     own = facts.only(pool, device_class) if pool or device_class else facts
-    return Answer(own, pool, device_class, examine(own), not_judged(CAUSES, own, own.unseen))
+    return Diagnosis(own, pool, device_class, examine(own), not_judged(CAUSES, own, own.unseen))
