@@ -91,25 +91,37 @@ def test_rates_are_never_negative_and_never_above_what_was_done(
         assert rate is None or 0.0 <= rate <= fastest * (1 + 1e-6) + 1e-6
 
 
-@given(st.lists(st.tuples(st.floats(0.1, 8.0), st.floats(0.0, 1e6)), min_size=2, max_size=30))
-def test_a_trend_tells_ups_from_downs(points: List[Tuple[float, float]]) -> None:
-    trend, at = Trend(1e9), 0.0
-    values = []
-    for wait, value in points:
+@given(st.lists(st.tuples(st.floats(0.1, 40.0), st.floats(0.0, 1e6)), min_size=2, max_size=30))
+def test_a_trend_counts_every_up_and_down_once_however_far_apart_the_looks_are(
+    points: List[Tuple[float, float]],
+) -> None:
+    # looks before and after, in which nothing changes: a span that is known whole, and one in which all is told
+    quiet_before, quiet_after = [(5.0, points[0][1])] * 5, [(5.0, points[-1][1])] * 12
+    trend, at, ups, downs, told_up, told_down = Trend(15.0), 0.0, 0.0, 0.0, 0.0, 0.0
+    last = points[0][1]
+    for wait, value in [*quiet_before, *points, *quiet_after]:
         at += wait
-        values.append((at, value))
         trend.add(at, value)
-    rising, falling = trend.rising(), trend.falling()
-    assert rising is not None
-    assert falling is not None
-    assert rising >= 0
-    assert falling >= 0
-    net = (values[-1][1] - values[0][1]) / (values[-1][0] - values[0][0])
-    assert rising - falling == pytest.approx(net, rel=1e-6, abs=1e-3)
+        ups, downs, last = ups + max(value - last, 0.0), downs + max(last - value, 0.0), value
+        told_up += (trend.rising() or 0.0) * wait
+        told_down += (trend.falling() or 0.0) * wait
+    assert told_up == pytest.approx(ups, rel=1e-6, abs=1e-3)
+    assert told_down == pytest.approx(downs, rel=1e-6, abs=1e-3)
+
+
+@given(st.lists(st.floats(0.1, 40.0), min_size=2, max_size=30))
+def test_a_trend_of_what_falls_evenly_is_that_rate_from_the_second_look_on(waits: List[float]) -> None:
+    trend, at = Trend(15.0), 0.0
+    for number, wait in enumerate(waits):
+        at += wait
+        trend.add(at, 1e6 - 7.0 * at)
+        if number:
+            assert trend.falling() == pytest.approx(7.0, rel=1e-6)
+            assert trend.rising() == 0.0
 
 
 def test_a_trend_looks_back_over_its_span_only() -> None:
-    trend = Trend(15.0)
+    trend = Trend(10.0)
     for at, value in ((0.0, 0.0), (5.0, 1000.0), (10.0, 1000.0), (15.0, 1000.0), (20.0, 1000.0)):
         trend.add(at, value)
     assert trend.rising() == 0.0

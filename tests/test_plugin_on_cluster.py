@@ -184,7 +184,7 @@ def test_what_recovery_is_seen_to_do_is_what_there_was_to_recover(loaded: Lab, l
         _wait(lambda: _sample(loaded).get("recovery.objects_left", 0) > 0)
         with closing(open_cluster(loaded.name)) as cluster:
             sampler = ClusterSampler(cluster.commander, time.time)
-            # a decrease is that of the last 15 s: with less of them behind it, it would count more than once
+            # with less than its 15 s behind it, a decrease counts for as much as the whole time that is known
             for _ in range(9):
                 sampler.sample()
                 time.sleep(2)
@@ -193,7 +193,7 @@ def test_what_recovery_is_seen_to_do_is_what_there_was_to_recover(loaded: Lab, l
             loaded.run(["ceph", "osd", "unset", "norecover"])
             done, copies, size, remaining = 0.0, 0.0, 0.0, left
             deadline, finished = time.monotonic() + 60, 0.0
-            # a decrease is seen for the 15 s of its trend
+            # a decrease is seen for the 15 s and more of its trend
             while (remaining > 0 or time.monotonic() < finished + 20) and time.monotonic() < deadline + 20:
                 time.sleep(2)
                 sample = sampler.sample()

@@ -149,13 +149,15 @@ class WorkInTurns:
 
 
 class Trend:
-    """Ups and downs of one number over the last `span_s` seconds, apart from each other.
+    """Ups and downs of one number, each averaged over `span_s` seconds, apart from each other.
 
     For numbers of the whole cluster that the mgr adds up from reports which arrive one by one, about every 5 s:
     the difference of two looks that are as close as that shows none, one or two of them.
+    Every change counts once, however far apart the looks are: rate times time since the look before adds up to it.
+    With a look every 5 s a change counts for 15 s.
     """
 
-    def __init__(self, span_s: float = 15.0) -> None:
+    def __init__(self, span_s: float = 10.0) -> None:
         if not span_s > 0:
             raise ValueError(f"span_s must be > 0, got {span_s}")
         self._span_s = span_s
@@ -165,26 +167,45 @@ class Trend:
         """Take a number; a gap or a clock that goes back starts a new trend."""
         if value is None or (self._points and not 0 < at - self._points[-1][0] <= 4 * self._span_s):
             self._points.clear()
+        # what lies a whole span before the last look has been counted in full
+        while len(self._points) > 2 and self._points[1][0] <= self._points[-1][0] - self._span_s:
+            self._points.popleft()
         if value is not None:
             self._points.append((at, value))
-        # one point at or before the edge of the span stays, so that the span is covered whole
-        while len(self._points) > 2 and self._points[1][0] <= at - self._span_s:
-            self._points.popleft()
 
     def rising(self) -> Optional[float]:
-        """Sum of all increases per second; None until there are two points."""
+        """All increases per second; None until there are two points."""
         return self._per_second(1.0)
 
     def falling(self) -> Optional[float]:
-        """Sum of all decreases per second; None until there are two points."""
+        """All decreases per second; None until there are two points."""
         return self._per_second(-1.0)
 
     def _per_second(self, sign: float) -> Optional[float]:
+        """How the sum of what went one way, averaged over the last span, has grown since the look before.
+
+        Between two looks the sum grows evenly. Of a span that began before the first point the known part counts.
+        """
         if len(self._points) < 2:
             return None
         points = list(self._points)
-        distance = sum(max(sign * (after[1] - before[1]), 0.0) for before, after in zip(points, points[1:]))
-        return distance / (points[-1][0] - points[0][0])
+        before, now = points[-2][0], points[-1][0]
+        grown = seconds = 0.0
+        for (begin, old), (end, new) in zip(points, points[1:]):
+            weight = self._averaged(now, begin, end) - self._averaged(before, begin, end)
+            grown += weight * max(sign * (new - old), 0.0) / (end - begin)
+            seconds += weight
+        return grown / seconds
+
+    def _averaged(self, at: float, begin: float, end: float) -> float:
+        """Of a sum that grew by 1 a second from `begin` to `end`, the average over the span up to `at`."""
+        return (self._area(at - begin) - self._area(at - end)) / self._span_s
+
+    def _area(self, since: float) -> float:
+        """Under a sum that grows by 1 a second for `since` seconds, as far as the span reaches."""
+        if since <= 0:
+            return 0.0
+        return since * since / 2 if since <= self._span_s else self._span_s * (since - self._span_s / 2)
 
 
 @dataclass(frozen=True)
