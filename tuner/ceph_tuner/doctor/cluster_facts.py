@@ -7,24 +7,19 @@ from dataclasses import replace
 from functools import partial
 from typing import (
     Any,
-    Callable,
     Dict,
     FrozenSet,
-    Iterable,
-    Iterator,
     List,
     Mapping,
     Optional,
     Sequence,
-    Set,
     Tuple,
-    TypeVar,
-    Union,
 )
 
-from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, parsed, shaped
+from ceph_tuner.core.ceph.commands import CommandStore, parsed, shaped
 from ceph_tuner.core.ceph.pods import rook_pod
 from ceph_tuner.core.ceph.ports import Clock, Commander, ConfigEntry
+from ceph_tuner.core.ceph.questions import Questions, Report
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.forecast_pairs import ForecastPair, kept_pairs
 from ceph_tuner.core.changes.journal import APPLIED, Journal
@@ -46,9 +41,8 @@ from ceph_tuner.core.measure.pg_documents import (
 )
 from ceph_tuner.core.measure.queue_dump import Dump, read_tags, served
 from ceph_tuner.core.measure.reading import pool_of
-from ceph_tuner.core.measure.stale_shards import ShardLook, seems_stale, settled, unsettled, unsettled_note
+from ceph_tuner.core.measure.stale_shards import ShardLook, read_again, settled, unsettled, unsettled_note
 from ceph_tuner.core.profiles.in_force import kind_of
-from ceph_tuner.core.wording import named
 from ceph_tuner.doctor.facts import (
     CHANGES,
     DEVICES,
@@ -65,7 +59,6 @@ from ceph_tuner.doctor.facts import (
     OsdFacts,
     PgFacts,
     PoolFacts,
-    grouped,
 )
 
 OSDS_MOST = 64
@@ -81,9 +74,6 @@ _BENCH = re.compile(r"OSD bench result of ([0-9.]{1,20}) IOPS .{0,300} for osd\.
 
 _DEVIATION = "mgr/balancer/upmap_max_deviation"
 
-Report = Callable[[str, int, int], None]
-_T = TypeVar("_T")
-
 
 def gather(
     commander: Commander, clock: Clock, release: Release, version: str, report: Optional[Report] = None
@@ -92,32 +82,27 @@ def gather(
 
     Raises TunerError where nobody tells which OSDs there are. Whatever else is refused or not answered is a note.
     """
-    return _FactsReader(commander, clock, report or (lambda what, done, total: None)).facts(release, version)
+    return _FactsReader(commander, clock, report).facts(release, version)
 
 
 class _FactsReader:
-    def __init__(self, commander: Commander, clock: Clock, report: Report) -> None:
-        self._commander, self._clock, self._report = commander, clock, report
-        self._config = CommandConfig(commander)
-        self._notes: List[str] = []
-        self._unseen: Set[str] = set()
+    def __init__(self, commander: Commander, clock: Clock, report: Optional[Report]) -> None:
+        self._asked = Questions(commander, clock, report)
         self._mclock_on_trial = False
-        self._hung: Set[int] = set()
-        """OSDs that did not answer in time."""
 
     def facts(self, release: Release, version: str) -> Facts:
-        self._report("the maps", 0, 1)
-        places = self._config.places()
-        status: Dict[str, Any] = self._or_note(PG_STATES, lambda: self._mon("status")["pgmap"], {})
-        entries: List[ConfigEntry] = self._or_note(ENTRIES, self._config.dump, [])
-        osd_map: Dict[str, Any] = self._or_note(OSD_MAP, lambda: self._mon("osd dump"), {})
-        frees: List[Any] = self._or_note(USE, lambda: self._mon("osd df")["nodes"], [])
-        rows: List[Any] = self._or_note(DEVICES, lambda: self._mon("osd metadata"), [])
-        on_trial: FrozenSet[Tuple[str, str]] = self._or_note(JOURNAL, self._on_trial, frozenset())
+        self._asked.report("the maps", 0, 1)
+        places = self._asked.config.places()
+        status: Dict[str, Any] = self._asked.or_note(PG_STATES, lambda: self._asked.mon("status")["pgmap"], {})
+        entries: List[ConfigEntry] = self._asked.or_note(ENTRIES, self._asked.config.dump, [])
+        osd_map: Dict[str, Any] = self._asked.or_note(OSD_MAP, lambda: self._asked.mon("osd dump"), {})
+        frees: List[Any] = self._asked.or_note(USE, lambda: self._asked.mon("osd df")["nodes"], [])
+        rows: List[Any] = self._asked.or_note(DEVICES, lambda: self._asked.mon("osd metadata"), [])
+        on_trial: FrozenSet[Tuple[str, str]] = self._asked.or_note(JOURNAL, self._on_trial, frozenset())
         osds = self._osds([place for place in places if place.up], frees, rows)
         pgs = self._pgs(int(status.get("num_pgs", 0)), osds, osd_map)
-        at = self._clock.now()
-        pod = self._or_note("whether OSDs run in pods of Rook", lambda: rook_pod(rows), None)
+        at = self._asked.clock.now()
+        pod = self._asked.or_note("whether OSDs run in pods of Rook", lambda: rook_pod(rows), None)
         return Facts(
             release,
             parse_version(version),
@@ -134,21 +119,21 @@ class _FactsReader:
             },
             pg_copies={int(node["id"]): int(node.get("pgs", 0)) for node in frees},
             pg_states={str(row["state_name"]): int(row["count"]) for row in status.get("pgs_by_state", [])},
-            health=self._or_note(HEALTH, self._health, {}),
+            health=self._asked.or_note(HEALTH, self._health, {}),
             flags=tuple(str(osd_map.get("flags", "")).split(",")),
             on_trial=on_trial,
-            benches=self._or_note("the cluster's log", self._benches, {}),
+            benches=self._asked.or_note("the cluster's log", self._benches, {}),
             target_pgs=self._option("mgr", "mon_target_pg_per_osd", 100.0),
             most_pgs=self._option("mon", "mon_max_pg_per_osd", 250.0),
-            versions=self._or_note(VERSIONS, self._versions, {}),
-            balancer=self._or_note("the balancer", self._balancer, ""),
+            versions=self._asked.or_note(VERSIONS, self._versions, {}),
+            balancer=self._asked.or_note("the balancer", self._balancer, ""),
             deviation=self._option("mgr", _DEVIATION, 5.0),
-            forecasts=self._or_note(FORECASTS, self._forecasts, ()),
+            forecasts=self._asked.or_note(FORECASTS, self._forecasts, ()),
             scrub_round_s=self._scrub_round(at),
             rook="" if pod is None else pod.namespace,
-            kept={} if pod is None else self._or_note(CHANGES, self._values_of_changes, {}),
-            notes=tuple(self._notes),
-            unseen=frozenset(self._unseen),
+            kept={} if pod is None else self._asked.or_note(CHANGES, self._values_of_changes, {}),
+            notes=self._asked.notes,
+            unseen=frozenset(self._asked.unseen),
         )
 
     def _osds(
@@ -158,21 +143,28 @@ class _FactsReader:
         bytes_by_osd = {int(node["id"]): 1024.0 * node.get("kb_used_data", 0) for node in frees}
         sample = spread((place.osd for place in places), OSDS_MOST)
         if len(sample) < len(places):
-            self._notes.append(f"{len(sample)} of {len(places)} OSDs were asked, evenly over their ids")
-        options = self._each("options", sample, self._config.effective_on)
-        at = self._clock.now()
-        before = self._each("queues", sample, partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
-        counters = self._each("counters", sample, partial(self._config.each, prefix="perf dump", read=_counters))
-        sources = self._each("sources of options", sample, self._config.sources_on)
+            self._asked.note(f"{len(sample)} of {len(places)} OSDs were asked, evenly over their ids")
+        asked = self._asked
+        read_options = asked.config.effective_on
+        options = asked.each("options", sample, read_options)
+        at = asked.clock.now()
+        read_queues = partial(asked.config.each, prefix="dump_op_pq_state", read=_tags)
+        before = asked.each("queues", sample, read_queues)
+        counters = asked.each("counters", sample, partial(asked.config.each, prefix="perf dump", read=_counters))
+        sources = asked.each("sources of options", sample, asked.config.sources_on)
         # the other questions lie between the two looks at a queue
-        asking = self._timed(partial(self._config.each, prefix="dump_op_pq_state", read=_tags))
-        after = self._each("queues", sample, asking)
+        after = asked.each_at("queues", sample, read_queues)
         looks = {
             osd: ShardLook(served(before[osd], dump, at), options[osd])
             for osd, (_, dump) in after.items()
             if osd in before and osd in options
         }
-        doubts = self._doubts(looks, {osd: dumped for osd, (dumped, _) in after.items()})
+        dumped = {osd: dumped_at for osd, (dumped_at, _) in after.items()}
+        looks = read_again(looks, dumped, lambda suspects: asked.each_at("options", suspects, read_options))
+        doubts = unsettled(looks, self._mclock_on_trial)
+        if doubts:
+            asked.note(unsettled_note(doubts, looks, self._mclock_on_trial))
+            asked.unseen.add(STEADY)
         osds = []
         for place in places:
             number = place.osd
@@ -196,69 +188,11 @@ class _FactsReader:
             SOURCES: bool(sources),
             QUEUES: bool(set(before) & set(after)),
         }
-        self._unseen.update(part for part, there in seen.items() if not there)
+        self._asked.unseen.update(part for part, there in seen.items() if not there)
         return tuple(osds)
 
-    def _doubts(self, looks: Dict[int, ShardLook], dumped: Mapping[int, float]) -> Dict[int, FrozenSet[str]]:
-        """Classes that are not judged, by OSD. Where shards seem stale, the options are read again."""
-        suspects = [osd for osd, look in looks.items() if seems_stale(look)]
-        again = self._each("options", suspects, self._timed(self._config.effective_on))
-        for osd, (read_at, options) in again.items():
-            # a file may have no later answer than the first
-            if read_at >= dumped[osd]:
-                looks[osd] = looks[osd]._replace(after=options)
-        doubts = unsettled(looks, self._mclock_on_trial)
-        if doubts:
-            self._notes.append(unsettled_note(doubts, looks, self._mclock_on_trial))
-            self._unseen.add(STEADY)
-        return doubts
-
-    def _timed(
-        self, ask: Callable[[Iterable[int]], Iterator[Tuple[int, Union[_T, CommandFailed, ClusterTimeout]]]]
-    ) -> Callable[[List[int]], Iterator[Tuple[int, Union[Tuple[float, _T], CommandFailed, ClusterTimeout]]]]:
-        """The same, each answer with when it came."""
-
-        def asking(
-            osds: List[int],
-        ) -> Iterator[Tuple[int, Union[Tuple[float, _T], CommandFailed, ClusterTimeout]]]:
-            for osd, answer in ask(osds):
-                failed = isinstance(answer, (CommandFailed, ClusterTimeout))
-                yield osd, answer if failed else (self._clock.now(), answer)  # type: ignore[misc]
-
-        return asking
-
-    def _each(
-        self,
-        what: str,
-        osds: Iterable[int],
-        ask: Callable[[List[int]], Iterator[Tuple[int, Union[_T, CommandFailed, ClusterTimeout]]]],
-    ) -> Dict[int, _T]:
-        """What OSDs say, many asked at a time. One that did not answer in time is asked nothing more."""
-        patient = [osd for osd in osds if osd not in self._hung]
-        answers: Dict[int, _T] = {}
-        late: Dict[int, str] = {}
-        faults: Dict[int, CommandFailed] = {}
-        try:
-            for done, (osd, answer) in enumerate(ask(patient)):
-                self._report(f"{what} of the OSDs", done, len(patient))
-                if isinstance(answer, ClusterTimeout):
-                    late[osd] = f"{what} of osd.{osd}: not seen ({answer})"
-                    self._hung.add(osd)
-                elif isinstance(answer, CommandFailed):
-                    faults[osd] = answer
-                else:
-                    answers[osd] = answer
-        except (ClusterTimeout, PermissionRefused) as fault:
-            # nobody can be asked any more, or by nobody with this key
-            silent = set(patient) - set(answers) - set(late) - set(faults)
-            self._notes.append(f"{what} of {named(silent)}: not seen ({fault})")
-        self._notes += [late[osd] for osd in sorted(late)]
-        for words, osds in grouped([(fault.message, osd) for osd, fault in sorted(faults.items())]).items():
-            self._notes.append(f"{what} of {named(osds)}: not seen ({faults[osds[0]] if len(osds) == 1 else words})")
-        return answers
-
     def _pools(self, rows: Sequence[Mapping[str, Any]]) -> Tuple[PoolFacts, ...]:
-        usage: List[Any] = self._or_note(POOL_USE, lambda: self._mon("df", detail="detail")["pools"], [])
+        usage: List[Any] = self._asked.or_note(POOL_USE, lambda: self._asked.mon("df", detail="detail")["pools"], [])
         stats: Dict[int, Mapping[str, float]] = {int(row["id"]): row["stats"] for row in usage}
         intervals = deep_scrub_intervals({"pools": rows})
         return tuple(
@@ -282,12 +216,12 @@ class _FactsReader:
 
     def _pgs(self, count: int, osds: Sequence[OsdFacts], osd_map: Mapping[str, Any]) -> Tuple[PgFacts, ...]:
         if count > PGS_MOST:
-            self._notes.append(f"{count} PGs are not listed one by one (at most {PGS_MOST})")
-            self._unseen.add(PGS)
+            self._asked.note(f"{count} PGs are not listed one by one (at most {PGS_MOST})")
+            self._asked.unseen.add(PGS)
             return ()
-        self._report("the PGs", 0, 1)
-        answer: Any = self._or_note(PGS, lambda: self._mon("pg ls"), [])
-        rows, now = pg_rows(answer), self._clock.now()
+        self._asked.report("the PGs", 0, 1)
+        answer: Any = self._asked.or_note(PGS, lambda: self._asked.mon("pg ls"), [])
+        rows, now = pg_rows(answer), self._asked.clock.now()
         deep, shallow = (self._overdue(rows, now, kind, osds, osd_map) for kind in (DEEP, SHALLOW))
         pgs = [(str(row["pgid"]), _pg(row)) for row in rows]
         return tuple(replace(pg, pgid=pgid, deep_late=pgid in deep, scrub_late=pgid in shallow) for pgid, pg in pgs)
@@ -308,29 +242,30 @@ class _FactsReader:
         return overdue_pgs(rows, now, kind, usual_s, osd_map) if usual_s > 0 else frozenset()
 
     def _health(self) -> Dict[str, Tuple[str, ...]]:
-        checks = self._mon("health", detail="detail").get("checks", {})
+        checks = self._asked.mon("health", detail="detail").get("checks", {})
         return {
             str(code): (str(check["summary"]["message"]), *(str(row["message"]) for row in check.get("detail", [])))
             for code, check in checks.items()
         }
 
     def _benches(self) -> Dict[int, float]:
-        lines = self._mon("log last", num=LOG_LINES, level="warn", channel="cluster")
+        lines = self._asked.mon("log last", num=LOG_LINES, level="warn", channel="cluster")
         matches = (_BENCH.search(str(line.get("message", ""))) for line in lines)
         # the later line wins
         return {int(match[2]): float(match[1]) for match in matches if match}
 
     def _on_trial(self) -> FrozenSet[Tuple[str, str]]:
-        contents = Journal(CommandStore(self._commander)).read()
-        self._notes += map(str, contents.set_aside)
+        contents = Journal(CommandStore(self._asked.commander)).read()
+        for fault in contents.set_aside:
+            self._asked.note(str(fault))
         self._mclock_on_trial, trials = contents.mclock_on_trial(), contents.trials
         if trials:
-            self._notes.append(f"settings of {contents.trial_owners} are on trial, and not counted among the leftovers")
+            self._asked.note(f"settings of {contents.trial_owners} are on trial, and not counted among the leftovers")
         return frozenset(restore.key for entry in trials for restore in entry.restores)
 
     def _scrub_round(self, now: float) -> Optional[float]:
         try:
-            window = History(CommandStore(self._commander)).newest(now)
+            window = History(CommandStore(self._asked.commander)).newest(now)
         except (ClusterTimeout, CommandFailed, PermissionRefused):
             # a store that is not seen is a note already, by the journal
             return None
@@ -340,36 +275,25 @@ class _FactsReader:
     def _values_of_changes(self) -> Dict[Tuple[str, str], FrozenSet[Optional[str]]]:
         entries = [
             entry
-            for entry in Journal(CommandStore(self._commander)).entries()
+            for entry in Journal(CommandStore(self._asked.commander)).entries()
             if entry.state == APPLIED and not entry.trial
         ]
         # the newest change of a key says what it should hold
         return {restore.key: restore.ours for entry in entries for restore in entry.restores}
 
     def _forecasts(self) -> Tuple[ForecastPair, ...]:
-        store = CommandStore(self._commander)
+        store = CommandStore(self._asked.commander)
         return tuple(kept_pairs(History(store), Journal(store).entries()))
 
     def _option(self, daemon: str, name: str, otherwise: float) -> float:
-        return self._or_note(name, lambda: float(self._mon("config get", who=daemon, key=name)), otherwise)
+        return self._asked.or_note(name, lambda: float(self._asked.mon("config get", who=daemon, key=name)), otherwise)
 
     def _versions(self) -> Dict[str, int]:
-        return {text.split()[2]: int(count) for text, count in self._mon("versions").get("osd", {}).items()}
+        return {text.split()[2]: int(count) for text, count in self._asked.mon("versions").get("osd", {}).items()}
 
     def _balancer(self) -> str:
-        status = self._mon("balancer status")
+        status = self._asked.mon("balancer status")
         return str(status["mode"]) if status["active"] and status["mode"] != "none" else "off"
-
-    def _mon(self, prefix: str, **arguments: str) -> Any:
-        return parsed(self._commander.mon(prefix, arguments), prefix)
-
-    def _or_note(self, what: str, ask: Callable[[], _T], otherwise: _T) -> _T:
-        try:
-            return ask()
-        except (ClusterTimeout, CommandFailed, PermissionRefused, ValueError, KeyError, TypeError) as fault:
-            self._notes.append(f"{what}: not seen ({fault})")
-            self._unseen.add(what)
-            return otherwise
 
 
 def _tags(text: str) -> Dump:

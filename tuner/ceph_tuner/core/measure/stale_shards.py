@@ -26,6 +26,23 @@ def seems_stale(look: ShardLook) -> bool:
     return bool(_differing_classes(look))
 
 
+def read_again(
+    looks: Mapping[int, ShardLook],
+    dumped: Mapping[int, float],
+    options: Callable[[List[int]], Mapping[int, Tuple[float, Mapping[str, str]]]],
+) -> Dict[int, ShardLook]:
+    """The looks, with options that were read anew where shards seem stale; `dumped`: when the last look was.
+
+    `options` gives OSDs' options, with when each was read. A file may have no later answer than the first: that tells
+    nothing of what stood meanwhile.
+    """
+    again = options([osd for osd, look in looks.items() if seems_stale(look)])
+    return {
+        osd: look._replace(after=again[osd][1]) if osd in again and again[osd][0] >= dumped[osd] else look
+        for osd, look in looks.items()
+    }
+
+
 def unsettled(looks: Mapping[int, ShardLook], on_trial: bool) -> Dict[int, FrozenSet[str]]:
     """OSD -> classes of which nobody can tell whether a shard is stale or the settings were others for a while.
 

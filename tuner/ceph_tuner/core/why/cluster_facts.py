@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import (
     Any,
     Callable,
     Dict,
     FrozenSet,
-    Iterable,
-    Iterator,
     List,
     Mapping,
     Optional,
     Set,
     Tuple,
     TypeVar,
-    Union,
 )
 
 from ceph_tuner.core.bounded import MISREAD
-from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, parsed, shaped
+from ceph_tuner.core.ceph.commands import CommandStore, shaped
 from ceph_tuner.core.ceph.ports import Clock, Commander
+from ceph_tuner.core.ceph.questions import Questions, Report
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.checks import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, STEADY
@@ -29,7 +28,7 @@ from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefu
 from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.pg_documents import DEEP, SHALLOW, flags_of, overdue_pgs, pg_rows
 from ceph_tuner.core.measure.queue_dump import QueuedClass, queued, served
-from ceph_tuner.core.measure.stale_shards import ShardLook, seems_stale, settled, unsettled, unsettled_note
+from ceph_tuner.core.measure.stale_shards import ShardLook, read_again, seems_stale, settled, unsettled, unsettled_note
 from ceph_tuner.core.profiles.in_force import kind_of
 from ceph_tuner.core.why.answers import (
     REMOVING,
@@ -44,7 +43,6 @@ from ceph_tuner.core.why.answers import (
     states_of,
 )
 from ceph_tuner.core.why.facts import SLOTS, OsdNow, PgNow, Slots, WhyFacts
-from ceph_tuner.core.wording import named
 
 OSDS_MOST = 64
 """OSDs that are asked themselves: those whose PGs have work first, then evenly over their ids."""
@@ -60,7 +58,6 @@ _DUMPS = 3
 """Dumps of the queues at each look."""
 _CLEAN = frozenset(("active", "clean"))
 
-Report = Callable[[str, int, int], None]
 ListPgs = Callable[[], List[Mapping[str, Any]]]
 _T = TypeVar("_T")
 
@@ -98,16 +95,9 @@ class TwoLooks:
         list_pgs: Optional[ListPgs] = None,
     ) -> None:
         """Ask nothing yet."""
-        self._list_pgs = list_pgs or (lambda: pg_rows(self._mon("pg ls")))
-        self._commander, self._clock = commander, clock
+        self._asked = Questions(commander, clock, report)
+        self._list_pgs = list_pgs or (lambda: pg_rows(self._asked.mon("pg ls")))
         self._osds_most, self._pgs_most = osds_most, pgs_most
-        self._report = report or (lambda what, done, total: None)
-        self._config = CommandConfig(commander)
-        self._notes: Dict[str, None] = {}
-        self._unseen: Set[str] = set()
-        """Of the monitors' answers those that the last look lacks."""
-        self._silent: Set[int] = set()
-        """OSDs that did not answer in time."""
         self._places: List[Place] = []
         self._osds: Tuple[int, ...] = ()
         self._kinds: Dict[int, str] = {}
@@ -115,8 +105,8 @@ class TwoLooks:
         self._options: Dict[int, Dict[str, str]] = {}
         self._counters: List[Dict[int, Tuple[float, Dict[str, float]]]] = []
         self._dumps: Dict[int, List[Tuple[float, Queues]]] = {}
-        self._again: Dict[int, Tuple[float, Dict[str, str]]] = {}
-        """Options that were read after the dumps, and when."""
+        self._shard_looks: Dict[int, ShardLook] = {}
+        """By OSD, where both its queues and its options were seen."""
         self._at = 0.0
         self._intervals: Dict[str, float] = {}
         """Option -> seconds, by the monitors."""
@@ -126,8 +116,8 @@ class TwoLooks:
 
     def wait(self, seconds: float) -> None:
         """Let time pass between the looks."""
-        self._report(f"waiting {seconds:g} s for the second look", 0, 1)
-        self._clock.sleep(seconds)
+        self._asked.report(f"waiting {seconds:g} s for the second look", 0, 1)
+        self._asked.clock.sleep(seconds)
 
     def look(self) -> None:
         """Look at everything. Raises TunerError where nobody tells which OSDs there are, or an answer is nonsense."""
@@ -135,21 +125,22 @@ class TwoLooks:
             self._look()
 
     def _look(self) -> None:
-        self._unseen.clear()
-        self._report("the maps", 0, 1)
+        # what the last look lacks counts
+        self._asked.unseen.clear()
+        self._asked.report("the maps", 0, 1)
         if not self._places:
-            self._places = [place for place in self._config.places() if place.up]
-        self._osd_map = self._or_note(OSD_MAP, lambda: self._mon("osd dump"), {})
+            self._places = [place for place in self._asked.config.places() if place.up]
+        self._osd_map = self._asked.or_note(OSD_MAP, lambda: self._asked.mon("osd dump"), {})
         self._rows.append(self._pgs())
         if not self._osds:
             self._osds = self._sample()
-            rows: List[Any] = self._or_note("what the OSDs are", lambda: self._mon("osd metadata"), [])
+            rows: List[Any] = self._asked.or_note("what the OSDs are", lambda: self._asked.mon("osd metadata"), [])
             rows_by_osd = {int(row["id"]): row for row in rows}
             self._kinds = {
                 place.osd: kind_of(rows_by_osd.get(place.osd, {}), place.device_class) for place in self._places
             }
             self._majors = {osd: major_of(row) for osd, row in rows_by_osd.items()}
-            self._options = self._each("config show", self._config.effective_on)
+            self._options = self._asked.each("config show", self._osds, self._asked.config.effective_on)
             if not self._options:
                 self._intervals = {kind.option: self._by_monitors(kind.option) for kind in (DEEP, SHALLOW)}
         for number in range(_DUMPS):
@@ -161,36 +152,28 @@ class TwoLooks:
             if number == 1:
                 reservations = self._answers_at("dump_recovery_reservations", both_slots)
                 self._reservations = {osd: own for osd, (_, own) in reservations.items()}
-        self._at = self._clock.now()
-        self._read_again()
+        self._at = self._asked.clock.now()
+        if len(self._rows) > 1:
+            self._look_at_shards()
 
-    def _read_again(self) -> None:
-        """Options of OSDs whose shards seem to go by others: what did not stand until now is not judged."""
-        suspects = [osd for osd, look in self._shard_looks().items() if seems_stale(look)]
+    def _look_at_shards(self) -> None:
+        """What they served meanwhile; where they seem stale, the OSDs' options are read again."""
+        looks = {
+            osd: ShardLook(served(dumps[0][1].tags, dumps[-1][1].tags, dumps[0][0]), self._options[osd])
+            for osd, dumps in self._dumps.items()
+            if osd in self._options
+        }
+        dumped = {osd: dumps[-1][0] for osd, dumps in self._dumps.items()}
 
-        def ask(osds: List[int]) -> Iterator[Tuple[int, Union[Dict[str, str], CommandFailed, ClusterTimeout]]]:
-            for osd, answer in self._config.effective_on(osds):
-                if not isinstance(answer, (CommandFailed, ClusterTimeout)):
-                    self._again[osd] = (self._clock.now(), answer)
-                yield osd, answer
+        def options(suspects: List[int]) -> Dict[int, Tuple[float, Dict[str, str]]]:
+            return self._asked.each_at("config show", suspects, self._asked.config.effective_on)
 
-        if suspects:
-            self._each("config show", ask, suspects)
-
-    def _shard_looks(self) -> Dict[int, ShardLook]:
-        looks = {}
-        for osd, dumps in self._dumps.items():
-            if osd in self._options:
-                between = served(dumps[0][1].tags, dumps[-1][1].tags, dumps[0][0])
-                read_at, again = self._again.get(osd, (0.0, {}))
-                # a file may have no later answer than the first
-                looks[osd] = ShardLook(between, self._options[osd], again if read_at >= dumps[-1][0] else None)
-        return looks
+        self._shard_looks = read_again(looks, dumped, options)
 
     def _mclock_on_trial(self) -> bool:
         """Whether the journal says so; with a key that may not read it, the options decide alone."""
         try:
-            return Journal(CommandStore(self._commander)).read().mclock_on_trial()
+            return Journal(CommandStore(self._asked.commander)).read().mclock_on_trial()
         except (ClusterTimeout, CommandFailed, PermissionRefused, *MISREAD):
             return False
 
@@ -202,11 +185,11 @@ class TwoLooks:
     def _facts(self) -> WhyFacts:
         rows = self._rows[-1] if self._rows else []
         now = self._at
-        looks = self._shard_looks()
+        looks = self._shard_looks
         on_trial = any(map(seems_stale, looks.values())) and self._mclock_on_trial()
         doubts = unsettled(looks, on_trial)
         if doubts:
-            self._notes[unsettled_note(doubts, looks, on_trial)] = None
+            self._asked.note(unsettled_note(doubts, looks, on_trial))
         by_pgid = {str(row["pgid"]): row for row in self._rows[0]} if self._rows else {}
         pgs = tuple(pg_now(row, by_pgid.get(str(row["pgid"]), row)) for row in rows)
         pgs = self._late(pgs, rows, now)
@@ -229,8 +212,8 @@ class TwoLooks:
             pgs,
             placed(pools, pgs, {place.osd: place.device_class for place in self._places}),
             flags_of(self._osd_map.get("flags", "")),
-            tuple(self._notes),
-            frozenset((*self._unseen, *(part for part, there in seen.items() if not there))),
+            self._asked.notes,
+            frozenset((*self._asked.unseen, *(part for part, there in seen.items() if not there))),
         )
 
     def _osd(self, place: Place, look: Optional[ShardLook], doubts: FrozenSet[str]) -> OsdNow:
@@ -265,7 +248,7 @@ class TwoLooks:
         few = self._of_small_classes(sample.union(others))[: len(others)]
         sample |= {*few, *spread(others, max(0, len(others) - len(few)))}
         if len(sample) < len(up_osds):
-            self._notes[f"{len(sample)} of {len(up_osds)} OSDs were asked: of those with work first"] = None
+            self._asked.note(f"{len(sample)} of {len(up_osds)} OSDs were asked: of those with work first")
         return tuple(sorted(sample))
 
     def _of_small_classes(self, sample: Set[int]) -> List[int]:
@@ -289,72 +272,24 @@ class TwoLooks:
 
     def _by_monitors(self, option: str) -> float:
         """What the monitors say of an interval that no OSD was asked for."""
-        who = {"who": "osd", "key": option}
-        return self._or_note(
-            option, lambda: float(parsed(self._commander.mon("config get", who), "config get")), USUAL_S
-        )
+        return self._asked.or_note(option, lambda: float(self._asked.mon("config get", who="osd", key=option)), USUAL_S)
 
     def _pgs(self) -> List[Mapping[str, Any]]:
-        status: Mapping[str, Any] = self._or_note("the state of the PGs", lambda: self._mon("status")["pgmap"], {})
+        status: Mapping[str, Any] = self._asked.or_note(
+            "the state of the PGs", lambda: self._asked.mon("status")["pgmap"], {}
+        )
         count = int(status.get("num_pgs", 0))
         if count > self._pgs_most:
-            self._notes[f"{count} PGs are not listed one by one (at most {self._pgs_most})"] = None
-            self._unseen.add(PGS)
+            self._asked.note(f"{count} PGs are not listed one by one (at most {self._pgs_most})")
+            self._asked.unseen.add(PGS)
             return []
-        return self._or_note(PGS, self._list_pgs, [])
+        return self._asked.or_note(PGS, self._list_pgs, [])
 
     def _answers_at(self, prefix: str, meaning: Callable[[Mapping[str, Any]], _T]) -> Dict[int, Tuple[float, _T]]:
         """OSD -> when it answered, and what that means. What one says that has no meaning is its fault alone."""
-        answers: Dict[int, Tuple[float, _T]] = {}
 
         def read(text: str) -> _T:
             with shaped(prefix):
                 return meaning(mapping_of(text, prefix))
 
-        def ask(osds: Iterable[int]) -> Iterator[Tuple[int, Union[_T, CommandFailed, ClusterTimeout]]]:
-            for osd, answer in self._config.each(osds, prefix, read):
-                if not isinstance(answer, (CommandFailed, ClusterTimeout)):
-                    answers[osd] = (self._clock.now(), answer)
-                yield osd, answer
-
-        self._each(prefix, ask)
-        return answers
-
-    def _each(
-        self,
-        what: str,
-        ask: Callable[[List[int]], Iterator[Tuple[int, Union[_T, CommandFailed, ClusterTimeout]]]],
-        osds: Optional[Iterable[int]] = None,
-    ) -> Dict[int, _T]:
-        """What OSDs say. One that did not answer in time is asked nothing more."""
-        patient = [osd for osd in (self._osds if osds is None else osds) if osd not in self._silent]
-        answers: Dict[int, _T] = {}
-        faults: Dict[str, List[int]] = {}
-        try:
-            for done, (osd, answer) in enumerate(ask(patient)):
-                self._report(f"{what} of the OSDs", done, len(patient))
-                if isinstance(answer, (CommandFailed, ClusterTimeout)):
-                    words = answer.message if isinstance(answer, CommandFailed) else str(answer)
-                    faults.setdefault(words, []).append(osd)
-                    if isinstance(answer, ClusterTimeout):
-                        self._silent.add(osd)
-                else:
-                    answers[osd] = answer
-        except (ClusterTimeout, PermissionRefused) as fault:
-            # with this key nobody can be asked
-            faults.setdefault(str(fault), []).extend(set(patient) - set(answers))
-            self._silent.update(patient)
-        for words, osds in faults.items():
-            self._notes[f"{what} of {named(osds)}: not seen ({words})"] = None
-        return answers
-
-    def _mon(self, prefix: str) -> Any:
-        return parsed(self._commander.mon(prefix, {}), prefix)
-
-    def _or_note(self, what: str, ask: Callable[[], _T], otherwise: _T) -> _T:
-        try:
-            return ask()
-        except (ClusterTimeout, CommandFailed, PermissionRefused, *MISREAD) as fault:
-            self._notes[f"{what}: not seen ({fault})"] = None
-            self._unseen.add(what)
-            return otherwise
+        return self._asked.each_at(prefix, self._osds, partial(self._asked.config.each, prefix=prefix, read=read))
