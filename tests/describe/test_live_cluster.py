@@ -145,6 +145,34 @@ def test_without_a_window_the_cluster_is_sampled_or_it_is_said_what_to_do() -> N
     assert any("the monitors reckon" in note for note in found.notes)
 
 
+@pytest.mark.parametrize(
+    ("before", "left_out"),
+    [
+        ({"client.bytes_s": 100.0 * MIB}, "clients' operations had 256 KiB in the mean, and have 8 KiB now"),
+        ({"recovery.copies_s": 30.0}, "recovery was under way"),
+        ({"backfill.objects_s": 30.0}, "backfill was under way"),
+        # bursts are one load, and scrubs come and go
+        ({"client.iops": 40.0, "client.bytes_s": 40 * 8192.0}, ""),
+        ({"scrub.objects_s": 30.0}, ""),
+    ],
+)
+def test_windows_of_other_work_than_the_present_one_are_left_out(before: Dict[str, float], left_out: str) -> None:
+    idle = {"recovery.copies_s": 0.0, "backfill.objects_s": 0.0, "scrub.objects_s": 0.0}
+    twin, measured = small_twin(), {"client.iops": 400.0, "client.bytes_s": 400 * 8192.0, "client.p95_ms": 20.0, **idle}
+    now, history = twin.clock.now(), History(twin.store)
+    for age, changes in ((250.0, {}), (190.0, {**before, "client.p95_ms": 300.0}), (130.0, {}), (70.0, {})):
+        measures = {name: Measure(value, 0.0, 6) for name, value in {**measured, **changes}.items()}
+        history.add_window(Window(now - age, now - age + 60, measures))
+    found = describe(twin)
+    notes = [note for note in found.notes if "left out" in note]
+    if left_out:
+        assert notes == [f"2 windows up to 2025-12-31 23:57:50 UTC are left out: {left_out}"]
+        assert found.seen["client.p95_ms"] == pytest.approx(20.0)
+    else:
+        assert not notes
+        assert found.seen["client.p95_ms"] == pytest.approx(90.0)
+
+
 def test_a_load_of_another_time_takes_the_place_of_what_clients_do_now() -> None:
     twin = small_twin()
     found = describe(twin, load={**LOAD, "client.p95_ms": 7.0})

@@ -2,7 +2,7 @@
 
 What Ceph does not know is guessed, and each guess is a note: what a drive can do, what clients would do if they were
 not held up, what one of them does at a time. What is there lies beside: `osds`, `pools`, `clients`,
-`background_work`.
+`background_work`, `present_windows`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ceph_tuner.describe.background_work import WorkSeen
 from ceph_tuner.describe.clients import client_load, clients, part_of, shares_of, told
 from ceph_tuner.describe.osds import OsdsSeen, failure_domains
 from ceph_tuner.describe.pools import pools_seen
+from ceph_tuner.describe.present_windows import present_windows
 from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
 from ceph_tuner.twin.model import ClusterModel, Pool
 
@@ -140,10 +141,11 @@ class _Description:
 
     def _recent_window(self) -> Optional[Window]:
         try:
-            return merged(History(self._cluster.store).windows(self._cluster.clock.now() - RECENT_S))
+            windows = History(self._cluster.store).windows(self._cluster.clock.now() - RECENT_S)
         except (CommandFailed, PermissionRefused) as fault:
             self._notes.append(f"windows that the plugin keeps are not seen, and latencies with them ({fault})")
             return None
+        return merged(present_windows(windows, self._notes))
 
     @property
     def _has_client_rate(self) -> bool:

@@ -1,0 +1,47 @@
+"""Of the last minutes' windows those in which the cluster did what it does now."""
+
+from __future__ import annotations
+
+from typing import List, Optional, Sequence
+
+from ceph_tuner.core.measure.sample import Window
+from ceph_tuner.core.moments import utc
+from ceph_tuner.describe.clients import ALIKE
+
+_WORK = {"recovery.copies_s": "recovery", "backfill.objects_s": "backfill"}
+
+
+def present_windows(windows: Sequence[Window], notes: List[str]) -> List[Window]:
+    """The newest of them, back to where the work was another; `notes` grows by one where any is left out.
+
+    `windows` are in order of time. Bursts stay together: not the rate tells, but how large clients' operations are, and
+    whether anything is recovered or backfilled. Scrub and snaptrim come and go from minute to minute.
+    """
+    for count, window in enumerate(reversed(windows[:-1]), start=1):
+        other = _other_work(window, windows[-1])
+        if other is not None:
+            left = len(windows) - count
+            what = f"{left} window{'s' * (left != 1)} up to {utc(window.end)}"
+            notes.append(f"{what} {'are' if left != 1 else 'is'} left out: {other}")
+            return list(windows[-count:])
+    return list(windows)
+
+
+def _other_work(before: Window, now: Window) -> Optional[str]:
+    """In words, what was done before and is not now, or the other way round."""
+    for metric, kind in _WORK.items():
+        if metric in before.measures and metric in now.measures:
+            was, is_now = (window.means[metric] > 0 for window in (before, now))
+            if was != is_now:
+                return f"{kind} was under way" if was else f"{kind} was not under way"
+    sizes = [_operation_bytes(window) for window in (before, now)]
+    if min(sizes) > 0 and max(sizes) > ALIKE * min(sizes):
+        was_kib, now_kib = (size / 1024 for size in sizes)
+        return f"clients' operations had {was_kib:.3g} KiB in the mean, and have {now_kib:.3g} KiB now"
+    return None
+
+
+def _operation_bytes(window: Window) -> float:
+    """The mean size of clients' operations; 0 where there were too few to tell."""
+    rate = window.means.get("client.iops", 0.0)
+    return window.means.get("client.bytes_s", 0.0) / rate if rate >= 1 else 0.0
