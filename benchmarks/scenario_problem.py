@@ -6,9 +6,9 @@ Truth is the mean over TRUTH_SEEDS runs of the twin. A measurement is one run on
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
 from scenario_clusters import drawn_cluster, mistaken, pick
@@ -129,8 +129,8 @@ class Scenario:
     def meets(self, settings: Mapping[str, Any]) -> bool:
         return worst_ratio(self.slo, self.cluster.truth(settings)) <= 1
 
-    def problem(self, capacity_error: float = 1.0) -> TuningProblem:
-        """`capacity_error`: by which factor the prior's twin is wrong about the drives, either way."""
+    def problem(self, mistake: str = "") -> TuningProblem:
+        """`mistake`: one of MISTAKES, which the prior's twin makes beside its small ones."""
         constraints = tuple(
             Constraint(objective.metric, objective.comparison, objective.bound.value)
             for objective in self.slo.objectives
@@ -139,7 +139,7 @@ class Scenario:
         return TuningProblem(
             name=self.name, space=space, start=self.start, objective=LOSS, constraints=constraints,
             measure=self.measure, truth=self.truth, scale=self.spread, budget=BUDGET,
-            priors=(ScenarioPrior(self, capacity_error),), designs=self.profiles, feasible=self.feasible,
+            priors=(ScenarioPrior(self, mistake),), designs=self.profiles, feasible=self.feasible,
             log_metrics=frozenset(self.cluster.metrics),
         )  # fmt: skip
 
@@ -158,29 +158,52 @@ class Scenario:
         return {**seen, LOSS: Measured(Judge(self.slo).loss({name: entry.mean for name, entry in seen.items()}))}
 
 
+CAPACITY, MECHANISM, DIRECTION = MISTAKES = ("capacity", "mechanism", "direction")
+"""Of a twin: its drives are twice as fast or half as fast; a kind of background work costs clients and other work
+nothing, snaptrim where there is any; a tail of the clients' latency moves the wrong way with every knob."""
+
+
 @dataclass
 class ScenarioPrior:
     """The twin of somebody who knows the cluster nearly; simulated when it is first asked."""
 
     scenario: Scenario
-    capacity_error: float = 1.0
-    _twin: Optional[TwinPrior] = field(default=None, repr=False)
+    mistake: str = ""
+    _twins: List[TwinPrior] = field(default_factory=list, repr=False)
 
     @property
-    def twin(self) -> TwinPrior:
-        if self._twin is None:
+    def twins(self) -> List[TwinPrior]:
+        """The twin, and where it lacks a mechanism the one that tells of all metrics but that work's own rate."""
+        if not self._twins:
             random = np.random.default_rng([self.scenario.cluster.seed, 1])
-            capacity = self.capacity_error ** pick(random, (-1, 1))
-            model = mistaken(self.scenario.cluster.model, random, capacity)
-            self._twin = TwinPrior(
-                model, self.scenario.space, {}, self.scenario.cluster.metrics, self.scenario.cluster.seed + 1, DESIGNS
-            )
-        return self._twin
+            turn = pick(random, (-1, 1))
+            model = mistaken(self.scenario.cluster.model, random, 2.0**turn if self.mistake == CAPACITY else 1.0)
+            metrics = self.scenario.cluster.metrics
+            self._twins.append(self._twin(model, metrics))
+            if self.mistake == MECHANISM:
+                work = works_of(model)[-1]
+                free = replace(model, **{work: ()})
+                self._twins.append(self._twin(free, [name for name in metrics if name != RATES[work]]))
+        return self._twins
+
+    def _twin(self, model: ClusterModel, metrics: Sequence[str]) -> TwinPrior:
+        return TwinPrior(model, self.scenario.space, {}, metrics, self.scenario.cluster.seed + 1, DESIGNS)
 
     def predict(self, points: Array) -> Mapping[str, Array]:
         """Every metric, and the loss."""
-        found = dict(self.twin.predict(points))
+        found = self._predicted(points)
+        if self.mistake == DIRECTION:
+            latency = next(name for name in found if METRICS[name].unit == "ms")
+            start = np.asarray([self.scenario.space.encode(self.scenario.start)])
+            # mirrored, by factors, at what it says of the settings in force
+            found[latency] = self._predicted(start)[latency][0] ** 2 / found[latency]
         found[LOSS] = losses(self.scenario.slo, found)
+        return found
+
+    def _predicted(self, points: Array) -> Dict[str, Array]:
+        found: Dict[str, Array] = {}
+        for twin in self.twins:
+            found.update(twin.predict(points))
         return found
 
 

@@ -39,13 +39,11 @@ def scenario(seed: int, infeasible: bool = False) -> Scenario:
     raise ValueError(f"seed {seed}: no cluster is worth tuning")
 
 
-def scenarios(
-    seeds: Iterable[int], infeasible: Sequence[bool] = (False, True), capacity_error: float = 1.0
-) -> Iterator[Problem]:
-    """Problems of each seed: a feasible scenario and an infeasible one."""
+def scenarios(seeds: Iterable[int], infeasible: Sequence[bool] = (False, True), mistake: str = "") -> Iterator[Problem]:
+    """Problems of each seed: a feasible scenario and an infeasible one. `mistake`: of the prior's twin."""
     for seed in seeds:
         for kind in infeasible:
-            yield scenario(seed, kind).problem(capacity_error)
+            yield scenario(seed, kind).problem(mistake)
 
 
 @lru_cache(maxsize=8)

@@ -5,8 +5,9 @@
     python benchmarks/search.py --output benchmarks/results/search.jsonl.gz --render --page benchmarks/results/search.md
 
 Suites: `constrained` is COCO's, a seed being an instance of 9 functions; `sampled` and `disturbed` are drawn functions;
-`tuning` is scenarios on the twin; `mistaken` is the same with a prior that is wrong by a factor of two in capacity, for
-the optimiser that has priors. `engineering` and `learner` are kept aside: run them once for a version, at the end.
+`tuning` is scenarios on the twin. `mistaken`, `mistaken-mechanism` and `mistaken-direction` are the same with a prior
+that is wrong, for the optimiser that has priors, with it and without. `engineering` and `learner` are kept aside: run
+them once for a version, at the end.
 
 Every run is appended to `--output` as one line, and what is there already is not run again, so that a comparison goes
 on after it was stopped. `--rerun` drops an optimiser's lines first. Optimisers whose package is not installed get a
@@ -33,7 +34,7 @@ import measured_page
 import numpy as np
 from search_peers import ALL, NEEDS
 from search_problem import Problem
-from search_table import tables
+from search_table import MISTAKEN, ROWS, tables
 
 from ceph_tuner.optimise.contract import Settings
 from ceph_tuner.processes.process_pool import ProcessPool
@@ -79,9 +80,21 @@ def tuning(seeds: Iterable[int]) -> Iterable[Problem]:
 
 
 def mistaken(seeds: Iterable[int]) -> Iterable[Problem]:
+    return _mistaken(seeds, "capacity")
+
+
+def mistaken_mechanism(seeds: Iterable[int]) -> Iterable[Problem]:
+    return _mistaken(seeds, "mechanism")
+
+
+def mistaken_direction(seeds: Iterable[int]) -> Iterable[Problem]:
+    return _mistaken(seeds, "direction")
+
+
+def _mistaken(seeds: Iterable[int], mistake: str) -> Iterable[Problem]:
     from scenarios import scenarios
 
-    return scenarios(seeds, infeasible=(False,), capacity_error=2.0)
+    return scenarios(seeds, infeasible=(False,), mistake=mistake)
 
 
 SUITES: Dict[str, Callable[[Iterable[int]], Iterable[Problem]]] = {
@@ -90,24 +103,26 @@ SUITES: Dict[str, Callable[[Iterable[int]], Iterable[Problem]]] = {
     "disturbed": disturbed,
     "tuning": tuning,
     "mistaken": mistaken,
+    "mistaken-mechanism": mistaken_mechanism,
+    "mistaken-direction": mistaken_direction,
     "engineering": engineering,
     "learner": learner,
 }
 KEPT_ASIDE = ("engineering", "learner")
 """Suites that are run where they are named alone: whoever looks at them while developing develops on them."""
 SEEDS = {
-    "constrained": "1-4", "sampled": "1-30", "disturbed": "1-30", "tuning": "1-30", "mistaken": "1-30",
-    "engineering": "1-3", "learner": "1-19",
+    "constrained": "1-4", "sampled": "1-30", "disturbed": "1-30", "tuning": "1-30",
+    **dict.fromkeys(MISTAKEN, "1-30"), "engineering": "1-3", "learner": "1-19",
 }  # fmt: skip
 
 
 def suits(suite: str, problem: Problem, optimiser: str) -> bool:
     """Whether a run would say anything that no other run says."""
+    if suite in MISTAKEN:
+        return optimiser in ROWS[suite]
     if optimiser == "designs":
-        return suite != "mistaken" and bool(problem.designs)
-    if optimiser in WITHOUT:
-        return suite != "mistaken" and WITHOUT[optimiser](problem)
-    return suite != "mistaken" or optimiser == "ours"
+        return bool(problem.designs)
+    return WITHOUT[optimiser](problem) if optimiser in WITHOUT else True
 
 
 def tells_noise(problem: Problem) -> bool:

@@ -13,7 +13,10 @@ Result = Mapping[str, Any]
 By = Dict[str, Dict[str, Result]]
 """Optimiser -> problem -> its run; optimisers in the order of TITLES."""
 
-BUDGETS = {"constrained": 40, "tuning": 20, "mistaken": 20}
+MISTAKEN = ("mistaken", "mistaken-mechanism", "mistaken-direction")
+"""Tuning scenarios with a twin that is wrong: in capacity, without a mechanism, in a metric's direction."""
+
+BUDGETS = {"constrained": 40, **dict.fromkeys(("tuning", *MISTAKEN), 20)}
 """Trials of a run whose line does not tell them."""
 
 PROMISES = (0.0, 0.5, 0.75, 0.9, 0.95, 0.97, 0.99, 1.0)
@@ -203,6 +206,24 @@ def tuning(by: By) -> Table:
     return Table(heads, rows, note, saved)
 
 
+MORE_TRIALS = 2
+"""By which a twin that is wrong may delay the first trial that meets everything, against none."""
+
+
+def harm_of_the_twin(by: By) -> List[str]:
+    """In how many scenarios a twin that is wrong took longer than none, as lines of Markdown; none without both."""
+    ours, without = by.get("ours", {}), by.get("ours-no-prior", {})
+    both = [problem for problem in ours if problem in without]
+    if not both:
+        return []
+    late = [problem for problem in both if _later(ours[problem], without[problem]) > MORE_TRIALS]
+    return ["", f"With the twin it took over {MORE_TRIALS} trials more than without in {len(late)} of {len(both)}."]
+
+
+def _later(run: Result, other: Result) -> float:
+    return trials_until_met(run) - trials_until_met(other)
+
+
 def calibration(runs: Sequence[Result]) -> List[str]:
     """What trials were promised to be safe with, and how many were, as lines of Markdown; none of runs without."""
     trials = [
@@ -235,11 +256,11 @@ _PEERS = ("random", "optuna-tpe", "optuna-gp", "skopt-ei", "skopt-hedge", "botor
 ROWS = {
     **dict.fromkeys(("constrained", "sampled", "disturbed", "engineering", "learner"), _PEERS),
     "tuning": tuple(ALL),
-    "mistaken": ("ours",),
+    **dict.fromkeys(MISTAKEN, ("ours", "ours-no-prior")),
 }
 """Optimisers that have a row in a suite's table, be it only to say that they were not run."""
 
-SHOWN: Dict[str, Callable[[By], Table]] = {"tuning": tuning, "mistaken": tuning}
+SHOWN: Dict[str, Callable[[By], Table]] = dict.fromkeys(("tuning", *MISTAKEN), tuning)
 """Suites whose settings in force may miss something; all others begin with what keeps every constraint."""
 
 
@@ -261,5 +282,6 @@ def tables(results: Sequence[Result], absent: Collection[str]) -> str:
         for name in ("ours", "ours-before"):
             kept = calibration(list(by[name].values()))
             pairs = [*pairs, "", f"**{TITLES[name]}**", "", *kept] if kept else pairs
+        pairs = [*pairs, *(harm_of_the_twin(by) if suite in MISTAKEN else ())]
         parts.append("\n".join([*text, "", *pairs] if pairs else text))
     return "\n\n".join(parts)

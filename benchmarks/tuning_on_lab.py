@@ -61,6 +61,10 @@ LEVEL = 0.95
 ALSO = "client.mean_ms"
 
 
+_AS_IT_STANDS = ": most "
+"""What lies between a shipped design's name and why it was tried, where it was tried as it stands."""
+
+
 def slo_text(name: str, objectives: Sequence[str] = (), options: Sequence[str] = ()) -> str:
     document = {"schema": 1, "name": name, "objectives": list(objectives or SCENARIOS[name])}
     # JSON is YAML
@@ -140,6 +144,8 @@ class Compared:
         self.state: str = outcome["search"]["state"]
         self.better: bool = outcome["winner"]["better"]
         self.winner: str = outcome["winner"]["winner"]
+        reasons = [trial.run.why for trial in self.tried if trial.run.label == self.winner]
+        self.design = next((why.partition(_AS_IT_STANDS)[0] for why in reasons if _AS_IT_STANDS in why), "")
         self.profile: str = outcome["best_built_in"]["label"]
         in_force = self.trials[0].run.why == self.profile
         self.tuned = self._means(self.winner)
@@ -207,9 +213,9 @@ def _sides(runs: Sequence[Compared]) -> List[List[Tuple[Compared, Dict[str, floa
 
 def search_lines(entries: Sequence[Mapping[str, Any]], runs: Sequence[Compared]) -> List[str]:
     lines = [
-        "| repeat | window | best built-in | winner | writes | trials | first that met every objective | unsafe "
-        "| worse | ended early | search | minutes |",
-        "|" + " --- |" * 12,
+        "| repeat | window | best built-in | winner | a shipped design | writes | trials "
+        "| first that met every objective | unsafe | worse | ended early | search | minutes |",
+        "|" + " --- |" * 13,
     ]
     for entry, one in zip(entries, runs):
         failed = sum(trial.failed is not None for trial in one.tried)
@@ -217,7 +223,8 @@ def search_lines(entries: Sequence[Mapping[str, Any]], runs: Sequence[Compared])
         writes = str(len(entry["outcome"]["commands"])) if one.better else ""
         first = "none" if one.until_met is None else str(one.until_met)
         lines.append(
-            f"| {entry['repeat']} | {entry['window']:g} s | {one.profile} | {winner} | {writes} | {len(one.tried)} "
+            f"| {entry['repeat']} | {entry['window']:g} s | {one.profile} | {winner} "
+            f"| {one.design if one.better and one.design else 'no'} | {writes} | {len(one.tried)} "
             f"| {first} | {one.unsafe} | {one.worse} | {failed} | {one.state} | {entry['seconds'] / 60:.1f} |"
         )
     return lines

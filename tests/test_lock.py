@@ -251,6 +251,24 @@ def test_a_heartbeat_keeps_the_claim_alive(monkeypatch: pytest.MonkeyPatch) -> N
     assert store.keys(PREFIX) == []
 
 
+class ReleasedAtOnce(threading.Event):
+    """Notes how long a beat waits before it looks whether the lock was given back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: List[Optional[float]] = []
+
+    def wait(self, timeout: Optional[float] = None) -> bool:
+        self.waits.append(timeout)
+        return True
+
+
+def test_two_beats_may_fail_before_the_lease_is_over() -> None:
+    release = ReleasedAtOnce()
+    Lock(MemoryStore(), ManualClock(), ALICE)._beat(release)
+    assert release.waits == [pytest.approx(LEASE_S / 3)]
+
+
 class Interleaved:
     """Runs two lockers in an order that is given, one store operation at a time."""
 

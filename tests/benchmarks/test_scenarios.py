@@ -117,6 +117,25 @@ def test_clusters_are_of_all_kinds_and_a_mistaken_twin_keeps_their_work(seed: in
     assert (seen.clients[0].rate, seen.recovery, seen.scrub) == (model.clients[0].rate, model.recovery, model.scrub)
 
 
+def test_a_prior_is_wrong_in_the_way_that_is_named(feasible: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenario_problem, "DESIGNS", 12)
+    random, space = np.random.default_rng(5), feasible.space
+    points = np.vstack([space.encode(feasible.start), *(random.random((5, space.size)))])
+    found = {name: feasible.problem(name).priors[0].predict(points) for name in ("", *scenario_problem.MISTAKES)}
+    right, turned, without = found[""], found[scenario_problem.DIRECTION], found[scenario_problem.MECHANISM]
+    latency = next(name for name in right if name.endswith("_ms"))
+    # what makes it shorter is said to make it longer, by as much, and it begins at the same
+    for ours, theirs in zip(right[latency][1:], turned[latency][1:]):
+        assert theirs / right[latency][0] == pytest.approx(right[latency][0] / ours)
+    assert turned[latency][0] == pytest.approx(right[latency][0])
+    rates = [name for name in right if name != scenario_problem.LOSS and name != latency]
+    assert all(np.allclose(turned[name], right[name]) for name in rates)
+    # work that costs nothing has its own rate, and clients wait less
+    own = scenario_problem.RATES[scenario_problem.works_of(feasible.cluster.model)[-1]]
+    assert np.allclose(without[own], right[own])
+    assert np.median(without[latency] / right[latency]) < 1
+
+
 def test_the_prior_knows_every_metric_and_the_loss(feasible: Scenario, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenario_problem, "DESIGNS", 12)
     (prior,) = feasible.problem().priors

@@ -222,7 +222,19 @@ def test_an_ablation_runs_where_the_problem_has_what_it_lacks():
     for optimiser, lacks in search.WITHOUT.items():
         assert sum(search.suits("tuning", problem, optimiser) for problem in problems.values()) == 1, optimiser
         assert not lacks(problems["bare"])
-        assert not any(search.suits("mistaken", problem, optimiser) for problem in problems.values())
+
+
+@pytest.mark.parametrize("suite", search_table.MISTAKEN)
+def test_a_twin_that_is_wrong_is_held_against_none(suite):
+    optimisers = [name for name in search_peers.ALL if search.suits(suite, with_designs(), name)]
+    assert optimisers == ["ours", "ours-no-prior"]
+    met = {"suite": suite, "violated": [1, 0]}
+    late, never = {**met, "violated": [1, 1, 1, 1, 0]}, {**met, "violated": [1]}
+    ours = {"a": late, "b": late, "c": met, "d": never}
+    without = {"a": met, "b": {**met, "violated": [1, 1, 0]}, "c": never, "d": never}
+    (_, line) = search_table.harm_of_the_twin({"ours": ours, "ours-no-prior": without})
+    assert line == "With the twin it took over 2 trials more than without in 1 of 4."
+    assert search_table.harm_of_the_twin({"ours": ours}) == []
 
 
 def test_a_run_that_gives_up_counts_as_one_that_used_the_whole_budget():

@@ -136,8 +136,16 @@ def test_versions_are_ordered_by_their_numbers():
 
 
 def test_a_winner_s_writes_are_counted():
-    assert "| trial 2 | 2 | 2 |" in tables([entry(trials())])
-    assert "| none better |  | 2 |" in tables([entry(trials(), winner=IN_FORCE)])
+    assert "| trial 2 | no | 2 | 2 |" in tables([entry(trials())])
+    assert "| none better | no |  | 2 |" in tables([entry(trials(), winner=IN_FORCE)])
+
+
+def test_a_winner_that_is_a_shipped_design_is_named_as_one():
+    tried = trials()
+    tried[3] = window("trial", "trial 2", 60.0, 20, why="small chunks: most gain that is expected (feasible with 99%)")
+    assert "| trial 2 | small chunks | 2 | 2 |" in tables([entry(tried)])
+    tried[3] = window("trial", "trial 2", 60.0, 20, why="most gain that is expected (feasible with 99%)")
+    assert "| trial 2 | no | 2 | 2 |" in tables([entry(tried)])
 
 
 def test_what_was_expected_is_held_against_what_was_measured():
