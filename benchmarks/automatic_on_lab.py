@@ -22,7 +22,7 @@ import threading
 import time
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import runs_file
 from measured_page import shown
@@ -36,6 +36,12 @@ from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import parse_slo
+
+VERSION = 4
+"""Of the mode: runs of different versions are told apart."""
+
+IN_TIME_S = 600.0
+"""Within which settings that meet the objectives are to be kept."""
 
 OBJECTIVES = ("client.p99_ms <= 60 ms", "scrub.bytes_s >= 30 MB/s")
 NOISE_S, NOISE_TURNS = 20.0, 5
@@ -180,10 +186,6 @@ def run(arguments: argparse.Namespace, cluster: Cluster) -> Dict[str, Any]:
             records = mode.records()
     verdicts = Judge(parse_slo(slo), before).verdicts(after)
     return {
-        "objectives": slo["objectives"],
-        "load": [arguments.load, *arguments.load_option],
-        "noise": arguments.noise,
-        "canary": arguments.canary,
         "window_s": arguments.window,
         "date": time.strftime("%Y-%m-%d"),
         "machine": runs_file.machine(),
@@ -197,32 +199,80 @@ def run(arguments: argparse.Namespace, cluster: Cluster) -> Dict[str, Any]:
 
 def measure(arguments: argparse.Namespace) -> None:
     lab = Lab.open(arguments.cluster)
-    conditions = {"ceph": lab.state.ceph_version, "osds": list(map(str, lab.state.options.groups))}
+    conditions = {
+        "version": VERSION,
+        "ceph": lab.state.ceph_version,
+        "osds": list(map(str, lab.state.options.groups)),
+        "objectives": arguments.objectives.split(";"),
+        "load": [arguments.load, *arguments.load_option],
+        "noise": arguments.noise,
+        "canary": arguments.canary,
+    }
+    alike = [line for line in runs_file.lines_of(arguments.output) if subject(line) == subject(conditions)]
+    done = sum(line.get("version", 1) == VERSION for line in alike)
     with closing(open_cluster(arguments.cluster)) as cluster:
-        for number in range(len(runs_file.lines_of(arguments.output)), arguments.runs):
+        for number in range(done, arguments.runs):
             if runs_file.over(arguments):
                 return
             line = run(arguments, cluster)
             runs_file.append(arguments.output, {"run": number + 1, **conditions, **line})
 
 
+def subject(line: Mapping[str, Any]) -> Tuple[str, ...]:
+    """What runs have in common that are held side by side."""
+    of_class = f"noise on {line['noise']}" if line.get("noise") else ""
+    osds, canary = ",".join(line["osds"]), f"canary {line['canary']}"
+    return tuple(filter(None, (" ".join(line["load"]), osds, canary, of_class, "; ".join(line["objectives"]))))
+
+
 def table(lines: Sequence[Mapping[str, Any]]) -> str:
+    """A part for each kind of run, the kind with most runs first."""
+    kinds: Dict[Tuple[str, ...], List[Mapping[str, Any]]] = {}
+    for line in lines:
+        kinds.setdefault(subject(line), []).append(line)
+    parts = sorted(kinds.items(), key=lambda kind: -len(kind[1]))
+    return "\n\n".join(f"### {', '.join(about)}\n\n{_part(own)}" for about, own in parts)
+
+
+def _part(lines: Sequence[Mapping[str, Any]]) -> str:
     """A row for each run: what was kept when, and the objectives' metrics before and after."""
     names = list(dict.fromkeys(o.metric for line in lines for o in parse_slo(slo_of(line)).objectives))
-    heads = ["run", "OSDs", "canary", "kept after", "proposals", "taken back", *names, "both met"]
+    heads = ["version", "run", "date", "kept after", "proposals", "taken back", *names, "met"]
     rows = [f"| {' | '.join(heads)} |", "|" + " --- |" * len(heads)]
-    for line in lines:
+    versions: Dict[int, List[Mapping[str, Any]]] = {}
+    for line in sorted(lines, key=lambda line: (line.get("version", 1), line["run"])):
+        versions.setdefault(line.get("version", 1), []).append(line)
         trail = [AuditRecord.from_dict(entry) for entry in line["trail"]]
         counts = [str(sum(r.what == kind and not r.refers for r in trail)) for kind in (PROPOSAL, TAKEN_BACK)]
-        after_s = line["kept_after_s"]
-        cells = [str(line["run"]), ",".join(line["osds"]), line["canary"]]
+        after_s = kept_after_s(line)
+        cells = [str(line.get("version", 1)), str(line["run"]), line["date"]]
         cells += ["never" if after_s is None else f"{after_s / 60:.1f} min", *counts]
         for name in names:
             means = [line[side].get(name) for side in ("before", "after")]
-            cells.append(" to ".join("unseen" if value is None else shown(name, value) for value in means))
-        rows.append(f"| {' | '.join([*cells, 'yes' if all(line['met']) else 'no'])} |")
-    kept = sum(line["kept_after_s"] is not None and all(line["met"]) for line in lines)
-    return "\n".join([*rows, "", f"Settings that meet the objectives were kept in {kept} of {len(lines)} runs."])
+            cells.append(
+                " to ".join("unseen" if value is None else shown(name.partition("{")[0], value) for value in means)
+            )
+        rows.append(f"| {' | '.join([*cells, 'yes' if all(line['met']) else '**no**'])} |")
+    return "\n".join([*rows, "", *(_kept(number, own) for number, own in versions.items())])
+
+
+def _kept(version: int, lines: Sequence[Mapping[str, Any]]) -> str:
+    after = [kept_after_s(line) for line in lines if all(line["met"])]
+    kept = [seconds for seconds in after if seconds is not None]
+    in_time = sum(seconds <= IN_TIME_S for seconds in kept)
+    return (
+        f"- Version {version}: settings that meet the objectives were kept in {len(kept)} of {len(lines)} runs, "
+        f"within {IN_TIME_S / 60:g} min in {in_time}."
+    )
+
+
+def kept_after_s(line: Mapping[str, Any]) -> Optional[float]:
+    """Seconds from switching the mode on; from the trail where the benchmark had ended its wait before."""
+    if line["kept_after_s"] is not None:
+        return float(line["kept_after_s"])
+    trail = [AuditRecord.from_dict(entry) for entry in line["trail"]]
+    kept = [record.at for record in trail if record.what == KEPT and not record.refers]
+    return kept[0] - trail[0].at if kept else None
 
 
 def stages(lines: Sequence[Mapping[str, Any]]) -> str:
@@ -254,10 +304,8 @@ def main() -> None:
     parser.add_argument("--window", type=float, default=8.0)
     parser.add_argument("--within", type=float, default=10.0, help="minutes that a run waits for settings to be kept")
     arguments = parser.parse_args()
-    if arguments.render is None:
-        measure(arguments)
-    lines = runs_file.lines_of(arguments.render or arguments.output)
-    print(f"{table(lines)}\n\n{stages(lines)}")
+    runs_file.measure_and_show(arguments, measure, table)
+    print(f"\n{stages(runs_file.lines_of(arguments.render or arguments.output))}")
 
 
 if __name__ == "__main__":

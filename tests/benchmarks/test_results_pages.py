@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
+import automatic_on_lab
 import changes
 import day
 import day_on_lab
@@ -56,6 +57,11 @@ import campaign  # noqa: E402
 )
 def test_a_page_says_what_its_data_say(name: str, tables: Callable[..., str]) -> None:
     assert measured(RESULTS / f"{name}.md") == tables(runs_file.lines_of(RESULTS / f"{name}.jsonl"))
+
+
+def test_the_page_of_the_automatic_mode_says_what_its_runs_say() -> None:
+    lines = runs_file.lines_of(RESULTS / "automatic-on-lab.jsonl")
+    assert measured(RESULTS / "automatic.md") == automatic_on_lab.table(lines)
 
 
 @pytest.mark.parametrize("name", ["search-families", "search-scenarios"])
