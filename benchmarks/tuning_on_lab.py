@@ -22,6 +22,7 @@ import json
 import math
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -61,8 +62,8 @@ LEVEL = 0.95
 ALSO = "client.mean_ms"
 
 
-_AS_IT_STANDS = ": most "
-"""What lies between a shipped design's name and why it was tried, where it was tried as it stands."""
+_AS_IT_STANDS = re.compile(r"(.+): (?:most |within )")
+"""A shipped design's name, and why it was tried, where it was tried as it stands."""
 
 
 def slo_text(name: str, objectives: Sequence[str] = (), options: Sequence[str] = ()) -> str:
@@ -145,7 +146,8 @@ class Compared:
         self.better: bool = outcome["winner"]["better"]
         self.winner: str = outcome["winner"]["winner"]
         reasons = [trial.run.why for trial in self.tried if trial.run.label == self.winner]
-        self.design = next((why.partition(_AS_IT_STANDS)[0] for why in reasons if _AS_IT_STANDS in why), "")
+        designs = filter(None, map(_AS_IT_STANDS.match, reasons))
+        self.design = next((found[1] for found in designs), "")
         self.profile: str = outcome["best_built_in"]["label"]
         in_force = self.trials[0].run.why == self.profile
         self.tuned = self._means(self.winner)
