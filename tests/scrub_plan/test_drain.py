@@ -13,15 +13,17 @@ from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
 from ceph_tuner.core.changes.lock import break_lock
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, Locked, PermissionRefused, RetryLater
-from ceph_tuner.core.goals.slo import Slo, parse_objective
+from ceph_tuner.core.goals.stored_slo import store_slo
 from ceph_tuner.core.knobs.releases import REEF, TENTACLE
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
+from ceph_tuner.pacing.wanted import WantedObjectives
 from ceph_tuner.scrub_plan.cluster_view import read_view
 from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, TIME_UP, Drain, DrainOutcome, DrainProgress, DrainTask
 from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
 from ceph_tuner.twin.model import MIB, ClientStream, RecoveryWork
-from overdue import DAY, HOUR, MB, overdue_twin, rate
+from keeping import by_day_and_night, keeping
+from overdue import DAY, HOUR, MB, daily, overdue_twin, rate
 from twin_cluster.cluster import TwinClock, TwinCluster
 from twin_cluster.pgs import stamp
 from twins import SLOW, answering
@@ -45,9 +47,8 @@ def slow_twin(**changes: Any) -> TwinCluster:
 
 def task(cluster: Cluster, keep: str = "", per_osd: int = 3, seconds: float = DAY, **changes: Any) -> DrainTask:
     seen = read_view(cluster)
-    slo = Slo("keep", (parse_objective(keep),)) if keep else None
     order = due_until(seen, seen.at + HOUR)
-    return DrainTask(order, seen.at + seconds, ScrubLimits(per_osd, 80), slo, (rate(20 * MB),) * 24, **changes)
+    return DrainTask(order, seen.at + seconds, ScrubLimits(per_osd, 80), keeping(keep), daily(rate(20 * MB)), **changes)
 
 
 def drain(cluster: Cluster, wanted: DrainTask, listen: Listener = silent) -> DrainOutcome:
@@ -176,6 +177,32 @@ def test_a_relative_bound_refers_to_what_was_before_the_first_scrub() -> None:
     outcome = drain(twin, task(twin, "client.p95_ms <= 20 * baseline"))
     assert (outcome.reason, outcome.windows_missed) == (DONE, 0)
     assert outcome.windows > 0
+
+
+def test_a_drain_that_is_begun_at_night_keeps_the_day_s_bound_by_day() -> None:
+    twin = slow_twin()
+    night_ends = twin.clock.now() // 60 * 60 + 120
+    clock_text = stamp(night_ends)[11:16]
+    store_slo(twin.store, by_day_and_night("2", f"00:00-{clock_text}"))
+    seen: List[DrainProgress] = []
+    wanted = replace(task(twin, per_osd=1, seconds=1200), wanted=WantedObjectives.stored(twin.store))
+    outcome = drain(twin, wanted, seen.append)
+    assert (outcome.reason, bool(outcome.left)) == (TIME_UP, True)
+    at_night = [at for at, _ in twin.twin.requested_scrubs]
+    assert at_night
+    assert max(at_night) < night_ends
+    assert seen[1].keeps == "keeps nothing: the policy night has no hard objective about clients"
+    assert seen[-1].keeps == "keeps client.p95_ms <= 2 ms (policy base)"
+    assert {progress.at_once for progress in seen if progress.at >= night_ends + 30} == {1}
+
+
+def test_a_drain_that_is_begun_by_day_goes_on_at_night() -> None:
+    twin = slow_twin()
+    night = twin.clock.now() // 60 * 60 + 300
+    store_slo(twin.store, by_day_and_night("2", f"{stamp(night)[11:16]}-12:00"))
+    outcome = drain(twin, replace(task(twin), wanted=WantedObjectives.stored(twin.store)))
+    assert (outcome.reason, outcome.done) == (DONE, 12)
+    assert min(at for at, _ in twin.twin.requested_scrubs) >= night
 
 
 def test_objectives_that_are_not_about_clients_are_no_limit_of_scrubs() -> None:
@@ -528,7 +555,7 @@ def test_damage_that_scrubs_find_is_told_and_stops_none_and_other_errors_do(erro
 def test_the_date_is_corrected_as_it_goes() -> None:
     """A forecast of ten times what comes: the first date is far too early, the later ones are not."""
     twin = slow_twin(objects=64_000)
-    wanted = replace(task(twin), rates=(rate(500 * MB),) * 24)
+    wanted = replace(task(twin), rates=daily(rate(500 * MB)))
     dates: List[Tuple[float, float]] = []
     outcome = drain(twin, wanted, lambda progress: dates.append((progress.at, progress.finish_at or 0.0)))
     left = [abs(date - outcome.ended) / (outcome.ended - at) for at, date in dates if outcome.ended - at > 60]

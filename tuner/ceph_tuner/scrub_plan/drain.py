@@ -22,12 +22,12 @@ from ceph_tuner.cluster.sampler import deep_scrub_interval
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.errors import CommandFailed, Locked, RetryLater, TunerError
 from ceph_tuner.core.goals.guard import HEALTH_ERR, Sight
-from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.wording import first_of
-from ceph_tuner.pacing.client_watch import LOOK_S, ClientWatch, Silence
+from ceph_tuner.pacing.client_watch import LOOK_S, SAME, STRICTER, ClientWatch, Silence
 from ceph_tuner.pacing.pace import Pace
-from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubView
+from ceph_tuner.pacing.wanted import WantedObjectives
+from ceph_tuner.scrub_plan import ScrubPg, ScrubView
 from ceph_tuner.scrub_plan.cluster_view import read_again
 from ceph_tuner.scrub_plan.obstacles import next_opening, open_at
 from ceph_tuner.scrub_plan.pace import (
@@ -39,6 +39,7 @@ from ceph_tuner.scrub_plan.pace import (
     next_scrubs,
     ready,
 )
+from ceph_tuner.scrub_plan.rates_ahead import RatesAhead
 
 LOOK_S_PER_PG = 1e-3
 """Between two looks, beyond the least: what listing the PGs costs, about 4 KiB of JSON each."""
@@ -66,9 +67,9 @@ class DrainTask:
     order: Tuple[ScrubPg, ...]
     by: float
     limits: ScrubLimits
-    slo: Optional[Slo]
-    rates: Tuple[RateRange, ...]
-    """The forecast, for the day's 24 hours."""
+    wanted: WantedObjectives
+    rates: RatesAhead
+    """The forecast."""
     baseline: Mapping[str, float] = field(default_factory=dict)
     """What relative bounds refer to; what is missing is measured before the first scrub."""
     zone: tzinfo = timezone.utc
@@ -95,6 +96,8 @@ class DrainProgress:
     waits_for: str = ""
     """Why nothing is asked for now; empty where something is."""
     means: Mapping[str, float] = field(default_factory=dict)
+    keeps: str = ""
+    """Which objectives hold now, for people."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,7 @@ class Drain:
         mean = sum(self._bytes.values()) / max(1, len(self._bytes))
         self._expectation = Expectation(task.rates, TRUSTED_PGS * mean)
         self._watch = ClientWatch(
-            cluster, task.slo, task.baseline, task.window_s, len(view.hosts), self._look_s, self._without_damage
+            cluster, task.wanted, task.baseline, task.window_s, len(view.hosts), self._look_s, self._without_damage
         )
 
     def run(self) -> DrainOutcome:
@@ -252,6 +255,13 @@ class Drain:
 
     def _look_at_objectives(self) -> None:
         """Judge the newest window since the last change, and change the pace by it."""
+        change = self._watch.follow()
+        if change != SAME:
+            # what was learnt, and what is to be rested from, was under other bounds
+            self._pace = Pace() if change == STRICTER else replace(self._pace, rest=0)
+            self._rests_until, self._changed = self._clock.monotonic(), self._clock.now()
+            self._scrubbing = False
+            self._looks.clear()
         self._scrubbing |= self._under_way() > 0
         # a clock that was set back must not put the windows of hours before that moment
         self._changed = min(self._changed, self._clock.now())
@@ -339,6 +349,7 @@ class Drain:
                 ),
                 waits_for,
                 self._watch.means,
+                self._watch.words,
             )
         )
 

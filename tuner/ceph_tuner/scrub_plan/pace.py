@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone, tzinfo
+from datetime import timezone, tzinfo
 from typing import AbstractSet, Dict, List, Mapping, Optional, Set, Tuple
 
-from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubRules, ScrubView
+from ceph_tuner.scrub_plan import ScrubPg, ScrubRules, ScrubView
 from ceph_tuner.scrub_plan.obstacles import TRIMMING, recovering_osds
-from ceph_tuner.scrub_plan.schedule import hours_ahead, shares
+from ceph_tuner.scrub_plan.rates_ahead import RatesAhead
+from ceph_tuner.scrub_plan.schedule import hours_ahead, share
 
 TRUSTED_PGS = 1.0
 """The forecast counts for as much as so many PGs that are scrubbed."""
@@ -106,8 +107,7 @@ class Expectation:
     Both fade: an hour ago counts for a quarter, and so does what the forecast counts for at the beginning.
     """
 
-    rates: Tuple[RateRange, ...]
-    """Of the day's 24 hours."""
+    rates: RatesAhead
     trusted_bytes: float
     """The forecast counts for as much as so much that is scrubbed."""
     expected_bytes: float = 0.0
@@ -120,7 +120,7 @@ class Expectation:
     def after(self, at: float, seconds: float, scrubbed_bytes: float, zone: tzinfo = timezone.utc) -> Expectation:
         """Some more time, and how much is scrubbed in all by then; a time below nothing is none."""
         seconds = max(0.0, seconds)
-        rate, fade = self.rates[datetime.fromtimestamp(at, zone).hour].mean, 0.5 ** (seconds / HALF_S)
+        rate, fade = self.rates.at(at, zone).mean, 0.5 ** (seconds / HALF_S)
         return replace(
             self,
             trusted_bytes=self.trusted_bytes * fade,
@@ -141,9 +141,8 @@ class Expectation:
         """When so many bytes are scrubbed; None where that takes longer than 60 days."""
         if left_bytes <= 0:
             return now
-        hours = hours_ahead(now, LONGEST_DAYS)
-        for (start, seconds), share in zip(hours, shares(hours, self.rates, rules, "mean", zone)):
-            room = share * self.factor
+        for start, seconds in hours_ahead(now, LONGEST_DAYS):
+            room = share(start, seconds, self.rates, rules, "mean", zone) * self.factor
             if room >= left_bytes:
                 return start + seconds * left_bytes / room
             left_bytes -= room

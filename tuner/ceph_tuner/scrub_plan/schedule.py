@@ -12,14 +12,15 @@ import heapq
 import math
 import statistics
 from dataclasses import dataclass
-from datetime import datetime, timezone, tzinfo
+from datetime import timezone, tzinfo
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ceph_tuner.scrub_plan import HOUR_S, RateRange, ScrubPg, ScrubRules
+from ceph_tuner.scrub_plan import HOUR_S, ScrubPg, ScrubRules
 from ceph_tuner.scrub_plan.obstacles import open_at
+from ceph_tuner.scrub_plan.rates_ahead import RatesAhead
 
 Array = NDArray[Any]
 
@@ -27,8 +28,6 @@ EARLIEST = 0.5
 """Share of its interval that a PG waits at least, before it is scrubbed ahead of its time."""
 _FULL = 1e-9
 """Rest of an hour's share that counts as none."""
-ENDS = ("mean", "low", "high")
-"""Of a rate."""
 
 
 @dataclass(frozen=True)
@@ -93,22 +92,22 @@ def hours_ahead(now: float, days: float) -> List[Tuple[float, float]]:
     return spans
 
 
+def share(
+    start: float, seconds: float, rates: RatesAhead, rules: ScrubRules, end: str = "mean", zone: tzinfo = timezone.utc
+) -> float:
+    """Bytes that an hour has for scrub, by its policy's rate; none where Ceph's own hours allow none."""
+    return rates.bytes_in(start, seconds, end, zone) if open_at(rules, start, zone) else 0.0
+
+
 def shares(
     hours: Sequence[Tuple[float, float]],
-    rates: Sequence[RateRange],
+    rates: RatesAhead,
     rules: ScrubRules,
     end: str = "mean",
     zone: tzinfo = timezone.utc,
 ) -> List[float]:
-    """Bytes that each hour has for scrub, by the rates of the day's hours; none where Ceph's own hours allow none."""
-    if end not in ENDS:
-        raise ValueError(f"end(={end!r}) must be one of {', '.join(ENDS)}")
-    return [
-        float(getattr(rates[datetime.fromtimestamp(start, zone).hour], end)) * seconds
-        if open_at(rules, start, zone)
-        else 0.0
-        for start, seconds in hours
-    ]
+    """That of each hour."""
+    return [share(start, seconds, rates, rules, end, zone) for start, seconds in hours]
 
 
 def schedule(
