@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, List
 
+import click
 import pytest
+import typer
 from rich.console import Console, Group
 
 from ceph_tuner.recommend import Prediction
@@ -16,7 +18,7 @@ from ceph_tuner.recommend.rebuild import MOVES_DATA, RESTART, changes
 from ceph_tuner.recommend.rebuild_cost import Cost
 from ceph_tuner.recommend.rebuild_plan import Plan, Planned
 from ceph_tuner.twin.model import MIB, ClientStream, ClusterModel, Device, OsdModel, Pool
-from ceph_tuner_cli import recommend_rebuild
+from ceph_tuner_cli import moves, recommend_rebuild
 
 MODEL = ClusterModel(
     36,
@@ -101,8 +103,36 @@ def test_the_commands_come_in_order_with_what_to_wait_for() -> None:
     assert text.index("ceph osd set noout") < text.index("for one host after the other:")
     assert text.index("for one host after the other:") < text.index("    systemctl restart ceph-osd.target")
     assert "# wait until `ceph pg stat` says that all PGs are active+clean" in text
-    assert "  ceph osd pool set a-pool-with-quite-a-long-name pg_autoscale_mode off" in lines
     assert text.count("To take it back") == 2
+
+
+def pgs_step_parameters() -> List[click.Parameter]:
+    """What the program's own command takes."""
+    group = typer.main.get_command(moves.pgs_app)
+    return group.params if not isinstance(group, click.Group) else group.commands["step"].params
+
+
+def test_pgs_are_moved_in_steps_there_and_back() -> None:
+    lines = recommend_rebuild.commands(PLAN, "osd")
+    name = MODEL.pools[0].name
+    (there, back) = [line.strip() for line in lines if "ceph-tuner pgs step" in line]
+    assert there == f"ceph-tuner pgs step {name} 2048 --cluster ceph --pause-autoscaler"
+    assert back == f"ceph-tuner pgs step {name} 512 --cluster ceph --pause-autoscaler"
+    notes = [line for line in lines if "# it shows its plan, and moves with --yes" in line]
+    assert len(notes) == 2
+    assert f"`ceph osd pool set {name} pg_num_min 2048` keeps" in notes[0]
+    assert f"`ceph osd pool set {name} pg_num_max 512` keeps" in notes[1]
+    assert not [line for line in lines if line.strip().startswith("ceph osd pool set")]
+    assert "--pause-autoscaler" in {name for parameter in pgs_step_parameters() for name in parameter.opts}
+
+
+def test_a_number_that_is_no_power_of_two_is_no_way_back() -> None:
+    odd = replace(MODEL, pools=(replace(MODEL.pools[0], pgs=500),))
+    entry = Planned(changes(odd, MOVES_DATA)[-1], odd, BEFORE, BEFORE, EFFECTS, (0.9, 0.8), True, MOVES)
+    lines = recommend_rebuild.commands(Plan((entry,), (), 1, 1), "osd")
+    assert [line for line in lines if "pgs step" in line]
+    assert "It has no way back in steps: the number before is no power of two." in lines
+    assert recommend_rebuild.document(Plan((entry,), (), 1, 1), "osd")["changes"][0]["undo"] == []  # type: ignore[index]
 
 
 def test_programs_get_all_of_it() -> None:
@@ -118,8 +148,9 @@ def test_programs_get_all_of_it() -> None:
         "ratio": 0.6,
         "interval": [0.55, 0.65],
     }
-    assert moves["steps"][-1]["command"].startswith("ceph osd pool set")
-    assert moves["undo"][-1]["command"].endswith("pg_num 512")
+    assert moves["steps"][-1]["command"].startswith("ceph-tuner pgs step")
+    assert " 512 " in moves["undo"][-1]["command"]
+    assert "--yes" in moves["steps"][-1]["note"]
     assert document["not_worth_it"][0]["cost"] is None
     assert document["tried"] == 11
     assert recommend_rebuild.document(None, "osd") is None
