@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone, tzinfo
-from typing import List, Optional, Sequence, Tuple
+from typing import List, Mapping, Optional, Sequence, Tuple
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -163,4 +163,12 @@ def progress_words(progress: DrainProgress, by: float) -> str:
     pace = "" if progress.at_once is None else f" of {progress.at_once}"
     under_way = progress.running + progress.asked
     line = f"{progress.done} of {progress.total} PGs, {under_way}{pace} at a time, done {end}{late}"
+    if progress.trims_wait:
+        line = f"{line}; {_trims_words(progress.trims_wait)}"
     return f"{line}; waits for {progress.waits_for}" if progress.waits_for else line
+
+
+def _trims_words(trims_wait: Mapping[str, Optional[float]]) -> str:
+    ends = [end for end in trims_wait.values() if end is not None]
+    until = f" until {utc_minute(max(ends))}" if len(ends) == len(trims_wait) else ""
+    return f"trimming of {first_of(trims_wait, FIRST_OBSTACLE_PGS)} waits for scrubs{until}"

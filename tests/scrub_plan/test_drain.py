@@ -22,8 +22,9 @@ from ceph_tuner.scrub_plan.cluster_view import read_view
 from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, TIME_UP, Drain, DrainOutcome, DrainProgress, DrainTask
 from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
 from ceph_tuner.twin.model import MIB, ClientStream, RecoveryWork
+from ceph_tuner_cli.scrub_page import progress_words
 from keeping import by_day_and_night, keeping
-from overdue import DAY, HOUR, MB, daily, overdue_twin, rate
+from overdue import DAY, HOUR, MB, NOW, daily, overdue_twin, rate
 from twin_cluster.cluster import TwinClock, TwinCluster
 from twin_cluster.pgs import stamp
 from twins import SLOW, answering
@@ -574,3 +575,62 @@ def test_what_was_looked_at_is_not_kept_for_weeks() -> None:
         for second in range(0, 100_000, 5):
             watched._note_scrubs(float(second))
         assert len(watched._looks) < 1000
+
+
+class Snapshots:
+    """A commander of PGs whose snapshots wait to be trimmed, as `pg ls` says it."""
+
+    def __init__(self, twin: TwinCluster, pgids: Sequence[str], until: float = float("inf"), flags: str = "") -> None:
+        self._twin, self._pgids, self._until, self._flags = twin, pgids, until, flags
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        text = self._twin.commander.mon(prefix, arguments, payload)
+        if prefix == "osd dump" and self._flags:
+            document = json.loads(text)
+            return json.dumps({**document, "flags": f"{document.get('flags', '')},{self._flags}"})
+        if prefix != "pg ls" or self._twin.clock.now() >= self._until:
+            return text
+        document = json.loads(text)
+        for row in document["pg_stats"]:
+            if row["pgid"] in self._pgids:
+                row["snaptrimq_len"] = 2
+        return json.dumps(document)
+
+    def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
+        return self._twin.commander.tell(daemon, prefix, arguments)
+
+
+def with_snapshots(twin: TwinCluster, *pgids: str, **changes: Any) -> Cluster:
+    commander = Snapshots(twin, pgids, **changes)
+    return replace(twin, commander=commander, config=CommandConfig(commander), store=CommandStore(commander))
+
+
+@pytest.mark.parametrize(("until_s", "flags"), [(300.0, ""), (None, ""), (None, "nosnaptrim")])
+def test_a_pg_whose_snapshots_wait_is_trimmed_first_where_trimming_begins(until_s: Optional[float], flags: str) -> None:
+    twin = overdue_twin(LATE)
+    began = twin.clock.now()
+    until = float("inf") if until_s is None else began + until_s
+    cluster = with_snapshots(twin, "1.0", until=until, flags=flags)
+    outcome = drain(cluster, task(cluster))
+    assert (outcome.reason, outcome.done) == (DONE, 12)
+    when = {pgid: at - began for at, pgid in twin.twin.requested_scrubs}
+    assert max(at for pgid, at in when.items() if pgid != "1.0") < 300
+    # a queue that nobody trims keeps nothing from being scrubbed
+    least, most = (0, 60) if flags else (until_s or 900, (until_s or 900) + 60)
+    assert least <= when["1.0"] <= most
+
+
+def test_trimming_that_waits_for_a_scrub_is_named_with_its_date() -> None:
+    twin = slow_twin()
+    cluster = with_snapshots(twin, *LATE, flags="nosnaptrim")
+    seen: List[DrainProgress] = []
+    assert drain(cluster, task(cluster, per_osd=1), seen.append).reason == DONE
+    waiting = [progress for progress in seen if progress.trims_wait]
+    assert waiting
+    assert all(progress.running >= len(progress.trims_wait) for progress in waiting)
+    assert {end for progress in waiting for end in progress.trims_wait.values()} == {None}
+    words = progress_words(waiting[0], 0.0)
+    (first, *_) = waiting[0].trims_wait
+    assert f"trimming of {first}" in words
+    until = replace(waiting[0], trims_wait={"1.3": NOW, "1.4": NOW + 300})
+    assert "; trimming of 1.3, 1.4 waits for scrubs until 2026-11-21 00:05" in progress_words(until, 0.0)

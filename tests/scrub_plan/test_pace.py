@@ -124,6 +124,12 @@ def test_no_osd_no_host_and_no_pace_is_ever_exceeded(rows, per_osd: int, per_hos
     assert not own & asked
 
 
+def test_what_is_to_be_passed_over_is_not_chosen() -> None:
+    pgs = [pg("1.0", 2), pg("1.1", 1)]
+    chosen = next_scrubs(goal_of(*pgs), view(pgs), set(), ScrubLimits(8, 8), None, False, {"1.0"})
+    assert [each.pgid for each in chosen] == ["1.1"]
+
+
 def test_the_pace_rises_by_a_quarter_until_an_objective_is_missed_and_then_one_by_one() -> None:
     pace = Pace(8)
     assert (pace.faster().at_once, pace.faster().faster().at_once) == (10, 12)

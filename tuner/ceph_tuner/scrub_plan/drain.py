@@ -29,7 +29,7 @@ from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.pacing.wanted import WantedObjectives
 from ceph_tuner.scrub_plan import ScrubPg, ScrubView
 from ceph_tuner.scrub_plan.cluster_view import read_again
-from ceph_tuner.scrub_plan.obstacles import next_opening, open_at
+from ceph_tuner.scrub_plan.obstacles import next_opening, open_at, trims_next, waiting_trims
 from ceph_tuner.scrub_plan.pace import (
     TRUSTED_PGS,
     Expectation,
@@ -47,6 +47,9 @@ LOOKS_S = 600.0
 """Looks that are older tell nothing of a window: the plugin's are three minutes old at most."""
 ASK_AGAIN_S = 900.0
 """A PG that has not begun by then is asked for again: its primary may have been restarted since."""
+TRIM_BEGINS_S = 900.0
+"""So long a PG with snapshots to trim is not asked for: trimming is to begin first. A queue that is not trimmed by then
+is one that nobody trims."""
 UNREADY = "PGs that Ceph would not scrub now: unclean, trimmed, on OSDs that recover or scrub others"
 FOUND_BY_SCRUB = frozenset(("OSD_SCRUB_ERRORS", "PG_DAMAGED"))
 """Health checks that scrubs raise: to find damage is what they are for."""
@@ -98,6 +101,8 @@ class DrainProgress:
     means: Mapping[str, float] = field(default_factory=dict)
     keeps: str = ""
     """Which objectives hold now, for people."""
+    trims_wait: Mapping[str, Optional[float]] = field(default_factory=dict)
+    """PGs whose trimming waits for their scrub -> when that can go on; None: nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,8 @@ class Drain:
         self._bytes = {pg.pgid: pg.raw_bytes for pg in task.order}
         self._requests: Dict[str, float] = {}
         """When they were asked for; durations go by the clock that nobody sets."""
+        self._trims_since: Dict[str, float] = {}
+        """PGs whose trimming is to begin -> since when."""
         self._interval = deep_scrub_interval(cluster.commander)
         self._look_s = max(LOOK_S, LOOK_S_PER_PG * len(view.pgs))
         self._pace = Pace()
@@ -283,7 +290,13 @@ class Drain:
         now = self._clock.monotonic()
         at_once = self._pace.at_once if self._watch.has_objectives else None
         batch = next_scrubs(
-            self._goal, self._view, set(self._requests), self._task.limits, at_once, self._task.despite_flags
+            self._goal,
+            self._view,
+            set(self._requests),
+            self._task.limits,
+            at_once,
+            self._task.despite_flags,
+            self._trimmed_first(),
         )
         self._limited = at_once is not None and self._under_way() + len(batch) >= at_once
         overdue = [pgid for pgid, at in self._requests.items() if now - at >= ASK_AGAIN_S]
@@ -304,6 +317,13 @@ class Drain:
                     raise
                 # it may have been heard: it counts as asked for, and asking twice changes nothing
             self._requests[pgid] = now
+
+    def _trimmed_first(self) -> FrozenSet[str]:
+        """PGs that are not asked for, so that their snapshots are trimmed first."""
+        now = self._clock.monotonic()
+        pgids = [pg.pgid for pg in self._view.pgs if pg.pgid in self._goal and trims_next(pg, self._view.rules)]
+        self._trims_since = {pgid: self._trims_since.get(pgid, now) for pgid in pgids}
+        return frozenset(pgid for pgid, since in self._trims_since.items() if now - since < TRIM_BEGINS_S)
 
     def _without_damage(self, sight: Sight) -> Sight:
         """The guard is not to stop scrubs for what scrubs found."""
@@ -350,6 +370,7 @@ class Drain:
                 waits_for,
                 self._watch.means,
                 self._watch.words,
+                waiting_trims(self._view),
             )
         )
 

@@ -60,11 +60,13 @@ def next_scrubs(
     limits: ScrubLimits,
     at_once: Optional[int],
     despite_flags: bool = False,
+    passed_over: AbstractSet[str] = frozenset(),
 ) -> List[ScrubPg]:
     """PGs to ask for now, in the order of the `goal` (PG -> its stamp when the drain was planned).
 
     `requests`: asked for, and not seen to begin; they count as if they ran. `at_once` of None: only OSDs and hosts
-    are limits. A PG that cannot begin now (trimmed, unclean, on an OSD that recovers, flagged) is passed over.
+    are limits. A PG that cannot begin now (trimmed, unclean, on an OSD that recovers, flagged) is passed over, and so
+    are those of `passed_over`.
     """
     by_id = {pg.pgid: pg for pg in view.pgs}
     done = finished(goal, view)
@@ -86,7 +88,7 @@ def next_scrubs(
     for pgid in goal:
         if at_once is not None and under_way + len(batch) >= at_once:
             break
-        if pgid not in by_id or done[pgid] or pgid in requests:
+        if pgid not in by_id or done[pgid] or pgid in requests or pgid in passed_over:
             continue
         pg = by_id[pgid]
         if not ready(pg, view.rules, unready_osds, despite_flags):
