@@ -147,6 +147,13 @@ def test_objectives_that_are_set_meanwhile_are_taken_up_within_a_window(watched:
     assert watch.words == "keeps nothing: no objective is set"
 
 
+def test_objectives_of_which_none_holds_background_work_are_not_called_none() -> None:
+    assert (
+        keeping("recovery.bytes_s >= 1 MB/s").at(0.0).words == "keeps nothing: no hard objective about clients is set"
+    )
+    assert keeping().at(0.0).words == "keeps nothing: no objective is set"
+
+
 def test_a_tighter_bound_is_held_against_the_last_window_at_once(watched: Watched) -> None:
     store_slo(watched.cluster.store, SloCalendar(Slo("own", (parse_objective("client.p95_ms <= 12"),))))
     watch = watched.begin(WantedObjectives.stored(watched.cluster.store))

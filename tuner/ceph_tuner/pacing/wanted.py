@@ -31,7 +31,8 @@ class WantedNow:
             return f"keeps {texts}" + (f" (policy {self.policy})" if self.policy else "")
         if self.policy:
             return f"keeps nothing: the policy {self.policy} has no hard objective about clients"
-        return "keeps nothing: no objective is set"
+        what = "objective" if self.slo is None else "hard objective about clients"
+        return f"keeps nothing: no {what} is set"
 
     @property
     def preview(self) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timezone, tzinfo
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.core.goals.slo_calendar import SloCalendar
+from ceph_tuner.core.goals.slo_calendar import PolicySpell, SloCalendar
+from ceph_tuner.core.hours import DAY_S
 from ceph_tuner.scrub_plan import HOURS, RateRange
 
 ENDS = ("mean", "low", "high")
@@ -19,6 +20,7 @@ class RatesAhead:
 
     by_policy: Mapping[str, Tuple[RateRange, ...]]
     calendar: Optional[SloCalendar] = None
+    _days: Dict[int, Tuple[PolicySpell, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         missing = [name for name in self._names if len(self.by_policy.get(name, ())) != HOURS]
@@ -56,9 +58,15 @@ class RatesAhead:
         """Which policy holds how long."""
         if self.calendar is None or not self.calendar.policies:
             return [("", seconds)]
-        spells = self.calendar.spells(start, start + seconds)
-        # they are in whole seconds
-        whole = sum(spell.end - spell.start for spell in spells)
-        if not whole:
-            return [(self.policy_at(start), seconds)]
-        return [(spell.policy, (spell.end - spell.start) * seconds / whole) for spell in spells]
+        end = start + seconds
+        days = range(int(start // DAY_S), int(end // DAY_S) + 1)
+        lengths = [
+            (spell.policy, min(end, spell.end) - max(start, spell.start)) for day in days for spell in self._day(day)
+        ]
+        return [(policy, length) for policy, length in lengths if length > 0]
+
+    def _day(self, number: int) -> Tuple[PolicySpell, ...]:
+        """The policies of a day in UTC; every hour of it is asked for again and again."""
+        if number not in self._days and self.calendar is not None:
+            self._days[number] = self.calendar.spells(number * DAY_S, (number + 1) * DAY_S)
+        return self._days[number]
