@@ -3,8 +3,8 @@
 `lay_out.py module DIRECTORY` puts the ceph-mgr module below DIRECTORY/usr/share/ceph/mgr.
 `lay_out.py program DIRECTORY WHEELS` makes the program's environment in DIRECTORY/usr/lib/ceph-tuner: a virtual
 environment with this program and the packages that requirements/program.txt pins, taken from the folder of wheels and
-nowhere else, with its byte code. It is bound to the minor version of the Python that runs this. The unit of systemd
-that starts it as a guardian lies beside it.
+nowhere else, with its byte code. It is bound to the minor version of the Python that runs this. The units of systemd
+that start it as a guardian, and for work that lasts, lie beside it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 MODULES = "usr/share/ceph/mgr"
 HOME = "usr/lib/ceph-tuner"
 OWNER = "ceph-mgr-tuner"
-UNIT = ROOT / "packages/systemd/ceph-tuner-guardian.service"
+UNITS = ROOT / "packages/systemd"
 
 sys.path.insert(0, str(ROOT / "tuner"))
 
@@ -64,10 +64,11 @@ def program(destination: Path, wheels: Path) -> None:
     command = destination / "usr/bin/ceph-tuner"
     command.parent.mkdir(parents=True, exist_ok=True)
     command.symlink_to("../lib/ceph-tuner/bin/ceph-tuner")
-    unit = destination / "usr/lib/systemd/system" / UNIT.name
-    unit.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(UNIT, unit)
-    unit.chmod(0o644)
+    units = destination / "usr/lib/systemd/system"
+    units.mkdir(parents=True, exist_ok=True)
+    for unit in UNITS.glob("*.service"):
+        shutil.copyfile(unit, units / unit.name)
+        (units / unit.name).chmod(0o644)
 
 
 def _without_the_build_backend(lock: str) -> str:

@@ -6,6 +6,8 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 from ceph_tuner.core.knobs.releases import Value
 from ceph_tuner.scrub_plan import MEASURED, RateRange, ScrubPg, ScrubRules, ScrubView
+from ceph_tuner.scrub_plan.rates import flat_rates
+from ceph_tuner.scrub_plan.rates_ahead import RatesAhead
 from ceph_tuner.twin.model import MIB, Pool, ScrubWork
 from twin_cluster.cluster import TwinCluster
 from twins import small_twin
@@ -31,6 +33,11 @@ def view(pgs: Sequence[ScrubPg], **rules: Any) -> ScrubView:
 
 def rate(mean: float, low: Optional[float] = None, high: Optional[float] = None, source: str = MEASURED) -> RateRange:
     return RateRange(mean, mean if low is None else low, mean if high is None else high, source)
+
+
+def daily(one: RateRange) -> RatesAhead:
+    """This rate, at all hours."""
+    return RatesAhead.daily(flat_rates(one))
 
 
 def overdue_twin(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Optional, Sequence
+from typing import TYPE_CHECKING, Optional, Sequence
 
 import typer
 
 from ceph_tuner.cluster import Cluster
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo, parse_objective
-from ceph_tuner.core.goals.stored_slo import stored_slo
+from ceph_tuner.core.goals.slo_calendar import SloCalendar
 from ceph_tuner.files import slo_file
+
+if TYPE_CHECKING:
+    from ceph_tuner.pacing.wanted import WantedObjectives
 
 KeepOption = typer.Option(
     [],
@@ -21,24 +24,26 @@ KeepOption = typer.Option(
 SloOption = typer.Option(None, "--slo", help="An SLO file, in the place of --keep.")
 
 
-def wanted_objectives(connection: Cluster, keep: Sequence[str], slo: Optional[Path]) -> Optional[Slo]:
-    """The objectives; None where there are none. Raises InputError."""
+def wanted_objectives(connection: Cluster, keep: Sequence[str], slo: Optional[Path]) -> WantedObjectives:
+    """Those of each moment: the cluster's own follow its calendar, and what is set meanwhile. Raises InputError."""
     if keep and slo is not None:
         raise InputError("--keep", "--slo as well", "one of them")
     from ceph_tuner.pacing.objectives import check_scopes
+    from ceph_tuner.pacing.wanted import WantedObjectives
 
     if slo is not None:
-        result = slo_file.read(slo).slo
+        given = slo_file.read(slo)
+        result = WantedObjectives(given.calendar or SloCalendar(given.slo))
         check_scopes(connection, result.scopes, str(slo))
         return result
     if not keep:
-        return stored_slo(connection.store, connection.clock.now)
+        return WantedObjectives.stored(connection.store)
     objectives = tuple(parse_objective(text, lambda *keys: "--keep") for text in keep)
     for objective in objectives:
         if not objective.metric.startswith("client."):
             raise InputError("--keep", objective.text, "an objective about clients, such as 'client.p95_ms<=20'")
     try:
-        result = Slo("keep", objectives)
+        result = WantedObjectives.of(Slo("keep", objectives))
     except ValueError as fault:
         raise InputError("--keep", str(fault), "one objective for each metric") from fault
     check_scopes(connection, result.scopes, "--keep")

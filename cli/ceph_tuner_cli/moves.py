@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, List, Optional, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, List, Optional, Tuple
 
 import typer
 
 from ceph_tuner.cluster import Cluster
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.stored_slo import stored_baseline
-from ceph_tuner.core.hours import parse_hours
+from ceph_tuner.core.hours import Hours, parse_hours
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work, show_commands
 from ceph_tuner_cli.interruption import INTERRUPTED as CODE_INTERRUPTED
 from ceph_tuner_cli.keep_option import KeepOption, SloOption, wanted_objectives
@@ -21,8 +21,10 @@ from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
 if TYPE_CHECKING:
     from ceph_tuner.core.changes.lock import Lock
     from ceph_tuner.moves import MapView, MovePlan, MovePool
+    from ceph_tuner.moves.forecast import RoughTime
     from ceph_tuner.moves.mover import MoveOutcome, MoveProgress, MoveTask
     from ceph_tuner.moves.record import MoveRecord
+    from ceph_tuner.pacing.wanted import WantedObjectives
 
 pgs_app = typer.Typer(help="A pool's number of PGs, in small steps.", no_args_is_help=True)
 moves_app = typer.Typer(help="Moves of data: what is under way, what they have paused.", no_args_is_help=True)
@@ -235,35 +237,42 @@ def _move(
     from ceph_tuner.moves.map_view import read_map
     from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveTask
     from ceph_tuner.moves.record import UNDER_WAY, MoveRecord, MoveStore
-    from ceph_tuner.moves.switches import autoscaled, autoscaler_fights, balancer_on
+    from ceph_tuner.moves.switches import PAUSE_AUTOSCALER, PAUSE_BALANCER, autoscaled, autoscaler_fights, balancer_on
     from ceph_tuner.moves.switches import balancer_fights as refusal
-    from ceph_tuner_cli.moves_page import outcome_page, plan_page
+    from ceph_tuner_cli.moves_page import outcome_page
+    from ceph_tuner_cli.moves_preview import MovePreview
 
     open_hours = parse_hours(hours, "--hours")
     with working(f"{cluster}: connecting"):
         connection = open_cluster(cluster)
     with closing(connection):
-        objectives = wanted_objectives(connection, keep, slo)
+        wanted = wanted_objectives(connection, keep, slo)
         with working(f"{cluster}: reading maps and PGs"):
             view = read_map(connection)
             plan, lines, commands = plan_of(view)
             balancer = balancer_on(connection)
             autoscaled_pools = autoscaled(view, _own(view, pool))
+        refusals: Dict[str, InputError] = {}
         if balancer_fights and balancer and not pause_balancer:
-            raise refusal(balancer_fights)
+            refusals[PAUSE_BALANCER] = refusal(balancer_fights)
         if pool and autoscaled_pools and not pause_autoscaler:
-            raise autoscaler_fights(autoscaled_pools)
+            refusals[PAUSE_AUTOSCALER] = autoscaler_fights(autoscaled_pools)
         if not yes:
-            document = {"cluster": cluster, "move": name, "would": lines, "commands": commands}
-            emit(document, form, lambda: plan_page(lines, autoscaled_pools if not pool else ()))
+            preview = MovePreview(
+                cluster, name, lines, commands, wanted.at(connection.clock.now()).preview, hours,
+                _rough(connection, plan, view, wanted, open_hours), refusals, () if pool else autoscaled_pools,
+            )  # fmt: skip
+            emit(preview.to_dict(), form, preview.page)
             if form is Format.table:
                 show_commands(commands[:15])
-            say(["nothing is moved: --yes does it"])
+            say([f"nothing is moved: {preview.remedy} does it"])
             return 0
+        for fault in refusals.values():
+            raise fault
         say(lines)
         now = connection.clock.now()
         task = MoveTask(
-            objectives, stored_baseline(connection.store), window, open_hours, at_most, balancer_fights,
+            wanted, stored_baseline(connection.store), window, open_hours, at_most, balancer_fights,
             frozenset({pool} if pool else ()),
         )  # fmt: skip
         with connection.lock(f"ceph-tuner {name.split()[0]}") as lock:
@@ -284,6 +293,23 @@ def _move(
     if outcome.reason == INTERRUPTED:
         return CODE_INTERRUPTED
     return 0 if outcome.reason == DONE else 1
+
+
+def _rough(
+    connection: Cluster, plan: MovePlan, view: MapView, wanted: WantedObjectives, hours: Hours
+) -> Optional[RoughTime]:
+    """How long it takes, by the windows that the cluster keeps."""
+    from ceph_tuner.moves import total_bytes
+    from ceph_tuner.moves.forecast import rough_time
+    from ceph_tuner.pacing.judged_windows import kept_windows
+    from ceph_tuner.pacing.objectives import held_bounds
+
+    now, bytes_to_do = connection.clock.now(), total_bytes(plan.left(view, frozenset()))
+    if not bytes_to_do > 0:
+        # of a weight nobody knows before CRUSH was asked
+        return None
+    bounds = held_bounds(wanted.at(now).slo, stored_baseline(connection.store))
+    return rough_time(kept_windows(connection), bounds, now, bytes_to_do, hours)
 
 
 def _carry_out(
@@ -313,7 +339,8 @@ def _carry_out(
 
             def report(progress: MoveProgress) -> None:
                 all_of_it = progress.moved + progress.left
-                show(progress_words(progress), progress.at, progress.moved, all_of_it, bool(progress.waits_for))
+                waits = bool(progress.waits_for)
+                show(progress_words(progress), progress.at, progress.moved, all_of_it, waits, progress.keeps)
 
             return Mover(connection, task, plan, record, lock, report).run()
     finally:

@@ -24,19 +24,6 @@ def size(count: float) -> str:
     return ""
 
 
-def plan_page(lines: Sequence[str], autoscaled_pools: Sequence[str]) -> RenderableType:
-    """What would be moved."""
-    parts = [Text(line) for line in lines]
-    if autoscaled_pools:
-        parts.append(
-            Text(
-                f"note: pg_autoscale_mode is on for {', '.join(autoscaled_pools)}: a change of pg_num would move data",
-                "dim",
-            )
-        )
-    return Group(*parts)
-
-
 def outcome_page(name: str, outcome: MoveOutcome) -> RenderableType:
     """How it ended."""
     lines = [

@@ -11,18 +11,22 @@ from ceph_tuner_cli.render import messages, say, working
 SAID_EVERY_S = 600.0
 """Without a terminal it is said so often; and at once where it begins to wait, or goes on."""
 
-Show = Callable[[str, float, int, int, bool], None]
-"""Takes the words, the time in seconds since the epoch, what is done, all there is to do, and whether it waits."""
+Show = Callable[[str, float, int, int, bool, str], None]
+"""Takes the words, the time in seconds since the epoch, what is done, all there is to do, whether it waits, and which
+objectives hold: these are said at the beginning, and where they become others."""
 
 
 @contextmanager
 def progress_line(cluster: str, doing: str) -> Iterator[Show]:
     """`doing` is shown until something is known."""
-    said_at, waited = float("-inf"), False
+    said_at, waited, kept = float("-inf"), False, ""
     with working(f"{cluster}: {doing}") as tell:
 
-        def show(words: str, at: float, done: int, total: int, waits: bool) -> None:
-            nonlocal said_at, waited
+        def show(words: str, at: float, done: int, total: int, waits: bool, keeps: str) -> None:
+            nonlocal said_at, waited, kept
+            if keeps != kept:
+                say([f"{utc_minute(at)} {keeps}"])
+                kept = keeps
             tell(f"{cluster}: {words}", done, total)
             if at - said_at >= SAID_EVERY_S or (waits != waited and not messages.is_interactive):
                 say([f"{utc_minute(at)} {words}"])

@@ -50,8 +50,11 @@ def commands(plan: Plan, target: str) -> List[str]:
     for number, entry in enumerate(plan.changes, 1):
         lines += ["", f"{TITLE}, step {number}: {_change_name(entry)}"]
         lines += _steps(entry.change.steps(entry.before.settings, target))
-        lines += ["To take it back, at the same cost:"]
-        lines += _steps(entry.change.undo(entry.before.settings, entry.model, target))
+        undo = entry.change.undo(entry.before.settings, entry.model, target)
+        if undo:
+            lines += ["To take it back, at the same cost:", *_steps(undo)]
+        else:
+            lines += ["It has no way back in steps: the number before is no power of two."]
     return lines
 
 
@@ -159,6 +162,8 @@ def _steps(steps: Tuple[RebuildStep, ...]) -> List[str]:
         lines.append(f"  {indent}{step.command}")
         if step.until:
             lines.append(f"  {indent}# wait until {step.until}")
+        if step.note:
+            lines.append(f"  {indent}# {step.note}")
     return lines
 
 
@@ -180,7 +185,7 @@ def _document(entry: Planned, target: str) -> Dict[str, Any]:
 
 
 def _step(step: RebuildStep) -> Dict[str, str]:
-    return {"command": step.command, "for_each": step.each, "wait_until": step.until}
+    return {"command": step.command, "for_each": step.each, "wait_until": step.until, "note": step.note}
 
 
 def _effect(effect: PairedEffect) -> Dict[str, Any]:

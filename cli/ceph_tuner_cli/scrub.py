@@ -12,10 +12,7 @@ import typer
 
 from ceph_tuner.cluster import Cluster
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.stored_slo import stored_baseline
-from ceph_tuner.core.measure.history import RECENT_S, History, merged
-from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.moments import moment_ahead
 from ceph_tuner_cli.cluster_option import AnyClusterOption, show_commands
 from ceph_tuner_cli.fleet import FleetOption
@@ -25,9 +22,8 @@ from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
 
 if TYPE_CHECKING:
-    from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubView
+    from ceph_tuner.scrub_plan import ScrubPg, ScrubView
     from ceph_tuner.scrub_plan.drain import DrainProgress
-    from ceph_tuner.scrub_plan.plan import ScrubPlan
 
 app = typer.Typer(help="Deep scrubs: when they come, and to have them done by a date.", no_args_is_help=True)
 
@@ -62,6 +58,7 @@ def plan_command(
     Exit code 1 where the backlog is not gone within these days. --from plans from the time of the file on.
     """
     from ceph_tuner_cli.scrub_page import plan_page
+    from ceph_tuner_cli.scrub_rates import past_windows, planned
 
     where = _zone(zone)
     with (
@@ -69,10 +66,9 @@ def plan_command(
         cluster_or_state(cluster, state, lambda name: open_cluster(name)) as connection,
     ):
         name = connection.name if state else cluster
-        objectives = wanted_objectives(connection, keep, slo)
-        scrub_plan = planned(
-            connection, objectives, days, where, _past(past, fleet, objectives, connection.clock.now())
-        )
+        wanted = wanted_objectives(connection, keep, slo)
+        windows = past_windows(past, fleet, wanted, connection.clock.now())
+        scrub_plan = planned(connection, wanted, days, where, windows)
     emit({"cluster": name, **scrub_plan.to_dict()}, form, lambda: plan_page(scrub_plan, where, every))
     commands = [obstacle.command for obstacle in scrub_plan.obstacles if obstacle.command]
     if commands and form is Format.table:
@@ -97,33 +93,34 @@ def drain(
     zone: str = ZoneOption,
     any_hour: bool = typer.Option(False, "--any-hour", help="Also outside of Ceph's own scrub hours."),
     despite_flags: bool = typer.Option(False, "--despite-flags", help="Also what nodeep-scrub is set for."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Show what would be asked for, in which order, and end."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="As without --yes, whatever else is given."),
+    yes: bool = typer.Option(False, "--yes", "-y", help="Ask for them; without, show in which order, and end."),
     past: Optional[str] = PastOption,
     fleet: Path = FleetOption,
     form: Format = FormatOption,
 ) -> int:
     """Ask Ceph for the deep scrubs that are late or due by a date, in the plan's order, as fast as objectives allow.
 
-    Waits while an objective is missed; changes no setting and no PG's date. May be ended and begun again at any time.
-    Exit code 1 where PGs are left when time is up. --from has --dry-run alone: a file is asked for nothing.
+    Without --yes it shows the order and asks for nothing. Waits while an objective is missed; changes no setting and no
+    PG's date. May be ended and begun again at any time. Exit code 1 where PGs are left when time is up.
     """
-    if state is not None and not dry_run:
-        raise InputError("--from", "a drain, which asks for scrubs", "a live cluster (--cluster), or --dry-run")
+    if state is not None and yes and not dry_run:
+        raise InputError("--from", "a drain, which asks for scrubs", "a live cluster (--cluster), or no --yes")
     from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, Drain, DrainTask
     from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
     from ceph_tuner_cli.interruption import INTERRUPTED as CODE_INTERRUPTED
     from ceph_tuner_cli.progress_line import progress_line
     from ceph_tuner_cli.scrub_page import drain_page, order_page, progress_words
+    from ceph_tuner_cli.scrub_rates import past_windows, planned
 
     where = _zone(zone)
     with cluster_or_state(cluster, state, _connected) as connection:
         name = connection.name if state else str(cluster)
         until = moment_ahead(by, connection.clock.now(), "--by")
-        objectives = wanted_objectives(connection, keep, slo)
+        wanted = wanted_objectives(connection, keep, slo)
         with working(f"{name}: reading PGs and rules"):
-            scrub_plan = planned(
-                connection, objectives, None, where, _past(past, fleet, objectives, connection.clock.now())
-            )
+            windows = past_windows(past, fleet, wanted, connection.clock.now())
+            scrub_plan = planned(connection, wanted, None, where, windows)
         order = due_until(scrub_plan.view, until)
         if not despite_flags:
             order = _without_flag(scrub_plan.view, order)
@@ -132,16 +129,23 @@ def drain(
             raise InputError("the cluster", "osd_max_scrubs is 0, so that nothing is to be scrubbed", "--per-osd")
         limits = ScrubLimits(at_most, per_host)
         say(scrub_plan.notes)
-        if dry_run:
-            commands = [f"ceph pg deep-scrub {pg.pgid}" for pg in order]
-            document = {"cluster": name, "by": until, "would": [pg.pgid for pg in order], "commands": commands}
-            emit(document, form, lambda: order_page(scrub_plan, order, until, where))
+        if dry_run or not yes:
+            keeps = wanted.at(connection.clock.now()).preview
+            document = {
+                "cluster": name,
+                "by": until,
+                "would": [pg.pgid for pg in order],
+                "keeps": keeps,
+                "commands": [f"ceph pg deep-scrub {pg.pgid}" for pg in order],
+            }
+            emit(document, form, lambda: order_page(order, until, keeps))
+            say(["nothing is asked for: add --yes" if state is None else "nothing is asked for: that is a file"])
             return 0
         task = DrainTask(
             order,
             until,
             limits,
-            objectives,
+            wanted,
             scrub_plan.rates,
             stored_baseline(connection.store),
             where,
@@ -153,7 +157,7 @@ def drain(
 
             def report(progress: DrainProgress) -> None:
                 words = progress_words(progress, until)
-                show(words, progress.at, progress.done, progress.total, bool(progress.waits_for))
+                show(words, progress.at, progress.done, progress.total, bool(progress.waits_for), progress.keeps)
 
             outcome = Drain(connection, scrub_plan.view, task, lock, report).run()
     warn(outcome.remarks)
@@ -166,102 +170,6 @@ def drain(
 def _connected(cluster: str) -> Cluster:
     with working(f"{cluster}: connecting"):
         return open_cluster(cluster)
-
-
-def planned(
-    connection: Cluster,
-    objectives: Optional[Slo],
-    days: Optional[float],
-    zone: tzinfo,
-    past: Optional[Sequence[Window]] = None,
-) -> ScrubPlan:
-    """Read the cluster, and plan; `past` stands in the place of the windows that it keeps. Raises TunerError."""
-    from ceph_tuner.pacing.objectives import about_clients
-    from ceph_tuner.scrub_plan.cluster_view import read_view
-    from ceph_tuner.scrub_plan.plan import plan
-
-    view = read_view(connection)
-    recent = merged(History(connection.store).windows(connection.clock.now() - RECENT_S))
-    windows = _kept_windows(connection) if past is None else past
-    rates, notes = _rates(connection, view, objectives, zone, windows)
-    texts = [objective.text for objective in about_clients(objectives)]
-    return plan(view, rates, texts, recent.means if recent is not None else None, days, zone, notes)
-
-
-def _rates(
-    connection: Cluster, view: ScrubView, objectives: Optional[Slo], zone: tzinfo, windows: Sequence[Window]
-) -> Tuple[Tuple[RateRange, ...], Tuple[str, ...]]:
-    """By the cluster's own windows; else its twin's pace, in the hours that the windows leave; else its past scrubs."""
-    from ceph_tuner.pacing.objectives import held_bounds
-    from ceph_tuner.scrub_plan.rates import flat_rates, measured_rates, pace_of_past_scrubs
-
-    bounds = held_bounds(objectives, stored_baseline(connection.store))
-    rates = measured_rates(windows, bounds, None, zone)
-    if rates is not None:
-        return rates, (f"rates by {len(windows)} windows of the cluster: what scrubs came to, not what they could",)
-    pace, notes = _twin_pace(connection, view, objectives)
-    if pace is None:
-        pace = pace_of_past_scrubs(view.pgs, view.rules.max_scrubs)
-        if pace is None:
-            raise InputError(
-                f"cluster {connection.name}",
-                "no window with scrubs, no twin of it, and no past deep scrub: nothing tells how fast they are",
-                "the plugin, which keeps windows (`ceph-tuner mgr install`)",
-            )
-        notes = (*notes, "rates by the PGs' last deep scrubs: whether they keep objectives is not known")
-    return measured_rates(windows, bounds, pace, zone) or flat_rates(pace), notes
-
-
-def _kept_windows(connection: Cluster) -> List[Window]:
-    """Those that the plugin keeps: a day of hours tells the day's shape; before that, minutes are all there is."""
-    history = History(connection.store)
-    hours = history.hours()
-    return hours if len(hours) >= 24 else [*hours, *history.windows()]
-
-
-def _past(name: Optional[str], fleet: Path, objectives: Optional[Slo], now: float) -> Optional[List[Window]]:
-    """The hours of the week before, by the Prometheus server of a cluster of that file; None where none is named."""
-    if name is None:
-        return None
-    from ceph_tuner.cluster.prometheus import Span
-    from ceph_tuner.fleet import fleet_file
-    from ceph_tuner.fleet.past import HOUR_S, WEEK_S, WEEK_STEP_S, past_of
-    from ceph_tuner.scrub_plan.rates import SCRUBBED
-
-    (member,) = fleet_file.read(fleet).chosen([name])
-    own = (
-        [objective.metric for objective in objectives.objectives if objective.scope is None]
-        if objectives is not None
-        else []
-    )
-    end = now // HOUR_S * HOUR_S
-    span = Span.of(end - WEEK_S, end, WEEK_STEP_S)
-    metrics_of_past = past_of(member, list(dict.fromkeys([*own, SCRUBBED, "client.iops"])), span)
-    starts = [end - WEEK_S + hour * HOUR_S for hour in range(round(WEEK_S / HOUR_S))]
-    windows = [metrics_of_past.window(start, start + HOUR_S) for start in starts]
-    say([f"the past has no {metric}: {why}" for metric, why in metrics_of_past.unknown.items()])
-    return [window for window in windows if window is not None]
-
-
-def _twin_pace(
-    connection: Cluster, view: ScrubView, objectives: Optional[Slo]
-) -> Tuple[Optional[RateRange], Tuple[str, ...]]:
-    from ceph_tuner.describe.live_cluster import describe
-    from ceph_tuner.scrub_plan.twin_rates import twin_pace
-
-    with working(f"{connection.name}: asking its twin") as tell:
-        try:
-            description = describe(connection, also={"scrub"})
-            pace, notes = twin_pace(
-                description,
-                objectives,
-                stored_baseline(connection.store),
-                view.rules.max_scrubs,
-                lambda done, total: tell(f"{connection.name}: asking its twin", done, total),
-            )
-        except InputError as fault:
-            return None, (f"the twin cannot tell how fast scrubs may be: {fault}",)
-    return pace, ("rates by the twin of this cluster, as no window of it has scrubs", *notes)
 
 
 def _without_flag(view: ScrubView, order: Sequence[ScrubPg]) -> Tuple[ScrubPg, ...]:

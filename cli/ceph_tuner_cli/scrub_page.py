@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone, tzinfo
-from typing import List, Optional, Sequence
+from typing import List, Mapping, Optional, Sequence, Tuple
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -11,7 +11,7 @@ from rich.text import Text
 from ceph_tuner.core.moments import duration, utc_minute
 from ceph_tuner.core.wording import first_of
 from ceph_tuner.report.words import amount, quantity
-from ceph_tuner.scrub_plan import HOURS, RateRange, ScrubPg
+from ceph_tuner.scrub_plan import RateRange, ScrubPg
 from ceph_tuner.scrub_plan.drain import DrainOutcome, DrainProgress
 from ceph_tuner.scrub_plan.plan import ScrubPlan
 from ceph_tuner.scrub_plan.rates import SCRUBBED
@@ -51,9 +51,11 @@ def _headlines(scrub_plan: ScrubPlan) -> List[str]:
     lines.append(f"Every PG in its interval takes {need}; there are {there} in the mean of the hours.")
     if scrub_plan.needed_bytes_s > scrub_plan.there_bytes_s:
         lines.append("That is not enough for ever: the backlog grows. Longer intervals, or looser objectives, help.")
-    lines.append(
-        "Objectives: " + (", ".join(scrub_plan.objectives) or "none, so nothing but scrubs themselves is a limit")
-    )
+    lines += [
+        f"Objectives{f' ({policy})' if policy else ''}: "
+        + (", ".join(scrub_plan.objectives.get(policy, ())) or "none, so nothing but scrubs themselves is a limit")
+        for policy in scrub_plan.hours_by_policy
+    ]
     if plan.held:
         lines.append(f"{len(plan.held)} PGs wait for what nobody knows the end of, and are left out.")
     return lines
@@ -74,15 +76,24 @@ def _obstacles(plan: ScrubPlan) -> Columns:
 
 def _rates(plan: ScrubPlan, zone: tzinfo) -> Columns:
     name = "UTC" if zone is timezone.utc else str(zone)
-    table = columns(
-        "hours", ">rate", "interval", ">windows", "by", title=f"What the objectives leave for scrub ({name})"
-    )
-    first = 0
-    for hour in range(1, HOURS + 1):
-        if hour == HOURS or plan.rates[hour] != plan.rates[first]:
-            table.add_row(f"{first:02d}-{hour:02d}", *_rate(plan.rates[first]))
-            first = hour
+    policies = plan.hours_by_policy
+    head = ("hours", *(["policy"] if list(policies) != [""] else []))
+    table = columns(*head, ">rate", "interval", ">windows", "by", title=f"What the objectives leave for scrub ({name})")
+    for policy, hours in policies.items():
+        for first, end, rate in _alike(hours, plan.rates.by_policy[policy]):
+            table.add_row(f"{first:02d}-{end:02d}", *([policy] if len(head) > 1 else []), *_rate(rate))
     return table
+
+
+def _alike(hours: Sequence[int], rates: Sequence[RateRange]) -> List[Tuple[int, int, RateRange]]:
+    """Hours in a row with the same rate: the first one, and the one after the last."""
+    rows: List[Tuple[int, int, RateRange]] = []
+    for hour in hours:
+        if rows and rows[-1][1] == hour and rows[-1][2] == rates[hour]:
+            rows[-1] = (rows[-1][0], hour + 1, rates[hour])
+        else:
+            rows.append((hour, hour + 1, rates[hour]))
+    return rows
 
 
 def _rate(rate: RateRange) -> List[str]:
@@ -117,13 +128,13 @@ def _short(at: float) -> str:
     return datetime.fromtimestamp(at, timezone.utc).strftime("%m-%d %H:%M")
 
 
-def order_page(plan: ScrubPlan, order: Sequence[ScrubPg], by: float, zone: tzinfo) -> RenderableType:
+def order_page(order: Sequence[ScrubPg], by: float, keeps: str) -> RenderableType:
     """What a drain would do."""
     lines = [f"{len(order)} PGs are late or due by {utc_minute(by)}. They would be asked for in this order:"]
     lines += [f"ceph pg deep-scrub {pg.pgid}" for pg in order[:FIRST_PGS]]
     if len(order) > FIRST_PGS:
         lines.append(f"and {len(order) - FIRST_PGS} more: --format json")
-    lines.append("Nothing is asked for: that was a dry run.")
+    lines.append(f"It {keeps}.")
     return Group(*(Text(line) for line in lines))
 
 
@@ -152,4 +163,12 @@ def progress_words(progress: DrainProgress, by: float) -> str:
     pace = "" if progress.at_once is None else f" of {progress.at_once}"
     under_way = progress.running + progress.asked
     line = f"{progress.done} of {progress.total} PGs, {under_way}{pace} at a time, done {end}{late}"
+    if progress.trims_wait:
+        line = f"{line}; {_trims_words(progress.trims_wait)}"
     return f"{line}; waits for {progress.waits_for}" if progress.waits_for else line
+
+
+def _trims_words(trims_wait: Mapping[str, Optional[float]]) -> str:
+    ends = [end for end in trims_wait.values() if end is not None]
+    until = f" until {utc_minute(max(ends))}" if len(ends) == len(trims_wait) else ""
+    return f"trimming of {first_of(trims_wait, FIRST_OBSTACLE_PGS)} waits for scrubs{until}"

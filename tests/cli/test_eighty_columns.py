@@ -383,7 +383,9 @@ def scrubs() -> Any:
     obstacle = SimpleNamespace(words="nodeep-scrub is set for the pool", until=1.7e9, pgs=["1234.fff"] * 9)
     hour = SimpleNamespace(start=1.7e9, seconds=3600.0, share_bytes=1e12, planned_bytes=9e11, source=rate.source)
     schedule = SimpleNamespace(scrubs=[scrub] * 40, hours=[hour] * 3)
-    return SimpleNamespace(rates=[rate] * HOURS, schedule=schedule, obstacles=[obstacle])
+    policies = {"clients-first": tuple(range(8, 20)), "no-bound-for-clients-at-night-32c": (20, 21, 22)}
+    rates = SimpleNamespace(by_policy={policy: [rate] * HOURS for policy in policies})
+    return SimpleNamespace(rates=rates, hours_by_policy=policies, schedule=schedule, obstacles=[obstacle])
 
 
 MOVE = {

@@ -10,10 +10,14 @@ import pytest
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.lock import claims
 from ceph_tuner.core.errors import RetryLater
+from ceph_tuner.core.goals.stored_slo import store_slo
+from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.moves import mover, switches
 from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner_cli import cluster_option, moves
-from moving_cluster import Moving, moving_cluster
+from keeping import by_day_and_night
+from moving_cluster import MIB, Moving, moving_cluster
 
 Program = Callable[..., Tuple[int, str, str]]
 Opening = Callable[..., Tuple[Cluster, Moving]]
@@ -49,6 +53,73 @@ def test_without_yes_nothing_is_written(opening: Opening, run: Program, words: T
     assert found["commands"]
     assert fake.writes == []
     assert cluster.store.keys("moves/") == []
+
+
+REFUSED = [
+    (("drain", "osd.3"), {"balancer": True}, "--pause-balancer"),
+    (("reweight", "osd.3", "2"), {"balancer": True}, "--pause-balancer"),
+    (("pgs", "step", "rbd", "16"), {"autoscale": "on"}, "--pause-autoscaler"),
+]
+
+
+@pytest.mark.parametrize(("words", "changes", "option"), REFUSED)
+def test_a_plan_is_shown_where_it_would_be_refused_with_what_to_add(
+    opening: Opening, run: Program, words: Tuple[str, ...], changes: Dict[str, Any], option: str
+) -> None:
+    _, fake = opening(**changes)
+    code, out, err = run(*words, "--cluster", "moving")
+    assert code == 0
+    shown, said = " ".join(out.split()), " ".join(err.split())
+    assert "With --yes it is refused" in shown
+    assert f"Add {option} (given back at the end)" in shown
+    assert f"nothing is moved: {option} --yes does it" in said
+    assert "ceph osd" in shown
+    code, found = document(run, *words)
+    assert (code, len(found["refused"])) == (0, 1)
+    assert option in found["refused"][0]
+    code, found = document(run, *words, option)
+    assert (code, found["refused"]) == (0, [])
+    code, out, err = run(*words, "--cluster", "moving", "--yes")
+    assert (code, out) == (2, "")
+    assert fake.writes == []
+
+
+def test_a_preview_says_what_it_keeps_and_when_it_begins(opening: Opening, run: Program) -> None:
+    cluster, _ = opening()
+    _, found = document(run, "drain", "osd.3")
+    assert found["keeps"] == "keeps nothing: no objective is set; --keep 'client.p95_ms<=20' sets one"
+    assert found["hours"] == ""
+    store_slo(cluster.store, by_day_and_night("20"))
+    _, found = document(run, "drain", "osd.3", "--hours", "mon-fri 22:00-06:00 Europe/Berlin")
+    assert found["hours"] == "mon-fri 22:00-06:00 Europe/Berlin"
+    assert found["keeps"].startswith("keeps nothing: the policy night has no hard objective about clients; --keep")
+    code, out, _ = run("drain", "osd.3", "--cluster", "moving", "--keep", "client.p95_ms<=20", "--hours", "sat")
+    assert code == 0
+    assert "It keeps client.p95_ms <= 20 ms." in out
+    assert "Its steps begin within sat." in out
+    assert "How long it takes is known after the first step." in out
+
+
+def test_a_preview_estimates_its_duration_by_kept_windows_of_backfill(opening: Opening, run: Program) -> None:
+    cluster, fake = opening()
+    history, now = History(cluster.store), cluster.clock.now()
+    values = {"backfill.objects_s": 5.0, "recovery.bytes_s": 1e6, "client.p95_ms": 10.0, "client.iops": 100.0}
+    for minute in range(10, 0, -1):
+        # half of them miss the bound: a move would wait there
+        latency = 30.0 if minute % 2 else 10.0
+        measures = {name: Measure(value, 0.0, 12) for name, value in {**values, "client.p95_ms": latency}.items()}
+        history.add_window(Window(now - 60 * minute, now - 60 * minute + 60, measures))
+    moved_bytes = on(fake, 3) * 10 * MIB
+    _, found = document(run, "drain", "osd.3")
+    assert found["rough_s"] == pytest.approx(moved_bytes / 1e6)
+    assert found["rough_finish_at"] == pytest.approx(cluster.clock.now() + moved_bytes / 1e6, abs=60)
+    _, found = document(run, "drain", "osd.3", "--keep", "client.p95_ms<=20")
+    assert found["rough_s"] == pytest.approx(2 * moved_bytes / 1e6)
+    _, found = document(run, "drain", "osd.3", "--keep", "client.p95_ms<=5")
+    assert found["rough_s"] is None
+    _, out, _ = run("drain", "osd.3", "--cluster", "moving", "--hours", "01:00-05:00")
+    assert "by 10 kept windows with backfill." in " ".join(out.split())
+    assert "2026-01-01 01:0" in out
 
 
 @pytest.mark.parametrize("name", ["osd.3", "3", "h3"])

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from dataclasses import replace
 from typing import Any
 
 import pytest
+import typer
 from rich.console import Console, Group
 
+import documented
 from ceph_tuner.recommend import Prediction
 from ceph_tuner.recommend.paired_effect import PairedEffect
 from ceph_tuner.recommend.rebuild import MOVES_DATA, RESTART, changes
@@ -17,7 +20,9 @@ from ceph_tuner.recommend.rebuild_cost import Cost
 from ceph_tuner.recommend.rebuild_plan import Plan, Planned
 from ceph_tuner.twin.model import MIB, ClientStream, ClusterModel, Device, OsdModel, Pool
 from ceph_tuner_cli import recommend_rebuild
+from ceph_tuner_cli.main import app
 
+PROGRAM = typer.main.get_command(app)
 MODEL = ClusterModel(
     36,
     OsdModel(Device(40_000, 500 * MIB), shards=8, threads_per_shard=2),
@@ -101,8 +106,31 @@ def test_the_commands_come_in_order_with_what_to_wait_for() -> None:
     assert text.index("ceph osd set noout") < text.index("for one host after the other:")
     assert text.index("for one host after the other:") < text.index("    systemctl restart ceph-osd.target")
     assert "# wait until `ceph pg stat` says that all PGs are active+clean" in text
-    assert "  ceph osd pool set a-pool-with-quite-a-long-name pg_autoscale_mode off" in lines
     assert text.count("To take it back") == 2
+
+
+def test_pgs_are_moved_in_steps_there_and_back() -> None:
+    lines = recommend_rebuild.commands(PLAN, "osd")
+    name = MODEL.pools[0].name
+    (there, back) = [line.strip() for line in lines if "ceph-tuner pgs step" in line]
+    assert there == f"ceph-tuner pgs step {name} 2048 --cluster ceph --pause-autoscaler"
+    assert back == f"ceph-tuner pgs step {name} 512 --cluster ceph --pause-autoscaler"
+    notes = [line for line in lines if "# it shows its plan, and moves with --yes" in line]
+    assert len(notes) == 2
+    assert f"`ceph osd pool set {name} pg_num_min 2048` keeps" in notes[0]
+    assert f"`ceph osd pool set {name} pg_num_max 512` keeps" in notes[1]
+    assert not [line for line in lines if line.strip().startswith("ceph osd pool set")]
+    for command in (there, back):
+        documented.parse(PROGRAM, shlex.split(command)[1:])
+
+
+def test_a_number_that_is_no_power_of_two_is_no_way_back() -> None:
+    odd = replace(MODEL, pools=(replace(MODEL.pools[0], pgs=500),))
+    entry = Planned(changes(odd, MOVES_DATA)[-1], odd, BEFORE, BEFORE, EFFECTS, (0.9, 0.8), True, MOVES)
+    lines = recommend_rebuild.commands(Plan((entry,), (), 1, 1), "osd")
+    assert [line for line in lines if "pgs step" in line]
+    assert "It has no way back in steps: the number before is no power of two." in lines
+    assert recommend_rebuild.document(Plan((entry,), (), 1, 1), "osd")["changes"][0]["undo"] == []  # type: ignore[index]
 
 
 def test_programs_get_all_of_it() -> None:
@@ -118,8 +146,9 @@ def test_programs_get_all_of_it() -> None:
         "ratio": 0.6,
         "interval": [0.55, 0.65],
     }
-    assert moves["steps"][-1]["command"].startswith("ceph osd pool set")
-    assert moves["undo"][-1]["command"].endswith("pg_num 512")
+    assert moves["steps"][-1]["command"].startswith("ceph-tuner pgs step")
+    assert " 512 " in moves["undo"][-1]["command"]
+    assert "--yes" in moves["steps"][-1]["note"]
     assert document["not_worth_it"][0]["cost"] is None
     assert document["tried"] == 11
     assert recommend_rebuild.document(None, "osd") is None

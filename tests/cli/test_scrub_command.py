@@ -8,9 +8,10 @@ import pytest
 
 from ceph_tuner.cluster.prometheus import Span
 from ceph_tuner.core.changes.lock import claims
-from ceph_tuner.core.goals.stored_slo import SLO_KEY
+from ceph_tuner.core.goals.stored_slo import SLO_KEY, store_slo
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
+from ceph_tuner.core.moments import stamp
 from ceph_tuner.fleet import past
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.past import Course, PastMetrics
@@ -18,6 +19,7 @@ from ceph_tuner.gather import state_file
 from ceph_tuner.gather.read_commands import gather
 from ceph_tuner.twin.model import Pool
 from ceph_tuner_cli import cluster_option, render, scrub
+from keeping import by_day_and_night
 from overdue import DAY, HOUR, MB, overdue_twin
 from twin_cluster.cluster import TwinCluster
 
@@ -116,6 +118,39 @@ def test_the_past_by_prometheus_stands_in_the_place_of_the_windows(
     assert found["rates"][3]["mean"] == pytest.approx(10 * MB)
 
 
+def test_each_hour_of_a_plan_is_judged_by_its_own_policy_of_the_calendar(
+    opening: Callable[[TwinCluster], TwinCluster], run: Program
+) -> None:
+    # clients are at 30 ms: too much by day, and of no matter at night
+    twin = opening(with_windows(overdue_twin(LATE), p95_ms=30.0))
+    store_slo(twin.store, by_day_and_night("20"))
+    _, found = document(run, "plan", "--days", "1")
+    rates = {(row["hour"], row["policy"]): row["mean"] for row in found["rates"]}
+    assert {rates[hour, "night"] for hour in (0, 1, 5, 22, 23)} == {50 * MB}
+    assert {rates[hour, "base"] for hour in range(6, 22)} == {0.0}
+    assert {hour["share_bytes"] > 0 for hour in found["hours"] if 6 <= hour["start"] % DAY / HOUR < 22} == {False}
+    assert found["gone_at"] is not None
+    assert found["policies"] == {"base": ["client.p95_ms <= 20 ms"], "night": []}
+    _, out, _ = run("scrub", "plan", "--cluster", "twin", "--days", "1")
+    assert "Objectives (night): none" in out
+    assert "Objectives (base): client.p95_ms <= 20 ms" in out
+    assert any(line.split()[:2] == ["06-22", "base"] for line in out.splitlines())
+
+
+def test_a_drain_says_which_policy_holds_when_it_changes(
+    opening: Callable[[TwinCluster], TwinCluster], run: Program
+) -> None:
+    twin = opening(with_windows(overdue_twin(LATE, objects=6400)))
+    ends = twin.clock.now() // 60 * 60 + 120
+    store_slo(twin.store, by_day_and_night("12", f"00:00-{stamp(ends)[11:16]}"))
+    code, out, err = run("scrub", "drain", "--cluster", "twin", "--by", "4min", "--per-osd", "1", "--yes")
+    assert code in (0, 1), out
+    said = " ".join(err.split())
+    night, base = (said.index(words) for words in ("keeps nothing: the policy night", "keeps client.p95_ms <= 12 ms"))
+    assert night < base
+    assert said.count("keeps ") == 2
+
+
 def test_a_plan_changes_nothing(twin: TwinCluster, run: Program) -> None:
     before = twin.commander.mon("pg ls", {}), twin.store.keys("")
     document(run, "plan")
@@ -164,7 +199,7 @@ def test_pages_fit(
 
 
 def test_a_drain_scrubs_what_is_late_and_says_so(twin: TwinCluster, run: Program) -> None:
-    code, found = document(run, "drain", "--by", "8h", "--keep", "client.p95_ms<=200")
+    code, found = document(run, "drain", "--by", "8h", "--keep", "client.p95_ms<=200", "--yes")
     assert code == 0
     assert (found["reason"], found["done"], found["total"], found["left"]) == ("done", 12, 12, [])
     _, found = document(run, "plan")
@@ -172,7 +207,7 @@ def test_a_drain_scrubs_what_is_late_and_says_so(twin: TwinCluster, run: Program
 
 
 def test_a_drain_without_a_terminal_says_how_far_it_is_and_when_it_is_done(twin: TwinCluster, run: Program) -> None:
-    code, out, err = run("scrub", "drain", "--cluster", "twin", "--by", "8h")
+    code, out, err = run("scrub", "drain", "--cluster", "twin", "--by", "8h", "--yes")
     assert code == 0
     assert "12 of 12 PGs are deep-scrubbed, done at" in out
     assert "0 of 12 PGs" in err
@@ -180,17 +215,24 @@ def test_a_drain_without_a_terminal_says_how_far_it_is_and_when_it_is_done(twin:
 
 
 def test_time_that_is_up_is_exit_code_1(twin: TwinCluster, run: Program) -> None:
-    code, found = document(run, "drain", "--by", "2min", "--keep", "client.p95_ms<=0.01")
+    code, found = document(run, "drain", "--by", "2min", "--keep", "client.p95_ms<=0.01", "--yes")
     assert (code, found["reason"], len(found["left"])) == (1, "time is up", 12)
 
 
-def test_a_dry_run_shows_the_order_and_asks_for_nothing(twin: TwinCluster, run: Program) -> None:
-    code, found = document(run, "drain", "--by", "8h", "--dry-run")
+@pytest.mark.parametrize("more", [(), ("--dry-run",), ("--dry-run", "--yes")])
+def test_without_yes_a_drain_shows_the_order_and_asks_for_nothing(
+    twin: TwinCluster, run: Program, more: Tuple[str, ...]
+) -> None:
+    code, found = document(run, "drain", "--by", "8h", *more)
     assert code == 0
     assert found["commands"][:2] == ["ceph pg deep-scrub 1.0", "ceph pg deep-scrub 1.1"]
+    assert found["keeps"] == "keeps nothing: no objective is set; --keep 'client.p95_ms<=20' sets one"
+    code, out, err = run("scrub", "drain", "--cluster", "twin", "--by", "8h", "--keep", "client.p95_ms<=20", *more)
+    assert code == 0
+    assert "It keeps client.p95_ms <= 20 ms." in out
+    assert "nothing is asked for: add --yes" in err
     assert twin.twin.requested_scrubs == []
-    _, out, _ = run("scrub", "drain", "--cluster", "twin", "--by", "8h", "--dry-run")
-    assert "Nothing is asked for: that was a dry run." in out
+    assert claims(twin.store) == []
 
 
 def test_a_drain_has_the_lock_of_the_product_while_it_goes_on(
@@ -204,7 +246,7 @@ def test_a_drain_has_the_lock_of_the_product_while_it_goes_on(
         return ask(commander, prefix, arguments, payload)
 
     monkeypatch.setattr(type(twin.commander), "mon", look)
-    assert run("scrub", "drain", "--cluster", "twin", "--by", "8h")[0] == 0
+    assert run("scrub", "drain", "--cluster", "twin", "--by", "8h", "--yes")[0] == 0
     assert len(holders) == 12
     assert all(len(names) == 1 and "ceph-tuner scrub drain" in names[0] for names in holders)
     assert claims(twin.store) == []
@@ -275,14 +317,17 @@ def test_without_windows_the_twin_of_a_file_s_cluster_is_asked(
     assert "twin" in {rate["source"] for rate in json.loads(out)["rates"]}
 
 
-def test_of_a_drain_a_file_has_the_dry_run_alone(twin: TwinCluster, run: Program, tmp_path: Path) -> None:
-    _, live = document(run, "drain", "--by", "8h", "--dry-run")
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_of_a_drain_a_file_has_the_order_alone(
+    twin: TwinCluster, run: Program, tmp_path: Path, more: Tuple[str, ...]
+) -> None:
+    _, live = document(run, "drain", "--by", "8h")
     path = gathered(twin, tmp_path)
-    code, out, err = run("scrub", "drain", "--from", path, "--by", "8h", "--dry-run", "--format", "json")
+    code, out, err = run("scrub", "drain", "--from", path, "--by", "8h", *more, "--format", "json")
     assert (code, json.loads(out)["commands"]) == (0, live["commands"]), err
-    code, out, err = run("scrub", "drain", "--from", path, "--by", "8h")
+    code, out, err = run("scrub", "drain", "--from", path, "--by", "8h", "--yes")
     assert (code, out) == (2, "")
-    assert "a drain, which asks for scrubs, expected a live cluster (--cluster), or --dry-run" in " ".join(err.split())
+    assert "a drain, which asks for scrubs, expected a live cluster (--cluster), or no --yes" in " ".join(err.split())
 
 
 def test_a_plan_needs_a_cluster_or_a_file(twin: TwinCluster, run: Program, tmp_path: Path) -> None:
@@ -299,7 +344,7 @@ def test_pools_with_the_flag_are_left_out_of_a_drain(
     twin = opening(with_windows(overdue_twin({**LATE, "2.0": 30.0}, pools=(Pool("rbd", 16, 2), Pool("archive", 1, 2)))))
     twin.twin.deep_scrubbed("2.0", twin.clock.now() - 30 * DAY)
     twin.commander.mon("osd pool set", {"pool": "archive", "var": "nodeep-scrub", "val": "1"})
-    code, found = document(run, "drain", "--by", "8h")
+    code, found = document(run, "drain", "--by", "8h", "--yes")
     assert (code, found["total"]) == (0, 12)
     assert "2.0" not in {pgid for _, pgid in twin.twin.requested_scrubs}
 
@@ -320,7 +365,7 @@ def test_a_drain_against_a_flag_is_refused_with_what_to_do(twin: TwinCluster, ru
     code, _, err = run("scrub", "drain", "--cluster", "twin", "--by", "8h")
     assert code == 2
     assert "ceph osd unset nodeep-scrub" in err
-    code, found = document(run, "drain", "--by", "8h", "--despite-flags")
+    code, found = document(run, "drain", "--by", "8h", "--despite-flags", "--yes")
     assert (code, found["done"]) == (0, 12)
 
 

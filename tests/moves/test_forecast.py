@@ -5,7 +5,10 @@ import random
 import pytest
 
 from ceph_tuner.core.hours import Hours, parse_hours
-from ceph_tuner.moves.forecast import LONGEST_S, MoveForecast, open_s
+from ceph_tuner.core.measure.sample import Measure, Window
+from ceph_tuner.moves.forecast import LONGEST_S, MoveForecast, open_s, rough_time
+from ceph_tuner.pacing.objectives import held_bounds
+from keeping import keeping
 
 ALWAYS = Hours(())
 MIDNIGHT = 1_795_219_200.0
@@ -67,3 +70,37 @@ def test_beyond_a_year_there_is_no_date(hours: Hours) -> None:
 def test_open_seconds_between_two_moments(start: float, end: float, seconds: float) -> None:
     assert open_s(MIDNIGHT + start, MIDNIGHT + end, parse_hours("00:00-02:00")) == seconds
     assert open_s(start, end, ALWAYS) == max(0, end - start)
+
+
+def seen(**means: float) -> Window:
+    """A minute of a cluster."""
+    named = {"client.p95_ms": 10.0, "client.iops": 100.0, "backfill.objects_s": 1.0, "recovery.bytes_s": 1e6}
+    values = {**named, **{name.replace("__", "."): value for name, value in means.items()}}
+    return Window(0.0, 60.0, {name: Measure(value, 0.0, 5) for name, value in values.items()})
+
+
+BOUNDS = held_bounds(keeping("client.p95_ms <= 20").at(0.0).slo, {})
+
+
+def test_windows_without_backfill_or_with_recovery_tell_nothing_of_a_move() -> None:
+    others = [seen(backfill__objects_s=0.0), seen(recovery__copies_s=3.0, recovery__bytes_s=9e6)]
+    assert rough_time(others, BOUNDS, 0.0, 1e6, ALWAYS) is None
+    found = rough_time([*others, seen()], BOUNDS, 100.0, 60e6, ALWAYS)
+    assert found is not None
+    assert (found.seconds, found.finish_at, found.windows) == (60.0, 160.0, 1)
+
+
+def test_windows_that_missed_an_objective_count_with_their_time_alone() -> None:
+    found = rough_time([seen(), seen(client__p95_ms=30.0, recovery__bytes_s=9e6)], BOUNDS, 0.0, 60e6, ALWAYS)
+    assert found is not None
+    assert found.seconds == 120.0
+    assert rough_time([seen(client__p95_ms=30.0)], BOUNDS, 0.0, 60e6, ALWAYS) is None
+
+
+def test_a_rough_time_counts_open_hours_alone() -> None:
+    found = rough_time([seen()], {}, MIDNIGHT, 3 * 3600e6, parse_hours("02:00-04:00"))
+    assert found is not None
+    assert (found.seconds, found.finish_at) == (3 * 3600.0, MIDNIGHT + 86400 + 3 * 3600)
+    never = rough_time([seen()], {}, MIDNIGHT, 2 * LONGEST_S * 1e6, ALWAYS)
+    assert never is not None
+    assert never.finish_at is None

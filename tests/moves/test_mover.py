@@ -10,9 +10,10 @@ import pytest
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.lock import break_lock
 from ceph_tuner.core.errors import CommandFailed, Locked, RetryLater
-from ceph_tuner.core.goals.slo import Slo, parse_objective
+from ceph_tuner.core.goals.stored_slo import store_slo
 from ceph_tuner.core.hours import parse_hours
 from ceph_tuner.core.measure.sample import Measure, Window
+from ceph_tuner.core.moments import stamp
 from ceph_tuner.moves import MovePlan
 from ceph_tuner.moves.drain_plan import DrainPlan
 from ceph_tuner.moves.map_view import read_map
@@ -21,6 +22,8 @@ from ceph_tuner.moves.pgs_plan import PgsPlan
 from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner.moves.reweight_plan import ReweightPlan
 from ceph_tuner.moves.weights import write_weights
+from ceph_tuner.pacing.wanted import WantedObjectives
+from keeping import by_day_and_night, keeping
 from moving_cluster import Moving, moving_cluster
 
 Listener = Callable[[MoveProgress], None]
@@ -76,7 +79,7 @@ def test_a_missed_objective_holds_the_next_step_back_and_it_goes_on_later() -> N
     cluster, moving = moving_cluster()
     seen: List[Tuple[str, int]] = []
     # the twin's clients are far below the one bound, and above the other
-    tight = MoveTask(Slo("keep", (parse_objective("client.p95_ms <= 0.001"),)))
+    tight = MoveTask(keeping("client.p95_ms <= 0.001"))
 
     def look(progress: MoveProgress) -> None:
         seen.append((progress.waits_for, len(moving.writes)))
@@ -87,9 +90,34 @@ def test_a_missed_objective_holds_the_next_step_back_and_it_goes_on_later() -> N
     assert outcome.reason == INTERRUPTED
     assert moving.writes == []
     assert "client.p95_ms at" in seen[-1][0]
-    loose = MoveTask(Slo("keep", (parse_objective("client.p95_ms <= 10000"),)))
+    loose = MoveTask(keeping("client.p95_ms <= 10000"))
     outcome = move(cluster, DrainPlan(frozenset({3})), loose)
     assert (outcome.reason, outcome.windows_missed, on(moving, 3)) == (DONE, 0, [])
+
+
+def test_a_move_that_is_begun_at_night_keeps_the_day_s_bound_by_day() -> None:
+    cluster, moving = moving_cluster(pgs=64, seconds=60.0)
+    night_ends = cluster.clock.now() // 60 * 60 + 360
+    store_slo(cluster.store, by_day_and_night("0.001", f"00:00-{stamp(night_ends)[11:16]}"))
+    writes: List[Tuple[float, int]] = []
+    seen: List[MoveProgress] = []
+
+    def look(progress: MoveProgress) -> None:
+        writes.append((progress.at, len(moving.writes)))
+        seen.append(progress)
+        if progress.at > night_ends + 900:
+            raise KeyboardInterrupt
+
+    task = MoveTask(WantedObjectives.stored(cluster.store))
+    outcome = move(cluster, DrainPlan(frozenset({3})), task, look)
+    assert (outcome.reason, bool(outcome.left)) == (INTERRUPTED, True)
+    by_night = max(count for at, count in writes if at < night_ends)
+    assert by_night > 0
+    assert {count for at, count in writes if at >= night_ends} == {by_night}
+    assert max(progress.at_once for progress in seen if progress.at < night_ends) > 1
+    assert seen[-1].keeps == "keeps client.p95_ms <= 0.001 ms (policy base)"
+    assert "client.p95_ms at" in seen[-1].waits_for
+    assert {progress.at_once for progress in seen if progress.at >= night_ends + 5} == {1}
 
 
 @pytest.mark.parametrize("flag", ["norebalance", "nobackfill", "pauserd,pausewr"])
@@ -341,7 +369,7 @@ def test_steps_that_are_shorter_than_a_window_are_judged_as_well(monkeypatch: py
     cluster, moving = moving_cluster(pgs=64, seconds=3.0)
     felt = FeltMoves(cluster, moving, bearable=2)
     monkeypatch.setattr("ceph_tuner.pacing.client_watch.judged_windows", lambda *_: felt)
-    task = MoveTask(Slo("keep", (parse_objective("client.p95_ms <= 20"),)))
+    task = MoveTask(keeping("client.p95_ms <= 20"))
     paces: List[int] = []
     waits: List[str] = []
 
@@ -360,7 +388,7 @@ def test_clients_that_bear_it_let_a_move_go_faster(monkeypatch: pytest.MonkeyPat
     cluster, moving = moving_cluster(pgs=64, seconds=3.0)
     felt = FeltMoves(cluster, moving, bearable=64)
     monkeypatch.setattr("ceph_tuner.pacing.client_watch.judged_windows", lambda *_: felt)
-    task = MoveTask(Slo("keep", (parse_objective("client.p95_ms <= 20"),)))
+    task = MoveTask(keeping("client.p95_ms <= 20"))
     paces: List[int] = []
     outcome = move(
         cluster, DrainPlan(frozenset({3}), keep_weight=True), task, lambda progress: paces.append(progress.at_once)

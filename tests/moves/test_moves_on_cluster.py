@@ -19,7 +19,6 @@ from ceph_lab.options import LabOptions, OsdGroup
 from ceph_lab.teardown import down
 from ceph_tuner.cluster import Cluster, open_cluster
 from ceph_tuner.core.errors import TunerError
-from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.moves import MapView, MovePlan
 from ceph_tuner.moves.drain_plan import DrainPlan
 from ceph_tuner.moves.map_view import read_map
@@ -27,6 +26,7 @@ from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveOutcome, MoveProgress,
 from ceph_tuner.moves.pgs_plan import PgsPlan
 from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner.moves.reweight_plan import ReweightPlan
+from keeping import keeping
 
 pytestmark = pytest.mark.long
 
@@ -126,12 +126,12 @@ def test_the_clients_bound_stops_it_and_it_goes_on_later(cluster: Cluster, four:
     with subprocess.Popen(four.argv(load), env=four.environment, stdout=quiet, stderr=quiet) as clients:
         try:
             time.sleep(10)
-            tight = MoveTask(Slo("keep", (parse_objective("client.p95_ms <= 0.001"),)), window_s=15.0)
+            tight = MoveTask(keeping("client.p95_ms <= 0.001"), window_s=15.0)
             plan = DrainPlan(frozenset({3}), keep_weight=True)
             assert move(cluster, "drain osd.3", plan, tight, look).reason == INTERRUPTED
             assert "client.p95_ms at" in waits[-1]
             assert places(read_map(cluster)) == before
-            loose = MoveTask(Slo("keep", (parse_objective("client.p95_ms <= 60000"),)), window_s=15.0, at_most=16)
+            loose = MoveTask(keeping("client.p95_ms <= 60000"), window_s=15.0, at_most=16)
             outcome = move(cluster, "drain osd.3", plan, loose)
         finally:
             clients.terminate()

@@ -8,9 +8,9 @@ from typing import Optional
 import pytest
 
 from ceph_tuner.core.ceph.ports import Clock
-from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.pacing.client_watch import ClientWatch
+from keeping import keeping
 from twins import small_twin
 
 
@@ -54,7 +54,7 @@ def test_an_old_window_says_nothing_of_now_where_the_clock_was_set_back(
     clock = SetClock(twin.clock)
     monkeypatch.setattr("ceph_tuner.pacing.client_watch.judged_windows", lambda *_: OneWindow(clock))
     cluster = replace(twin, clock=clock)
-    watch = ClientWatch(cluster, Slo("keep", (parse_objective("client.p95_ms <= 20"),)), {}, 30.0, 3)
+    watch = ClientWatch(cluster, keeping("client.p95_ms <= 20"), {}, 30.0, 3)
     watch.begin(lambda text: None)
     began = clock.now()
     assert watch.reason() == ""

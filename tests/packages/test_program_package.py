@@ -21,7 +21,8 @@ pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SECONDS = 1_790_000_000
-UNIT = "usr/lib/systemd/system/ceph-tuner-guardian.service"
+GUARDIAN = "usr/lib/systemd/system/ceph-tuner-guardian.service"
+WORK = "usr/lib/systemd/system/ceph-tuner@.service"
 """The age of all files: a commit of somebody's meanwhile is no matter."""
 
 
@@ -65,10 +66,11 @@ def test_apt_installs_it_on_a_machine_that_nobody_has_used_and_takes_it_away_aga
         assert "high_client_ops" in said
         assert "ceph config set osd " in said
         # it needs a key first: who makes one enables it
-        assert (machine.root / UNIT).is_file()
+        assert (machine.root / GUARDIAN).is_file()
+        assert (machine.root / WORK).is_file()
         assert [*machine.root.glob("etc/systemd/system/*.wants/ceph-tuner*")] == []
         run("apt-get", "remove", "-y", "-q", "ceph-tuner")
-        for left in ("usr/lib/ceph-tuner", "usr/bin/ceph-tuner", "usr/share/doc/ceph-tuner", UNIT):
+        for left in ("usr/lib/ceph-tuner", "usr/bin/ceph-tuner", "usr/share/doc/ceph-tuner", GUARDIAN, WORK):
             assert not (machine.root / left).exists()
         assert "ceph-tuner" not in (machine.root / "var/lib/dpkg/status").read_text("utf-8")
 
@@ -109,7 +111,7 @@ def test_the_rpm_package_holds_the_same_environment(built: Dict[str, Path], tmp_
     trees = [tmp_path / kind / "usr/lib/ceph-tuner" for kind in ("deb", "rpm")]
     files = [{str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file()} for tree in trees]
     assert files[0] == files[1]
-    units = [(tmp_path / kind / UNIT).read_text("utf-8") for kind in ("deb", "rpm")]
-    assert units[0] == units[1]
-    started = re.findall(r"^ExecStart=/usr/bin/ceph-tuner (.*)$", units[0], re.MULTILINE)
-    assert started == ["guardian --cluster ceph"]
+    for unit, expected in ((GUARDIAN, "guardian --cluster ceph"), (WORK, "$ARGUMENTS")):
+        units = [(tmp_path / kind / unit).read_text("utf-8") for kind in ("deb", "rpm")]
+        assert units[0] == units[1]
+        assert re.findall(r"^ExecStart=/usr/bin/ceph-tuner (.*)$", units[0], re.MULTILINE) == [expected]

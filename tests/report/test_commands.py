@@ -61,3 +61,19 @@ def test_nothing_else_comes_through(command: str) -> None:
     except InputError:
         return
     assert found == "ceph config set osd osd_max_scrubs 1"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "ceph-tuner pgs step rbd 128 --cluster ceph --pause-autoscaler --yes",
+        "ceph-tuner pgs step rbd 128 --cluster ceph",
+        "ceph-tuner pgs step --yes 128 --cluster ceph --pause-autoscaler",
+        "ceph-tuner pgs step rbd 128 --cluster --yes --pause-autoscaler",
+        "ceph-tuner pgs step rbd many --cluster ceph --pause-autoscaler",
+        "ceph-tuner drain rbd 128 --cluster ceph --pause-autoscaler",
+    ],
+)
+def test_a_step_of_pgs_that_would_begin_at_once_or_is_another_command_is_refused(words: str) -> None:
+    with pytest.raises(InputError):
+        rewritten(words, "x")

@@ -13,15 +13,18 @@ from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
 from ceph_tuner.core.changes.lock import break_lock
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, Locked, PermissionRefused, RetryLater
-from ceph_tuner.core.goals.slo import Slo, parse_objective
+from ceph_tuner.core.goals.stored_slo import store_slo
 from ceph_tuner.core.knobs.releases import REEF, TENTACLE
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
+from ceph_tuner.pacing.wanted import WantedObjectives
 from ceph_tuner.scrub_plan.cluster_view import read_view
 from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, TIME_UP, Drain, DrainOutcome, DrainProgress, DrainTask
 from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
 from ceph_tuner.twin.model import MIB, ClientStream, RecoveryWork
-from overdue import DAY, HOUR, MB, overdue_twin, rate
+from ceph_tuner_cli.scrub_page import progress_words
+from keeping import by_day_and_night, keeping
+from overdue import DAY, HOUR, MB, NOW, daily, overdue_twin, rate
 from twin_cluster.cluster import TwinClock, TwinCluster
 from twin_cluster.pgs import stamp
 from twins import SLOW, answering
@@ -45,9 +48,8 @@ def slow_twin(**changes: Any) -> TwinCluster:
 
 def task(cluster: Cluster, keep: str = "", per_osd: int = 3, seconds: float = DAY, **changes: Any) -> DrainTask:
     seen = read_view(cluster)
-    slo = Slo("keep", (parse_objective(keep),)) if keep else None
     order = due_until(seen, seen.at + HOUR)
-    return DrainTask(order, seen.at + seconds, ScrubLimits(per_osd, 80), slo, (rate(20 * MB),) * 24, **changes)
+    return DrainTask(order, seen.at + seconds, ScrubLimits(per_osd, 80), keeping(keep), daily(rate(20 * MB)), **changes)
 
 
 def drain(cluster: Cluster, wanted: DrainTask, listen: Listener = silent) -> DrainOutcome:
@@ -176,6 +178,32 @@ def test_a_relative_bound_refers_to_what_was_before_the_first_scrub() -> None:
     outcome = drain(twin, task(twin, "client.p95_ms <= 20 * baseline"))
     assert (outcome.reason, outcome.windows_missed) == (DONE, 0)
     assert outcome.windows > 0
+
+
+def test_a_drain_that_is_begun_at_night_keeps_the_day_s_bound_by_day() -> None:
+    twin = slow_twin()
+    night_ends = twin.clock.now() // 60 * 60 + 120
+    clock_text = stamp(night_ends)[11:16]
+    store_slo(twin.store, by_day_and_night("2", f"00:00-{clock_text}"))
+    seen: List[DrainProgress] = []
+    wanted = replace(task(twin, per_osd=1, seconds=1200), wanted=WantedObjectives.stored(twin.store))
+    outcome = drain(twin, wanted, seen.append)
+    assert (outcome.reason, bool(outcome.left)) == (TIME_UP, True)
+    at_night = [at for at, _ in twin.twin.requested_scrubs]
+    assert at_night
+    assert max(at_night) < night_ends
+    assert seen[1].keeps == "keeps nothing: the policy night has no hard objective about clients"
+    assert seen[-1].keeps == "keeps client.p95_ms <= 2 ms (policy base)"
+    assert {progress.at_once for progress in seen if progress.at >= night_ends + 30} == {1}
+
+
+def test_a_drain_that_is_begun_by_day_goes_on_at_night() -> None:
+    twin = slow_twin()
+    night = twin.clock.now() // 60 * 60 + 300
+    store_slo(twin.store, by_day_and_night("2", f"{stamp(night)[11:16]}-12:00"))
+    outcome = drain(twin, replace(task(twin), wanted=WantedObjectives.stored(twin.store)))
+    assert (outcome.reason, outcome.done) == (DONE, 12)
+    assert min(at for at, _ in twin.twin.requested_scrubs) >= night
 
 
 def test_objectives_that_are_not_about_clients_are_no_limit_of_scrubs() -> None:
@@ -528,7 +556,7 @@ def test_damage_that_scrubs_find_is_told_and_stops_none_and_other_errors_do(erro
 def test_the_date_is_corrected_as_it_goes() -> None:
     """A forecast of ten times what comes: the first date is far too early, the later ones are not."""
     twin = slow_twin(objects=64_000)
-    wanted = replace(task(twin), rates=(rate(500 * MB),) * 24)
+    wanted = replace(task(twin), rates=daily(rate(500 * MB)))
     dates: List[Tuple[float, float]] = []
     outcome = drain(twin, wanted, lambda progress: dates.append((progress.at, progress.finish_at or 0.0)))
     left = [abs(date - outcome.ended) / (outcome.ended - at) for at, date in dates if outcome.ended - at > 60]
@@ -547,3 +575,62 @@ def test_what_was_looked_at_is_not_kept_for_weeks() -> None:
         for second in range(0, 100_000, 5):
             watched._note_scrubs(float(second))
         assert len(watched._looks) < 1000
+
+
+class Snapshots:
+    """A commander of PGs whose snapshots wait to be trimmed, as `pg ls` says it."""
+
+    def __init__(self, twin: TwinCluster, pgids: Sequence[str], until: float = float("inf"), flags: str = "") -> None:
+        self._twin, self._pgids, self._until, self._flags = twin, pgids, until, flags
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        text = self._twin.commander.mon(prefix, arguments, payload)
+        if prefix == "osd dump" and self._flags:
+            document = json.loads(text)
+            return json.dumps({**document, "flags": f"{document.get('flags', '')},{self._flags}"})
+        if prefix != "pg ls" or self._twin.clock.now() >= self._until:
+            return text
+        document = json.loads(text)
+        for row in document["pg_stats"]:
+            if row["pgid"] in self._pgids:
+                row["snaptrimq_len"] = 2
+        return json.dumps(document)
+
+    def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
+        return self._twin.commander.tell(daemon, prefix, arguments)
+
+
+def with_snapshots(twin: TwinCluster, *pgids: str, **changes: Any) -> Cluster:
+    commander = Snapshots(twin, pgids, **changes)
+    return replace(twin, commander=commander, config=CommandConfig(commander), store=CommandStore(commander))
+
+
+@pytest.mark.parametrize(("until_s", "flags"), [(300.0, ""), (None, ""), (None, "nosnaptrim")])
+def test_a_pg_whose_snapshots_wait_is_trimmed_first_where_trimming_begins(until_s: Optional[float], flags: str) -> None:
+    twin = overdue_twin(LATE)
+    began = twin.clock.now()
+    until = float("inf") if until_s is None else began + until_s
+    cluster = with_snapshots(twin, "1.0", until=until, flags=flags)
+    outcome = drain(cluster, task(cluster))
+    assert (outcome.reason, outcome.done) == (DONE, 12)
+    when = {pgid: at - began for at, pgid in twin.twin.requested_scrubs}
+    assert max(at for pgid, at in when.items() if pgid != "1.0") < 300
+    # a queue that nobody trims keeps nothing from being scrubbed
+    least, most = (0, 60) if flags else (until_s or 900, (until_s or 900) + 60)
+    assert least <= when["1.0"] <= most
+
+
+def test_trimming_that_waits_for_a_scrub_is_named_with_its_date() -> None:
+    twin = slow_twin()
+    cluster = with_snapshots(twin, *LATE, flags="nosnaptrim")
+    seen: List[DrainProgress] = []
+    assert drain(cluster, task(cluster, per_osd=1), seen.append).reason == DONE
+    waiting = [progress for progress in seen if progress.trims_wait]
+    assert waiting
+    assert all(progress.running >= len(progress.trims_wait) for progress in waiting)
+    assert {end for progress in waiting for end in progress.trims_wait.values()} == {None}
+    words = progress_words(waiting[0], 0.0)
+    (first, *_) = waiting[0].trims_wait
+    assert f"trimming of {first}" in words
+    until = replace(waiting[0], trims_wait={"1.3": NOW, "1.4": NOW + 300})
+    assert "; trimming of 1.3, 1.4 waits for scrubs until 2026-11-21 00:05" in progress_words(until, 0.0)

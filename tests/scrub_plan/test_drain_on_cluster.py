@@ -12,11 +12,12 @@ import pytest
 from ceph_lab.cluster import Lab
 from ceph_tuner.cluster import Cluster, open_cluster
 from ceph_tuner.core.errors import CommandFailed
-from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.scrub_plan import PAST_SCRUBS, RateRange, ScrubView
 from ceph_tuner.scrub_plan.cluster_view import read_view
 from ceph_tuner.scrub_plan.drain import DONE, Drain, DrainProgress, DrainTask
 from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
+from keeping import keeping
+from overdue import daily
 from waiting import until
 
 pytestmark = pytest.mark.long_on_reef
@@ -57,9 +58,10 @@ def stamps(cluster: Cluster) -> Dict[str, float]:
 def drained(cluster: Cluster, keep: str, per_osd: int, look: Callable[[DrainProgress], None]) -> str:
     view = read_view(cluster)
     order = tuple(pg for pg in due_until(view, view.at) if pg.pool == POOL)
-    slo = Slo("keep", (parse_objective(keep),)) if keep else None
     by = view.at + WITHIN_S
-    wanted = DrainTask(order, by, ScrubLimits(per_osd, 8), slo, (RATE,) * 24, despite_flags=True, window_s=15.0)
+    wanted = DrainTask(
+        order, by, ScrubLimits(per_osd, 8), keeping(keep), daily(RATE), despite_flags=True, window_s=15.0
+    )
     with cluster.lock("test drain") as lock:
         return Drain(cluster, view, wanted, lock, look).run().reason
 

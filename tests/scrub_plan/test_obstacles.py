@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.scrub_plan import ScrubPg, ScrubRules
-from ceph_tuner.scrub_plan.obstacles import Obstacle, held_pgs, next_opening, obstacles, open_at
+from ceph_tuner.scrub_plan.obstacles import (
+    Obstacle,
+    held_pgs,
+    next_opening,
+    obstacles,
+    open_at,
+    trims_next,
+    waiting_trims,
+)
 from overdue import DAY, HOUR, NOW, pg, view
 
 Bounds = Tuple[int, int]
@@ -54,9 +62,44 @@ def test_where_nothing_tells_when_a_trim_ends_its_pgs_have_no_date(means: Mappin
     assert held_pgs([named(pg("1.0", state=TRIMMED), means=means)["snaptrim"]]) == {"1.0": None}
 
 
-def test_snapshots_that_wait_for_a_scrub_are_named() -> None:
-    found = named(pg("1.0", state=frozenset(("active", "clean", "scrubbing", "deep")), snaptrim_queue=3))
-    assert "1 PG is scrubbed while snapshots wait" in found["scrub before snaptrim"].words
+SCRUBBED = frozenset(("active", "clean", "scrubbing", "deep"))
+
+
+def test_snapshots_that_wait_for_a_scrub_are_named_with_the_date_at_which_trimming_goes_on() -> None:
+    own = pg("1.0", state=SCRUBBED, snaptrim_queue=3, scrub_s=HOUR, progress=0.25)
+    # it has the pace of the others' last scrubs: 3600 MB in an hour
+    other = pg("1.1", state=SCRUBBED, snaptrim_queue=1, raw_bytes=7200e6)
+    found = named(own, other, pg("1.2", state=SCRUBBED))["scrub before snaptrim"]
+    assert "2 PGs are scrubbed while snapshots wait" in found.words
+    assert (found.pgs, found.until) == (("1.0", "1.1"), NOW + 2 * HOUR)
+    assert waiting_trims(view([own, other])) == {"1.0": NOW + 0.75 * HOUR, "1.1": NOW + 2 * HOUR}
+    assert held_pgs([found]) == {}, "they are being scrubbed"
+
+
+def test_where_no_scrub_is_known_or_nothing_is_trimmed_that_has_no_date() -> None:
+    assert named(pg("1.0", state=SCRUBBED, snaptrim_queue=3))["scrub before snaptrim"].until is None
+    flags = frozenset(("nosnaptrim",))
+    found = named(pg("1.0", state=SCRUBBED, snaptrim_queue=3, scrub_s=HOUR), flags=flags)["scrub before snaptrim"]
+    assert (found.until, "once nosnaptrim is unset" in found.words) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "flags", "expected"),
+    [
+        ({}, (), True),
+        ({"snaptrim_queue": 0}, (), False),
+        ({"state": SCRUBBED}, (), False),
+        ({"state": TRIMMED}, (), False),
+        ({"state": frozenset(("active", "clean", "snaptrim_error"))}, (), False),
+        ({"state": RECOVERED}, (), False),
+        ({}, ("nosnaptrim",), False),
+    ],
+)
+def test_a_pg_is_trimmed_next_where_nothing_keeps_that_from_beginning(
+    changes: Dict[str, Any], flags: Tuple[str, ...], expected: bool
+) -> None:
+    rules = ScrubRules(flags=frozenset(flags))
+    assert trims_next(pg("1.0", **{"snaptrim_queue": 2, **changes}), rules) is expected
 
 
 def test_pgs_on_osds_that_recover_wait_unless_scrubs_are_allowed_meanwhile() -> None:

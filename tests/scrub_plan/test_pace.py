@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.scrub_plan import ScrubPg, ScrubRules
 from ceph_tuner.scrub_plan.pace import Expectation, ScrubLimits, due_until, finished, next_scrubs
-from overdue import DAY, HOUR, MB, NOW, pg, rate, view
+from overdue import DAY, HOUR, MB, NOW, daily, pg, rate, view
 
 WIDE = ScrubLimits(100, 100)
 SCRUBBED = frozenset(("active", "clean", "scrubbing", "deep"))
@@ -124,6 +124,12 @@ def test_no_osd_no_host_and_no_pace_is_ever_exceeded(rows, per_osd: int, per_hos
     assert not own & asked
 
 
+def test_what_is_to_be_passed_over_is_not_chosen() -> None:
+    pgs = [pg("1.0", 2), pg("1.1", 1)]
+    chosen = next_scrubs(goal_of(*pgs), view(pgs), set(), ScrubLimits(8, 8), None, False, {"1.0"})
+    assert [each.pgid for each in chosen] == ["1.1"]
+
+
 def test_the_pace_rises_by_a_quarter_until_an_objective_is_missed_and_then_one_by_one() -> None:
     pace = Pace(8)
     assert (pace.faster().at_once, pace.faster().faster().at_once) == (10, 12)
@@ -150,7 +156,7 @@ def test_where_a_single_scrub_is_too_much_rests_double_until_a_window_is_kept() 
 
 
 def test_the_date_follows_what_came_in_the_place_of_the_forecast() -> None:
-    found = Expectation((rate(1 * MB),) * 24, trusted_bytes=600 * MB)
+    found = Expectation(daily(rate(1 * MB)), trusted_bytes=600 * MB)
     left = 3600 * MB
     assert found.finish_at(NOW, left, ScrubRules()) == pytest.approx(NOW + HOUR)
     for minute in range(1, 241):
@@ -160,7 +166,7 @@ def test_the_date_follows_what_came_in_the_place_of_the_forecast() -> None:
 
 
 def test_a_pace_of_long_ago_is_forgotten() -> None:
-    found = Expectation((rate(1 * MB),) * 24, trusted_bytes=600 * MB)
+    found = Expectation(daily(rate(1 * MB)), trusted_bytes=600 * MB)
     for _ in range(240):
         found = found.after(NOW, 60.0, 0.0)
     for minute in range(1, 241):
@@ -169,12 +175,12 @@ def test_a_pace_of_long_ago_is_forgotten() -> None:
 
 
 def test_hours_that_ceph_closes_are_waited_for() -> None:
-    found = Expectation((rate(1 * MB),) * 24, 1.0).finish_at(NOW, 1800 * MB, ScrubRules(hours=(4, 6)))
+    found = Expectation(daily(rate(1 * MB)), 1.0).finish_at(NOW, 1800 * MB, ScrubRules(hours=(4, 6)))
     assert found == pytest.approx(NOW + 4.5 * HOUR)
 
 
 def test_what_no_rate_will_ever_do_has_no_date() -> None:
-    assert Expectation((rate(0.0),) * 24, 1.0).finish_at(NOW, 1.0, ScrubRules()) is None
+    assert Expectation(daily(rate(0.0)), 1.0).finish_at(NOW, 1.0, ScrubRules()) is None
 
 
 @pytest.mark.parametrize(("per_osd", "per_host"), [(0, 1), (1, 0)])
@@ -185,5 +191,5 @@ def test_limits_below_one_are_refused(per_osd: int, per_host: int) -> None:
 
 @pytest.mark.parametrize("seconds", [-60.0, -90 * DAY])
 def test_a_clock_that_is_set_back_tells_no_pace(seconds: float) -> None:
-    found = Expectation((rate(1 * MB),) * 24, trusted_bytes=600 * MB).after(NOW, seconds, 10 * MB)
+    found = Expectation(daily(rate(1 * MB)), trusted_bytes=600 * MB).after(NOW, seconds, 10 * MB)
     assert 0 < found.factor < 1.1

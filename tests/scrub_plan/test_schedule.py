@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubRules
+from ceph_tuner.scrub_plan import ScrubPg, ScrubRules
+from ceph_tuner.scrub_plan.rates_ahead import RatesAhead
 from ceph_tuner.scrub_plan.schedule import Schedule, hours_ahead, needed_bytes_s, schedule, shares
-from overdue import DAY, HOUR, MB, NOW, pg, rate
+from overdue import DAY, HOUR, MB, NOW, daily, pg, rate
 
-FLAT = (rate(1 * MB),) * 24
+FLAT = daily(rate(1 * MB))
 """One PG of `pg` an hour."""
 
 
@@ -21,7 +22,7 @@ def planned(
     max_scrubs: int = 3,
     held: Optional[Mapping[str, Optional[float]]] = None,
     rules: Optional[ScrubRules] = None,
-    rates: Sequence[RateRange] = FLAT,
+    rates: RatesAhead = FLAT,
 ) -> Schedule:
     hours = hours_ahead(NOW, days)
     return schedule(pgs, NOW, hours, shares(hours, rates, rules or ScrubRules()), max_scrubs, held)
@@ -73,7 +74,7 @@ def test_hours_that_ceph_closes_have_no_share() -> None:
 
 
 def test_a_rate_of_nothing_leaves_everything_without_a_date() -> None:
-    found = planned([pg("1.0", 1)], rates=(rate(0.0),) * 24)
+    found = planned([pg("1.0", 1)], rates=daily(rate(0.0)))
     assert (found.gone_at, found.unplaced) == (None, ("1.0",))
 
 
@@ -115,7 +116,7 @@ PGS = st.lists(
 def test_no_hour_gets_more_than_its_share_and_every_pg_is_answered_for(
     pgs: List[ScrubPg], rates: List[float], max_scrubs: int
 ) -> None:
-    found = planned(pgs, days=3, max_scrubs=max_scrubs, rates=tuple(rate(one) for one in rates))
+    found = planned(pgs, days=3, max_scrubs=max_scrubs, rates=RatesAhead.daily([rate(one) for one in rates]))
     for hour in found.hours:
         assert -1 <= hour.planned_bytes <= hour.share_bytes + 1
     placed = Counter(scrub.pgid for scrub in found.scrubs)
@@ -131,5 +132,5 @@ def test_a_backlog_ahead_of_nothing_else_is_gone_no_later_with_more_room(
     pgs: List[ScrubPg], slow: float, factor: float
 ) -> None:
     late = [each for each in pgs if each.late and each.scrub_s is None and each.interval_s > 4 * DAY]
-    one, other = (planned(late, days=3, rates=(rate(mean),) * 24).gone_at for mean in (slow, slow * factor))
+    one, other = (planned(late, days=3, rates=daily(rate(mean))).gone_at for mean in (slow, slow * factor))
     assert one is None or (other is not None and other <= one + 1)

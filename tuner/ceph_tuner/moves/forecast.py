@@ -5,16 +5,21 @@ from __future__ import annotations
 import math
 import statistics
 from dataclasses import dataclass, replace
-from typing import Optional, Tuple
+from typing import Mapping, Optional, Sequence, Tuple
 
 from scipy.special import stdtrit
 
+from ceph_tuner.core.goals.slo import Objective
 from ceph_tuner.core.hours import Hours
+from ceph_tuner.core.measure.sample import Window
+from ceph_tuner.pacing.objectives import missed, unseen
 
 LAST_STEPS = 20
 """So many of the last steps tell the rate: clients and drives of hours ago say little."""
 SURE = 0.95
 """Of each end."""
+BACKFILLED = "recovery.bytes_s"
+"""Copies that are pushed, of whatever kind."""
 LONGEST_S = 365 * 86400.0
 
 
@@ -52,6 +57,42 @@ class MoveForecast:
         paces = (mean, max(0.0, mean - wide), mean + wide)
         ends = [_end(since, bytes_to_do * pace, hours) for pace in paces]
         return FinishTime(*(None if end is None else max(now, end) for end in ends))
+
+
+@dataclass(frozen=True)
+class RoughTime:
+    """How long a move takes by what backfill came to in windows that the cluster keeps."""
+
+    seconds: float
+    """Of open hours."""
+    finish_at: Optional[float]
+    """Where it begins now; None beyond a year."""
+    windows: int
+
+
+def rough_time(
+    windows: Sequence[Window], bounds: Mapping[Objective, float], now: float, bytes_to_do: float, hours: Hours
+) -> Optional[RoughTime]:
+    """None where no window tells.
+
+    Windows tell in which misplaced copies were moved, none was recovered, and the objectives were seen. One that missed
+    an objective counts with its time alone: a move waits there.
+    """
+    told = [
+        window
+        for window in windows
+        if window.means.get("backfill.objects_s", 0.0) > 0
+        and not window.means.get("recovery.copies_s", 0.0) > 0
+        and BACKFILLED in window.means
+        and not unseen(bounds, window.means)
+    ]
+    moved_bytes = sum(
+        window.means[BACKFILLED] * (window.end - window.start) for window in told if not missed(bounds, window.means)
+    )
+    if not moved_bytes > 0:
+        return None
+    seconds = bytes_to_do * sum(window.end - window.start for window in told) / moved_bytes
+    return RoughTime(seconds, _end(now, seconds, hours), len(told))
 
 
 def open_s(start: float, end: float, hours: Hours) -> float:

@@ -14,7 +14,6 @@ from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.errors import CommandFailed, TunerError
-from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.hours import Hours
 from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.core.wording import first_of
@@ -26,8 +25,9 @@ from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner.moves.reweight_plan import ReweightPlan
 from ceph_tuner.moves.switches import autoscaled, balancer_on
 from ceph_tuner.moves.weights import weights_begun, write_weights
-from ceph_tuner.pacing.client_watch import LOOK_S, ClientWatch, Silence
+from ceph_tuner.pacing.client_watch import LOOK_S, SAME, STRICTER, ClientWatch, Silence
 from ceph_tuner.pacing.pace import Pace
+from ceph_tuner.pacing.wanted import WantedObjectives
 
 REPORTED_S = 10.0
 """PGs say where they are some seconds after a map that moves them."""
@@ -48,7 +48,7 @@ DONE, STUCK, INTERRUPTED = "done", "stuck", "interrupted"
 class MoveTask:
     """Within which bounds data is moved."""
 
-    slo: Optional[Slo] = None
+    wanted: WantedObjectives = field(default_factory=WantedObjectives)
     baseline: Mapping[str, float] = field(default_factory=dict)
     window_s: float = 30.0
     hours: Hours = field(default_factory=Hours)
@@ -76,6 +76,8 @@ class MoveProgress:
     finish: Optional[FinishTime]
     waits_for: str = ""
     means: Mapping[str, float] = field(default_factory=dict)
+    keeps: str = ""
+    """Which objectives hold now, for people."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class Mover:
         self._lock, self._listen, self._clock = lock, listen, cluster.clock
         self._store = MoveStore(cluster.store)
         self._view = read_map(cluster)
-        self._watch = ClientWatch(cluster, task.slo, task.baseline, task.window_s, len(self._view.osds))
+        self._watch = ClientWatch(cluster, task.wanted, task.baseline, task.window_s, len(self._view.osds))
         self._pace = Pace()
         self._begun: Dict[str, Tuple[MapWrite, float]] = {}
         self._there_since: Dict[str, float] = {}
@@ -309,6 +311,11 @@ class Mover:
         return f"pg_autoscale_mode of {', '.join(sorted(on))} to be off" if on else ""
 
     def _look_at_objectives(self) -> None:
+        change = self._watch.follow()
+        if change != SAME:
+            # what was learnt, and what is to be rested from, was under other bounds
+            self._pace_is(Pace() if change == STRICTER else replace(self._pace, rest=0))
+            self._rests_until, self._missed_in_step = self._clock.monotonic(), False
         # a clock that was set back must not put the windows of hours before that moment
         self._changed = min(self._changed, self._clock.now())
         window = self._watch.judge(self._changed)
@@ -394,6 +401,7 @@ class Mover:
                 self._forecast.finish(now, since, total_bytes(to_do), self._task.hours),
                 waits_for,
                 self._watch.means,
+                self._watch.words,
             )
         )
 

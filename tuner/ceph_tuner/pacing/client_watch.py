@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Callable, Dict, List, Mapping, Optional
 
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.core.errors import CommandFailed, InputError, Locked, PermissionRefused, RetryLater
-from ceph_tuner.core.goals.guard import Guard, Sight
+from ceph_tuner.core.errors import CommandFailed, InputError, Locked, PermissionRefused, RetryLater, TunerError
+from ceph_tuner.core.goals.guard import Guard, Sight, Streaks
 from ceph_tuner.core.goals.judge import Judge
-from ceph_tuner.core.goals.slo import Objective, Slo
+from ceph_tuner.core.goals.slo import Objective
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.moments import utc
-from ceph_tuner.pacing.judged_windows import judged_windows
+from ceph_tuner.pacing.judged_windows import JudgedWindows, judged_windows
 from ceph_tuner.pacing.objectives import NO_OBJECTIVE, about_clients, held_bounds, metrics_of, missed, unseen
+from ceph_tuner.pacing.wanted import WantedObjectives, stricter
 from ceph_tuner.tune.on_cluster import ClusterLookout
 
 LOOK_S = 5.0
@@ -31,13 +32,17 @@ def unexcused(sight: Sight) -> Sight:
     return sight
 
 
+SAME, LOOSER, STRICTER = "same", "looser", "stricter"
+"""What became of the objectives since the last look; stricter where a bound is new or tighter."""
+
+
 class ClientWatch:
-    """Objectives and the guard's rules, for as long as the work goes on. `begin` comes first."""
+    """Objectives and the guard's rules, for as long as the work goes on. `begin` comes first, `follow` at each look."""
 
     def __init__(
         self,
         cluster: Cluster,
-        slo: Optional[Slo],
+        wanted: WantedObjectives,
         baseline: Mapping[str, float],
         window_s: float,
         osds: int,
@@ -45,15 +50,30 @@ class ClientWatch:
         excuse: Excuse = unexcused,
     ) -> None:
         """`baseline`: what relative bounds refer to; what it lacks is measured by `begin`."""
-        self._name, self._clock, self._slo, self._baseline = cluster.name, cluster.clock, slo, baseline
+        self._cluster, self._name, self._clock = cluster, cluster.name, cluster.clock
+        self._wanted, self._baseline, self._osds = wanted, baseline, osds
         self._window_s, self._look_s, self._excuse = window_s, look_s, excuse
-        scopes = slo.scopes if slo is not None else ()
-        self._window_source = judged_windows(cluster, osds, scopes, window_s) if about_clients(slo) else None
+        self._now = wanted.at(self._clock.now())
+        self._read_at = self._clock.monotonic()
+        """When the objectives were read last."""
+        self._scopes = wanted.scopes
+        self._window_source: Optional[JudgedWindows] = (
+            judged_windows(cluster, osds, self._scopes, window_s) if wanted.ever else None
+        )
+        self._without_windows = ""
+        """Why there can be none."""
         self._lookout = ClusterLookout(cluster.commander, cluster.clock)
         self._guard: Optional[Guard] = None
-        self._held: Dict[Objective, float] = {}
+        self._before: Optional[Sight] = None
+        self._streaks = Streaks()
         self._usual: Dict[str, float] = dict(baseline)
+        self._held: Dict[Objective, float] = {}
+        self._boundless: List[Objective] = []
+        """Relative to a baseline that is not known."""
+        self._hold()
         self._unseen: List[Objective] = []
+        self._first = False
+        """Whether nothing was held against these objectives yet."""
         self._judged_at = self._clock.now()
         """When the last window that was judged ended."""
         self._judged_monotonic = self._clock.monotonic()
@@ -68,13 +88,18 @@ class ClientWatch:
 
     @property
     def has_objectives(self) -> bool:
-        """Whether there is an objective about clients."""
-        return self._window_source is not None
+        """Whether there is an objective about clients now."""
+        return bool(self._held or self._boundless)
 
     @property
     def keeps_all(self) -> bool:
         """Whether the last window showed every objective, and kept it."""
-        return not self.missed and not self._unseen
+        return not (self.missed or self._unseen or self._first or self._boundless or self._without_windows)
+
+    @property
+    def words(self) -> str:
+        """What is kept now, for people."""
+        return self._now.words
 
     def begin(self, tell: Callable[[str], None]) -> None:
         """A window without the work: what relative bounds refer to, and what clients usually do.
@@ -85,10 +110,21 @@ class ClientWatch:
         sight = self._lookout.look()
         if sight is None:
             raise RetryLater(f"the state of {self._name} is not seen", "see whether `ceph -s` answers")
-        self._guard = Guard(Judge(self._slo or NO_OBJECTIVE, self._usual), self._excuse(sight))
+        self._before = self._excuse(sight)
+        self._guard = self._guarded()
+
+    def _guarded(self) -> Optional[Guard]:
+        if self._before is None:
+            return None
+        return Guard(Judge(self._now.slo or NO_OBJECTIVE, self._usual), self._before, streaks=self._streaks)
+
+    def _hold(self) -> None:
+        """Take the bounds of what is wanted now."""
+        self._held = held_bounds(self._now.slo, self._usual)
+        self._boundless = [each for each in about_clients(self._now.slo) if each not in self._held]
 
     def _measure_first(self, tell: Callable[[str], None]) -> None:
-        if self._window_source is None or self._slo is None:
+        if self._window_source is None:
             return
         self._window_source.look()
         start, began = self._clock.now(), self._clock.monotonic()
@@ -101,20 +137,71 @@ class ClientWatch:
             self._window_source.look()
             window = self._window_source.window(start)
         self._usual = {**window.means, **self._baseline}
-        self._held = held_bounds(self._slo, self._usual)
-        absent = unseen(about_clients(self._slo), window.means)
+        self._hold()
+        absent = unseen(about_clients(self._now.slo), window.means)
         if absent:
             words = f"{metrics_of(absent)}, which the first window does not show"
             raise InputError("--keep", words, "a metric of clients that is seen (`ceph-tuner watch --once`)")
-        without_bound = [each for each in about_clients(self._slo) if each not in self._held]
-        if without_bound:
-            words = f"{metrics_of(without_bound)} relative to a baseline in which no client was seen"
+        if self._boundless:
+            words = f"{metrics_of(self._boundless)} relative to a baseline in which no client was seen"
             raise InputError("--keep", words, "a bound in units, such as client.p95_ms<=20")
-        self._take(window)
+        if self.has_objectives:
+            self._take(window)
+
+    def follow(self) -> str:
+        """Hold the work to what is wanted now: another policy of the calendar, or what an operator set meanwhile.
+
+        Gives SAME, LOOSER or STRICTER. What is stored is read again once a window. New objectives let nothing begin
+        before a window was held against them.
+        """
+        monotonic = self._clock.monotonic()
+        if monotonic - self._read_at >= self._window_s:
+            self._wanted.read_again()
+            self._read_at = monotonic
+            # what was measured at the beginning stays what it is compared with
+            self._usual = {**self._wanted.newer_baseline(), **self._usual}
+        now = self._wanted.at(self._clock.now())
+        before, had_any = self._bounds(), self.has_objectives
+        if now != self._now or self._boundless:
+            self._now = now
+            self._hold()
+            self._guard = self._guarded()
+        if not self.has_objectives:
+            self.missed, self._unseen, self._first, self._without_windows = [], [], False, ""
+            return LOOSER if had_any else SAME
+        if self._bounds() == before:
+            self._find_windows()
+            return SAME
+        if not had_any or not set(self._wanted.scopes) <= set(self._scopes):
+            # nobody has looked, or not at all of it
+            self._window_source, self._scopes = None, self._wanted.scopes
+        self._find_windows()
+        if self._first:
+            self.missed, self._unseen = [], []
+        else:
+            self.missed = missed(self._held, self.means, self._usual)
+            self._unseen = unseen(self._held, self.means)
+        return STRICTER if stricter(before, self._bounds()) else LOOSER
+
+    def _bounds(self) -> Dict[Objective, Optional[float]]:
+        return {**self._held, **dict.fromkeys(self._boundless)}
+
+    def _find_windows(self) -> None:
+        """Begin to look at clients where there are objectives and nobody looks."""
+        if not self.has_objectives or (self._window_source is not None and not self._without_windows):
+            return
+        try:
+            self._window_source = judged_windows(self._cluster, self._osds, self._scopes, self._window_s)
+        except TunerError as fault:
+            # such as too many OSDs to look from here, and no plugin that does: nothing more begins
+            self._without_windows = str(fault)
+            return
+        self._without_windows, self._first = "", True
+        self._judged_at, self._judged_monotonic = self._clock.now(), self._clock.monotonic()
 
     def judge(self, since: float) -> Optional[Window]:
         """Hold the newest window of what came after a moment against the objectives; None while there is none."""
-        if self._window_source is None:
+        if self._window_source is None or not self.has_objectives:
             return None
         self._window_source.look()
         window = self._window_source.window(since)
@@ -128,8 +215,16 @@ class ClientWatch:
         breach = None if self._guard is None else self._guard.watch(None if sight is None else self._excuse(sight))
         if breach is not None:
             return breach.reason
+        if not self.has_objectives:
+            return ""
+        if self._without_windows:
+            return f"{metrics_of(list(self._held))} to be seen: {self._without_windows}"
+        if self._boundless:
+            return f"a baseline of {metrics_of(self._boundless)}, which is relative to one"
         if self._blind():
             return f"clients are not seen since {utc(self._judged_at)}"
+        if self._first:
+            return "a first window under other objectives"
         if self.missed:
             return "; ".join(self._words(objective) for objective in self.missed)
         return f"{metrics_of(self._unseen)} is not seen" if self._unseen else ""
@@ -145,7 +240,7 @@ class ClientWatch:
         means = window.means
         if window.end != self._judged_at:
             self._judged_monotonic = self._clock.monotonic() - max(0.0, self._clock.now() - window.end)
-        self.means, self._judged_at = means, window.end
+        self.means, self._judged_at, self._first = means, window.end, False
         self.missed = missed(self._held, means, self._usual)
         self._unseen = unseen(self._held, means) if not self.missed else []
         if self._unseen:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Deque, Optional, Protocol, Sequence
+from typing import Deque, List, Optional, Protocol, Sequence
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler
@@ -85,6 +85,16 @@ class KeptWindows:
     def window(self, since: float) -> Optional[Window]:
         """The newest, where it lies after that moment."""
         return self._newest if self._newest is not None and self._newest.start >= since else None
+
+
+def kept_windows(cluster: Cluster) -> List[Window]:
+    """All that the plugin keeps, each time once: a day of hours tells the day's shape; before that, minutes do."""
+    history = History(cluster.store)
+    hours = history.hours()
+    if len(hours) >= 24:
+        return hours
+    minutes = history.windows()
+    return [*(hour for hour in hours if not minutes or hour.end <= minutes[0].start), *minutes]
 
 
 def judged_windows(cluster: Cluster, osds: int, scopes: Sequence[Scope], seconds: float) -> JudgedWindows:

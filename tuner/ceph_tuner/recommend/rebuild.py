@@ -39,6 +39,8 @@ class RebuildStep:
     command: str
     each: str = ""
     until: str = ""
+    note: str = ""
+    """What else is to be known of it."""
 
 
 @dataclass(frozen=True)
@@ -62,20 +64,24 @@ class RebuildChange:
         return self._steps(settings, {name: after for name, (_, after) in self.values.items()}, target)
 
     def undo(self, settings: Settings, model: ClusterModel, target: str = "osd") -> Tuple[RebuildStep, ...]:
-        """The way back to `model`: as long and as costly as the way there."""
+        """The way back to `model`: as long and as costly as the way there. None where a pool's PGs cannot go back."""
         back = replace(self, model=model)
         return back._steps(settings, {name: before for name, (before, _) in self.values.items()}, target)
 
     def _steps(self, settings: Settings, values: Mapping[str, Value], target: str) -> Tuple[RebuildStep, ...]:
         if self.pool is not None:
-            (number,) = values.values()
+            (number,) = map(int, values.values())
+            if number & (number - 1):
+                return ()
+            # in small steps that clients bear: Ceph itself would go there in one leap
             pool = shlex.quote(self.pool)
+            bound = "pg_num_min" if number == max(map(int, *self.values.values())) else "pg_num_max"
             return (
-                RebuildStep(f"ceph osd pool set {pool} pg_autoscale_mode off"),
-                # from Nautilus on the mgr splits or merges, and pgp_num follows by itself
                 RebuildStep(
-                    f"ceph osd pool set {pool} pg_num {number}",
-                    until=f"`ceph osd pool get {pool} pgp_num` says {number} and nothing is misplaced",
+                    f"ceph-tuner pgs step {pool} {number} --cluster ceph --pause-autoscaler",
+                    until="it says that it is done",
+                    note=f"it shows its plan, and moves with --yes; where the pool's autoscaler is on, "
+                    f"`ceph osd pool set {pool} {bound} {number}` keeps that from going back",
                 ),
             )
         model = self.model

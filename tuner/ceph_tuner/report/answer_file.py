@@ -145,7 +145,7 @@ _TRIAL = _object(
     notes=_TEXTS,
     why=_TEXT,
 )
-_STEP = _object({"command": _TEXT}, for_each=_or_none(_TEXT), wait_until=_or_none(_TEXT))
+_STEP = _object({"command": _TEXT}, for_each=_or_none(_TEXT), wait_until=_or_none(_TEXT), note=_or_none(_TEXT))
 _PLANNED = _object(
     {
         "change": _TEXT,

@@ -14,7 +14,10 @@ from ceph_tuner.core.changes.plan import Step
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS
 
-EXPECTED = "a command as `recommend` and `tune` write them: an option of a knob set or removed, a pool's pg_num, noout"
+EXPECTED = (
+    "a command as `recommend` and `tune` write them: an option of a knob set or removed, a pool's pg_num, "
+    "`ceph-tuner pgs step`, noout"
+)
 
 _NAME = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_. -]{0,127}")
 """Of a pool, or of a cluster: nothing that a program would take for an option."""
@@ -88,6 +91,14 @@ def _rollback(words: Sequence[str]) -> Optional[str]:
     return shlex.join(["ceph-tuner", "rollback", *words]) if names_cluster else None
 
 
+def _pgs_step(words: Sequence[str]) -> Optional[str]:
+    if len(words) != 5 or words[2] != "--cluster" or words[4] != "--pause-autoscaler":
+        return None
+    pool, number, _, cluster, _ = words
+    is_known = _NAME.fullmatch(pool) and _PGS.fullmatch(number) and _NAME.fullmatch(cluster)
+    return shlex.join(["ceph-tuner", "pgs", "step", *words]) if is_known else None
+
+
 _Form = Callable[[Sequence[str]], Optional[str]]
 _FORMS: Mapping[Tuple[str, ...], _Form] = {
     ("ceph", "config", "set"): _set,
@@ -97,6 +108,7 @@ _FORMS: Mapping[Tuple[str, ...], _Form] = {
     ("ceph", "osd", "unset"): _noout("unset"),
     ("systemctl", "restart"): _restart,
     ("ceph-tuner", "rollback"): _rollback,
+    ("ceph-tuner", "pgs", "step"): _pgs_step,
 }
 
 

@@ -265,6 +265,7 @@ def _lines(steps: List[Mapping[str, Any]]) -> List[str]:
         lines += [f"# for one {step['for_each']} after the other:"] if step.get("for_each") else []
         lines.append(step["command"])
         lines += [f"# wait until {step['wait_until']}"] if step.get("wait_until") else []
+        lines += [f"# {step['note']}"] if step.get("note") else []
     return lines
 
 

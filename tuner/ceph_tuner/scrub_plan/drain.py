@@ -22,14 +22,14 @@ from ceph_tuner.cluster.sampler import deep_scrub_interval
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.errors import CommandFailed, Locked, RetryLater, TunerError
 from ceph_tuner.core.goals.guard import HEALTH_ERR, Sight
-from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.wording import first_of
-from ceph_tuner.pacing.client_watch import LOOK_S, ClientWatch, Silence
+from ceph_tuner.pacing.client_watch import LOOK_S, SAME, STRICTER, ClientWatch, Silence
 from ceph_tuner.pacing.pace import Pace
-from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubView
+from ceph_tuner.pacing.wanted import WantedObjectives
+from ceph_tuner.scrub_plan import ScrubPg, ScrubView
 from ceph_tuner.scrub_plan.cluster_view import read_again
-from ceph_tuner.scrub_plan.obstacles import next_opening, open_at
+from ceph_tuner.scrub_plan.obstacles import next_opening, open_at, trims_next, waiting_trims
 from ceph_tuner.scrub_plan.pace import (
     TRUSTED_PGS,
     Expectation,
@@ -39,6 +39,7 @@ from ceph_tuner.scrub_plan.pace import (
     next_scrubs,
     ready,
 )
+from ceph_tuner.scrub_plan.rates_ahead import RatesAhead
 
 LOOK_S_PER_PG = 1e-3
 """Between two looks, beyond the least: what listing the PGs costs, about 4 KiB of JSON each."""
@@ -46,6 +47,9 @@ LOOKS_S = 600.0
 """Looks that are older tell nothing of a window: the plugin's are three minutes old at most."""
 ASK_AGAIN_S = 900.0
 """A PG that has not begun by then is asked for again: its primary may have been restarted since."""
+TRIM_BEGINS_S = 900.0
+"""So long a PG with snapshots to trim is not asked for: trimming is to begin first. A queue that is not trimmed by then
+is one that nobody trims."""
 UNREADY = "PGs that Ceph would not scrub now: unclean, trimmed, on OSDs that recover or scrub others"
 FOUND_BY_SCRUB = frozenset(("OSD_SCRUB_ERRORS", "PG_DAMAGED"))
 """Health checks that scrubs raise: to find damage is what they are for."""
@@ -66,9 +70,9 @@ class DrainTask:
     order: Tuple[ScrubPg, ...]
     by: float
     limits: ScrubLimits
-    slo: Optional[Slo]
-    rates: Tuple[RateRange, ...]
-    """The forecast, for the day's 24 hours."""
+    wanted: WantedObjectives
+    rates: RatesAhead
+    """The forecast."""
     baseline: Mapping[str, float] = field(default_factory=dict)
     """What relative bounds refer to; what is missing is measured before the first scrub."""
     zone: tzinfo = timezone.utc
@@ -95,6 +99,10 @@ class DrainProgress:
     waits_for: str = ""
     """Why nothing is asked for now; empty where something is."""
     means: Mapping[str, float] = field(default_factory=dict)
+    keeps: str = ""
+    """Which objectives hold now, for people."""
+    trims_wait: Mapping[str, Optional[float]] = field(default_factory=dict)
+    """PGs whose trimming waits for their scrub -> when that can go on; None: nobody knows."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +146,8 @@ class Drain:
         self._bytes = {pg.pgid: pg.raw_bytes for pg in task.order}
         self._requests: Dict[str, float] = {}
         """When they were asked for; durations go by the clock that nobody sets."""
+        self._trims_since: Dict[str, float] = {}
+        """PGs whose trimming is to begin -> since when."""
         self._interval = deep_scrub_interval(cluster.commander)
         self._look_s = max(LOOK_S, LOOK_S_PER_PG * len(view.pgs))
         self._pace = Pace()
@@ -154,7 +164,7 @@ class Drain:
         mean = sum(self._bytes.values()) / max(1, len(self._bytes))
         self._expectation = Expectation(task.rates, TRUSTED_PGS * mean)
         self._watch = ClientWatch(
-            cluster, task.slo, task.baseline, task.window_s, len(view.hosts), self._look_s, self._without_damage
+            cluster, task.wanted, task.baseline, task.window_s, len(view.hosts), self._look_s, self._without_damage
         )
 
     def run(self) -> DrainOutcome:
@@ -252,6 +262,13 @@ class Drain:
 
     def _look_at_objectives(self) -> None:
         """Judge the newest window since the last change, and change the pace by it."""
+        change = self._watch.follow()
+        if change != SAME:
+            # what was learnt, and what is to be rested from, was under other bounds
+            self._pace = Pace() if change == STRICTER else replace(self._pace, rest=0)
+            self._rests_until, self._changed = self._clock.monotonic(), self._clock.now()
+            self._scrubbing = False
+            self._looks.clear()
         self._scrubbing |= self._under_way() > 0
         # a clock that was set back must not put the windows of hours before that moment
         self._changed = min(self._changed, self._clock.now())
@@ -273,7 +290,13 @@ class Drain:
         now = self._clock.monotonic()
         at_once = self._pace.at_once if self._watch.has_objectives else None
         batch = next_scrubs(
-            self._goal, self._view, set(self._requests), self._task.limits, at_once, self._task.despite_flags
+            self._goal,
+            self._view,
+            set(self._requests),
+            self._task.limits,
+            at_once,
+            self._task.despite_flags,
+            self._trimmed_first(),
         )
         self._limited = at_once is not None and self._under_way() + len(batch) >= at_once
         overdue = [pgid for pgid, at in self._requests.items() if now - at >= ASK_AGAIN_S]
@@ -294,6 +317,13 @@ class Drain:
                     raise
                 # it may have been heard: it counts as asked for, and asking twice changes nothing
             self._requests[pgid] = now
+
+    def _trimmed_first(self) -> FrozenSet[str]:
+        """PGs that are not asked for, so that their snapshots are trimmed first."""
+        now = self._clock.monotonic()
+        pgids = [pg.pgid for pg in self._view.pgs if pg.pgid in self._goal and trims_next(pg, self._view.rules)]
+        self._trims_since = {pgid: self._trims_since.get(pgid, now) for pgid in pgids}
+        return frozenset(pgid for pgid, since in self._trims_since.items() if now - since < TRIM_BEGINS_S)
 
     def _without_damage(self, sight: Sight) -> Sight:
         """The guard is not to stop scrubs for what scrubs found."""
@@ -339,6 +369,8 @@ class Drain:
                 ),
                 waits_for,
                 self._watch.means,
+                self._watch.words,
+                waiting_trims(self._view),
             )
         )
 

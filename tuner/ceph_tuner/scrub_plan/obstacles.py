@@ -10,10 +10,14 @@ from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 from ceph_tuner.core.knobs.scrub_hours import may_begin
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.scrub_plan import ScrubPg, ScrubRules, ScrubView
+from ceph_tuner.scrub_plan.rates import lasts_s, usual_pace
 
 RECOVERING = frozenset(("recovering", "backfilling"))
 FLAG = "nodeep-scrub"
 TRIMMING = frozenset(("snaptrim", "snaptrim_wait"))
+TRIM_WAITS = "scrub before snaptrim"
+"""It holds no scrub up: a scrub is what trimming waits for."""
+NOSNAPTRIM = "nosnaptrim"
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ def held_pgs(hindrances: Sequence[Obstacle]) -> Dict[str, Optional[float]]:
     """
     ends: Dict[str, Optional[float]] = {}
     for obstacle in hindrances:
-        if obstacle.name == FLAG:
+        if obstacle.name in (FLAG, TRIM_WAITS):
             continue
         for pgid in obstacle.pgs:
             before = ends.get(pgid, 0.0)
@@ -121,11 +125,37 @@ def _snaptrim(view: ScrubView, means: Mapping[str, float]) -> List[Obstacle]:
     if pgids:
         words = f"{_count(pgids)} trimmed of snapshots: Ceph scrubs none of them meanwhile"
         entries.append(Obstacle("snaptrim", words, pgids, _ends(view.at, means, "snaptrim.drain_s")))
-    scrub_pgids = [pg.pgid for pg in view.pgs if pg.scrubbing and pg.snaptrim_queue]
-    if scrub_pgids:
-        words = f"{_count(scrub_pgids)} scrubbed while snapshots wait to be trimmed: that waits for the scrub"
-        entries.append(Obstacle("scrub before snaptrim", words))
+    waiting = waiting_trims(view)
+    if waiting:
+        words = f"{_count(tuple(waiting))} scrubbed while snapshots wait: trimming goes on after the scrub"
+        if NOSNAPTRIM in view.rules.flags:
+            words = f"{words}, once nosnaptrim is unset"
+        ends = [end for end in waiting.values() if end is not None]
+        until = max(ends) if len(ends) == len(waiting) else None
+        entries.append(Obstacle(TRIM_WAITS, words, tuple(waiting), until))
     return entries
+
+
+def waiting_trims(view: ScrubView) -> Dict[str, Optional[float]]:
+    """PGs whose trimming waits for their scrub -> when that ends, by how long deep ones take; None: nobody knows.
+
+    A shallow scrub ends before that.
+    """
+    pace = usual_pace(view.pgs)
+    ends: Dict[str, Optional[float]] = {}
+    for pg in view.pgs:
+        if pg.scrubbing and pg.snaptrim_queue:
+            seconds = lasts_s(pg, pace)
+            known = seconds > 0 and NOSNAPTRIM not in view.rules.flags
+            ends[pg.pgid] = view.at + seconds * (1 - pg.progress) if known else None
+    return ends
+
+
+def trims_next(pg: ScrubPg, rules: ScrubRules) -> bool:
+    """Whether trimming it begins by itself, now that no scrub runs: to ask for one would make that wait."""
+    if not pg.snaptrim_queue or pg.scrubbing or not pg.clean:
+        return False
+    return NOSNAPTRIM not in rules.flags and not pg.state & (TRIMMING | {"snaptrim_error"})
 
 
 def _limits(rules: ScrubRules) -> List[Obstacle]:

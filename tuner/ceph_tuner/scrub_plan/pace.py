@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone, tzinfo
+from datetime import timezone, tzinfo
 from typing import AbstractSet, Dict, List, Mapping, Optional, Set, Tuple
 
-from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubRules, ScrubView
+from ceph_tuner.scrub_plan import ScrubPg, ScrubRules, ScrubView
 from ceph_tuner.scrub_plan.obstacles import TRIMMING, recovering_osds
-from ceph_tuner.scrub_plan.schedule import hours_ahead, shares
+from ceph_tuner.scrub_plan.rates_ahead import RatesAhead
+from ceph_tuner.scrub_plan.schedule import hours_ahead, share
 
 TRUSTED_PGS = 1.0
 """The forecast counts for as much as so many PGs that are scrubbed."""
@@ -59,11 +60,13 @@ def next_scrubs(
     limits: ScrubLimits,
     at_once: Optional[int],
     despite_flags: bool = False,
+    passed_over: AbstractSet[str] = frozenset(),
 ) -> List[ScrubPg]:
     """PGs to ask for now, in the order of the `goal` (PG -> its stamp when the drain was planned).
 
     `requests`: asked for, and not seen to begin; they count as if they ran. `at_once` of None: only OSDs and hosts
-    are limits. A PG that cannot begin now (trimmed, unclean, on an OSD that recovers, flagged) is passed over.
+    are limits. A PG that cannot begin now (trimmed, unclean, on an OSD that recovers, flagged) is passed over, and so
+    are those of `passed_over`.
     """
     by_id = {pg.pgid: pg for pg in view.pgs}
     done = finished(goal, view)
@@ -85,7 +88,7 @@ def next_scrubs(
     for pgid in goal:
         if at_once is not None and under_way + len(batch) >= at_once:
             break
-        if pgid not in by_id or done[pgid] or pgid in requests:
+        if pgid not in by_id or done[pgid] or pgid in requests or pgid in passed_over:
             continue
         pg = by_id[pgid]
         if not ready(pg, view.rules, unready_osds, despite_flags):
@@ -106,8 +109,7 @@ class Expectation:
     Both fade: an hour ago counts for a quarter, and so does what the forecast counts for at the beginning.
     """
 
-    rates: Tuple[RateRange, ...]
-    """Of the day's 24 hours."""
+    rates: RatesAhead
     trusted_bytes: float
     """The forecast counts for as much as so much that is scrubbed."""
     expected_bytes: float = 0.0
@@ -120,7 +122,7 @@ class Expectation:
     def after(self, at: float, seconds: float, scrubbed_bytes: float, zone: tzinfo = timezone.utc) -> Expectation:
         """Some more time, and how much is scrubbed in all by then; a time below nothing is none."""
         seconds = max(0.0, seconds)
-        rate, fade = self.rates[datetime.fromtimestamp(at, zone).hour].mean, 0.5 ** (seconds / HALF_S)
+        rate, fade = self.rates.at(at, zone).mean, 0.5 ** (seconds / HALF_S)
         return replace(
             self,
             trusted_bytes=self.trusted_bytes * fade,
@@ -141,9 +143,8 @@ class Expectation:
         """When so many bytes are scrubbed; None where that takes longer than 60 days."""
         if left_bytes <= 0:
             return now
-        hours = hours_ahead(now, LONGEST_DAYS)
-        for (start, seconds), share in zip(hours, shares(hours, self.rates, rules, "mean", zone)):
-            room = share * self.factor
+        for start, seconds in hours_ahead(now, LONGEST_DAYS):
+            room = share(start, seconds, self.rates, rules, "mean", zone) * self.factor
             if room >= left_bytes:
                 return start + seconds * left_bytes / room
             left_bytes -= room

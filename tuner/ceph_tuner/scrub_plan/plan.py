@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone, tzinfo
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from ceph_tuner.scrub_plan import RateRange, ScrubPg, ScrubView
+from ceph_tuner.scrub_plan import HOURS, ScrubPg, ScrubView
 from ceph_tuner.scrub_plan.obstacles import FLAG, Obstacle, held_pgs, obstacles
-from ceph_tuner.scrub_plan.schedule import ENDS, Schedule, hours_ahead, needed_bytes_s, schedule, shares
+from ceph_tuner.scrub_plan.rates_ahead import ENDS, RatesAhead
+from ceph_tuner.scrub_plan.schedule import Schedule, hours_ahead, needed_bytes_s, schedule, shares
 
 LONGEST_DAYS = 28.0
 
@@ -18,8 +19,9 @@ class ScrubPlan:
     """What `ceph-tuner scrub plan` says. Moments are seconds since the epoch."""
 
     view: ScrubView
-    rates: Tuple[RateRange, ...]
-    """Of the day's 24 hours."""
+    rates: RatesAhead
+    hours_by_policy: Mapping[str, Tuple[int, ...]]
+    """Policy -> hours of the day in which it holds at some time of the plan; without a calendar, all of them."""
     schedule: Schedule
     gone_between: Tuple[Optional[float], Optional[float]]
     """The end of the backlog at the highest rate that is believed, and at the lowest; None: not within the hours."""
@@ -28,7 +30,8 @@ class ScrubPlan:
     there_bytes_s: float
     """What the hours have, in the mean."""
     obstacles: Tuple[Obstacle, ...]
-    objectives: Tuple[str, ...]
+    objectives: Mapping[str, Tuple[str, ...]]
+    """Policy -> what scrubs are held to while it holds."""
     notes: Tuple[str, ...] = ()
 
     @property
@@ -64,32 +67,40 @@ class ScrubPlan:
             "gone_between": list(self.gone_between),
             "needed_bytes_s": self.needed_bytes_s,
             "there_bytes_s": self.there_bytes_s,
-            "rates": [{"hour": hour, **asdict(rate)} for hour, rate in enumerate(self.rates)],
+            "rates": [
+                {"hour": hour, "policy": policy or None, **asdict(self.rates.by_policy[policy][hour])}
+                for policy, hours in self.hours_by_policy.items()
+                for hour in hours
+            ],
             "hours": [asdict(hour) for hour in self.schedule.hours],
             "scrubs": [asdict(scrub) for scrub in sorted(self.schedule.scrubs, key=lambda each: each.start)],
             "unplaced": list(self.schedule.unplaced),
             "held": list(self.schedule.held),
             "obstacles": [asdict(obstacle) for obstacle in self.obstacles],
-            "objectives": list(self.objectives),
+            "objectives": list(self.objectives.get(self.rates.policy_at(self.view.at), ())),
+            "policies": {policy: list(texts) for policy, texts in self.objectives.items() if policy},
             "notes": list(self.notes),
         }
 
 
 def plan(
     view: ScrubView,
-    rates: Sequence[RateRange],
-    objectives: Sequence[str] = (),
+    rates: RatesAhead,
+    objectives: Optional[Mapping[str, Tuple[str, ...]]] = None,
     means: Optional[Mapping[str, float]] = None,
     days: Optional[float] = None,
     zone: tzinfo = timezone.utc,
     notes: Sequence[str] = (),
 ) -> ScrubPlan:
-    """Plan the scrubs of the coming days: by default as many as the longest interval has, 28 at most."""
+    """Plan the scrubs of the coming days: by default as many as the longest interval has, 28 at most.
+
+    `objectives`: policy -> what scrubs are held to while it holds.
+    """
     longest = max((pg.interval_s for pg in view.pgs), default=0.0) / 86400
     hours = hours_ahead(view.at, days if days is not None else min(max(longest, 1.0), LONGEST_DAYS))
     hindrances = obstacles(view, means)
     ready_from = held_pgs(hindrances)
-    sources = [rates[datetime.fromtimestamp(start, zone).hour].source for start, _ in hours]
+    sources = [rates.at(start, zone).source for start, _ in hours]
     schedules = {}
     for end in ENDS:
         share = shares(hours, rates, view.rules, end, zone) if view.rules.max_scrubs > 0 else [0.0] * len(hours)
@@ -97,12 +108,28 @@ def plan(
     there = sum(hour.share_bytes for hour in schedules["mean"].hours) / sum(seconds for _, seconds in hours)
     return ScrubPlan(
         view,
-        tuple(rates),
+        rates,
+        _hours_by_policy(rates, hours, zone),
         schedules["mean"],
         (schedules["high"].gone_at, schedules["low"].gone_at),
         needed_bytes_s(view.pgs),
         there,
         tuple(hindrances),
-        tuple(objectives),
+        objectives or {},
         (*view.notes, *notes),
     )
+
+
+def _hours_by_policy(
+    rates: RatesAhead, hours: Sequence[Tuple[float, float]], zone: tzinfo
+) -> Dict[str, Tuple[int, ...]]:
+    if rates.calendar is None or not rates.calendar.policies:
+        return {"": tuple(range(HOURS))}
+    held: Dict[str, Set[int]] = {}
+    end = hours[-1][0] + hours[-1][1] if hours else 0.0
+    for spell in rates.calendar.spells(hours[0][0], end) if hours else ():
+        own = held.setdefault(spell.policy, set())
+        for start, seconds in hours:
+            if start < spell.end and start + seconds > spell.start:
+                own.add(datetime.fromtimestamp(start, zone).hour)
+    return {policy: tuple(sorted(own)) for policy, own in held.items()}

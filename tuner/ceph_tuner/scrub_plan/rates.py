@@ -72,6 +72,17 @@ def pace_of_past_scrubs(pgs: Sequence[ScrubPg], at_once: int) -> Optional[RateRa
     return _range([at_once * pace for pace in paces], [], 0.0, PAST_SCRUBS) if paces else None
 
 
+def usual_pace(pgs: Sequence[ScrubPg]) -> float:
+    """Bytes a second of one PG's deep scrub, the median of their last ones; infinite where none tells."""
+    paces = [pg.raw_bytes / pg.scrub_s for pg in pgs if pg.scrub_s and pg.raw_bytes > 0]
+    return statistics.median(paces) if paces else math.inf
+
+
+def lasts_s(pg: ScrubPg, pace: float) -> float:
+    """Seconds of a PG's deep scrub: as its last one took, else by that pace; 0 where that is not known either."""
+    return pg.scrub_s or (pg.raw_bytes / pace if math.isfinite(pace) and pace > 0 else 0.0)
+
+
 def rate_range(values: Sequence[float], source: str) -> RateRange:
     """Mean of independent values, and where the true mean is (Student)."""
     return _range(values, values, 0.0, source)

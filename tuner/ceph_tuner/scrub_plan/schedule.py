@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import heapq
 import math
-import statistics
 from dataclasses import dataclass
-from datetime import datetime, timezone, tzinfo
+from datetime import timezone, tzinfo
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ceph_tuner.scrub_plan import HOUR_S, RateRange, ScrubPg, ScrubRules
+from ceph_tuner.scrub_plan import HOUR_S, ScrubPg, ScrubRules
 from ceph_tuner.scrub_plan.obstacles import open_at
+from ceph_tuner.scrub_plan.rates import lasts_s, usual_pace
+from ceph_tuner.scrub_plan.rates_ahead import RatesAhead
 
 Array = NDArray[Any]
 
@@ -27,8 +28,6 @@ EARLIEST = 0.5
 """Share of its interval that a PG waits at least, before it is scrubbed ahead of its time."""
 _FULL = 1e-9
 """Rest of an hour's share that counts as none."""
-ENDS = ("mean", "low", "high")
-"""Of a rate."""
 
 
 @dataclass(frozen=True)
@@ -93,22 +92,22 @@ def hours_ahead(now: float, days: float) -> List[Tuple[float, float]]:
     return spans
 
 
+def share(
+    start: float, seconds: float, rates: RatesAhead, rules: ScrubRules, end: str = "mean", zone: tzinfo = timezone.utc
+) -> float:
+    """Bytes that an hour has for scrub, by its policy's rate; none where Ceph's own hours allow none."""
+    return rates.bytes_in(start, seconds, end, zone) if open_at(rules, start, zone) else 0.0
+
+
 def shares(
     hours: Sequence[Tuple[float, float]],
-    rates: Sequence[RateRange],
+    rates: RatesAhead,
     rules: ScrubRules,
     end: str = "mean",
     zone: tzinfo = timezone.utc,
 ) -> List[float]:
-    """Bytes that each hour has for scrub, by the rates of the day's hours; none where Ceph's own hours allow none."""
-    if end not in ENDS:
-        raise ValueError(f"end(={end!r}) must be one of {', '.join(ENDS)}")
-    return [
-        float(getattr(rates[datetime.fromtimestamp(start, zone).hour], end)) * seconds
-        if open_at(rules, start, zone)
-        else 0.0
-        for start, seconds in hours
-    ]
+    """That of each hour."""
+    return [share(start, seconds, rates, rules, end, zone) for start, seconds in hours]
 
 
 def schedule(
@@ -187,9 +186,8 @@ class _Room:
         """No hour before it has any room."""
         open_s = np.where(self._share > 0, self._seconds, 0.0)
         self._osds: Dict[int, Array] = {osd: max_scrubs * open_s for pg in pgs for osd in pg.acting}
-        paces = [pg.raw_bytes / pg.scrub_s for pg in pgs if pg.scrub_s and pg.raw_bytes > 0]
         # without any scrub that is known, OSDs are no limit of their own
-        self._pace = statistics.median(paces) if paces else math.inf
+        self._pace = usual_pace(pgs)
 
     def from_moment(self, moment: float) -> Optional[int]:
         """The hour that a moment is in, else the next one."""
@@ -207,7 +205,7 @@ class _Room:
         candidates = np.arange(first, max(first, until))
         if len(candidates):
             fits = (self.left[candidates] >= pg.raw_bytes) & (self._share[candidates] > 0)
-            seconds = self._scrub_s(pg)
+            seconds = lasts_s(pg, self._pace)
             for osd in pg.acting:
                 fits &= self._osds[osd][candidates] >= np.minimum(seconds, self._seconds[candidates])
             if fits.any():
@@ -217,7 +215,7 @@ class _Room:
 
     def take(self, pg: ScrubPg, first: int, ready: float) -> Optional[Tuple[float, float]]:
         """Room for a PG from an hour on; (start, end), or None where there is not enough, and then none is taken."""
-        seconds, done = self._scrub_s(pg), 0.0
+        seconds, done = lasts_s(pg, self._pace), 0.0
         parts: List[Tuple[int, float]] = []
         start = end = 0.0
         while self._begin < len(self._starts) and self._full(self._begin):
@@ -254,8 +252,3 @@ class _Room:
 
     def _full(self, hour: int) -> bool:
         return bool(self.left[hour] <= _FULL * self._share[hour])
-
-    def _scrub_s(self, pg: ScrubPg) -> float:
-        if pg.scrub_s:
-            return pg.scrub_s
-        return pg.raw_bytes / self._pace if math.isfinite(self._pace) and self._pace > 0 else 0.0
