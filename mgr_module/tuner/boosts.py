@@ -91,6 +91,7 @@ class Boosts:
 
     def _begin(self, kind: str, at_most_s: float, keep: str, who: str, by: str) -> Dict[str, Any]:
         request = Request(kind, at_most_s, target=who, by=by)
+        self._refuse_by_calendar(kind)
         self._refuse_trial()
         self._refuse_tuner()
         means = self._means(request)
@@ -198,6 +199,11 @@ class Boosts:
             "left_s": max(document["ends_at"] - self._now(), 0.0) if request else None,
             "finish_s": max(finish["expected"] - self._now(), 0.0) if finish and finish["expected"] else None,
         }
+
+    def _refuse_by_calendar(self, kind: str) -> None:
+        refusal = self._service.slos.boost_refusal(kind)
+        if refusal:
+            raise RetryLater(refusal, "`ceph tuner slo ls` shows the calendar; else try again then")
 
     def _refuse_trial(self) -> None:
         for name, executor in list(self._executors.items()):

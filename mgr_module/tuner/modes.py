@@ -226,6 +226,7 @@ class Modes:
         document = {**self.of(device_class).document(), "device_class": device_class}
         document["notes"] = [*document["notes"], *([self._endpoint.note] if self._endpoint.note else [])]
         document["regimes"], document["book"] = self.regimes.held(), self.books.words()
+        document["policy"] = self._service.slo_commands.current_policy()
         if not device_class:
             document["classes"] = {name: mode.document() for name, mode in self._of_classes.items()}
         return document

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Dict, Mapping, NamedTuple, Optional, Tuple
 
-RECOVERY, BACKFILL, SCRUB, SNAPTRIM = "recovery", "backfill", "scrub", "snaptrim"
+from ceph_tuner.core.goals.slo_calendar import BOOSTS
+
+RECOVERY, BACKFILL, SCRUB, SNAPTRIM = BOOSTS
 
 
 class Kind(NamedTuple):

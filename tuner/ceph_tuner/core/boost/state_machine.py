@@ -41,7 +41,7 @@ MOST_RESUMED = 3
 """Mgrs that go on with a boost: it may be why they die."""
 
 CANCEL = "cancel"
-CLEAN, TIME, BY_OPERATOR, WRITE_FAILED, MGRS = "clean", "time", "operator", "write failed", "mgrs"
+CLEAN, TIME, CALENDAR, BY_OPERATOR, WRITE_FAILED, MGRS = "clean", "time", "calendar", "operator", "write failed", "mgrs"
 """Rules that end a boost, beside those of the guard."""
 
 
