@@ -12,7 +12,8 @@ from ceph_tuner.core.boost.choice import LOOKED_AT, choose
 from ceph_tuner.core.boost.events import AT_MOST_S, Begin, Request
 from ceph_tuner.core.boost.executor import BY, BoostExecutor
 from ceph_tuner.core.boost.goals import goals_of, parse_keep
-from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.kinds import KINDS, Kind
+from ceph_tuner.core.boost.progress import fall
 from ceph_tuner.core.boost.rules import OPTION, Rule, RuleWatch, parse_rules
 from ceph_tuner.core.boost.state import ENDING, OFF
 from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN
@@ -39,6 +40,8 @@ from .pulse import Pulse
 from .service import STATUS_WINDOW_S, Service
 
 UNTIL = "clean"
+SEEN_BEFORE_S = 3600.0
+"""How far back it is looked whether the work became less."""
 
 
 class Boosts:
@@ -107,7 +110,8 @@ class Boosts:
             parse_version(version),
             means,
         )
-        self.driver.begin(Begin(self._now(), request, choice.settings, choice.grounds, means))
+        rate = self._rate_before(KINDS[kind], means)
+        self.driver.begin(Begin(self._now(), request, choice.settings, choice.grounds, means, rate))
         return self.document()
 
     def by_rule(self) -> None:
@@ -238,6 +242,16 @@ class Boosts:
         if remainder == 0:
             raise RetryLater(f"there is nothing to boost: no {kind.what} are left", "see `ceph -s`")
         return {**at_work(window.means), **{name: sample.values[name] for name in kind.left}}
+
+    def _rate_before(self, kind: Kind, means: Mapping[str, float]) -> Optional[float]:
+        """What becomes less in a second: by its rates, else as it was seen to, since the last boost."""
+        rate, remainder, now = kind.rate_in(means), kind.left_in(means), self._now()
+        if rate is not None or remainder is None:
+            return rate
+        since = max(float(self.driver.state.last.get("ended") or 0.0), now - SEEN_BEFORE_S)
+        windows = [window for window in self._service.history().windows(since) if since <= window.start]
+        seen = [(window.end, kind.left_in(window.means)) for window in windows if window.end < now]
+        return fall([*((at, left) for at, left in seen if left is not None), (now, remainder)])
 
     def _share(self) -> float:
         """How much of the work is done."""

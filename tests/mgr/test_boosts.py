@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import time
 from typing import Any, Callable, Dict, List, Optional
 
@@ -13,12 +14,14 @@ from automatic_on_twin import OnTwin, new_lock
 from ceph_tuner.core.autopilot.audit_log import BOOST, BOOST_ENDED
 from ceph_tuner.core.boost.events import Begin, Request
 from ceph_tuner.core.boost.executor import KEY
+from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.boost.rules import RuleWatch
 from ceph_tuner.core.boost.state import OFF, ON, BoostState
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE
 from ceph_tuner.core.errors import ClusterTimeout, InputError, Locked, RetryLater, Stopped, TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
+from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.twin.model import RecoveryWork
 from tuner import render_automatic, turns
 from tuner.exposition import exposition
@@ -64,6 +67,7 @@ def test_recovery_is_done_sooner_and_all_is_as_before() -> None:
     mgr = boosted()
     before = mgr.table()
     document = mgr.begin(at_most="2h")
+    assert any(words.startswith("done within ") and words.endswith("the rate of before") for words in document["words"])
     assert mgr.phase == ON
     assert mgr.table()["osd", PROFILE] == "high_recovery_ops"
     assert mgr.table()["osd", "osd_max_backfills"] == "4"
@@ -79,9 +83,28 @@ def test_recovery_is_done_sooner_and_all_is_as_before() -> None:
     assert mgr.table() == before
     assert [entry.state for entry in mgr.entries()] == [UNDONE]
     assert mgr.trail()[-2:] == [BOOST, BOOST_ENDED]
+    shown = " ".join(render_automatic.trail(mgr.modes.past(20)).split())
+    assert re.search(
+        r"for 60 s; in [0-9.]+ (s|min), [0-9]+ degraded object copies were left before, saved [0-9.]+ ", shown
+    )
     assert mgr.modes.health() == {}
     mgr.sample()
     assert ("complete", "tuner-boost") in [event[:2] for event in mgr.mgr.progress]
+
+
+def test_late_scrubs_that_were_seen_becoming_fewer_give_a_rate_of_before() -> None:
+    mgr = boosted()
+    mgr.twin.clock.sleep(900.0)
+    boosts, now = mgr.modes.boosts, mgr.twin.clock.now()
+    history, late = mgr.service.history(), {"scrub.pgs_late": 10.0}
+    assert boosts._rate_before(KINDS["scrub"], late) is None
+    for number, left in enumerate((16.0, 14.0, 12.0)):
+        end = now - 180.0 + 60.0 * number
+        history.add_window(Window(end - 60.0, end, {"scrub.pgs_late": Measure(left, 0.0, 12)}))
+    assert boosts._rate_before(KINDS["scrub"], late) == pytest.approx(6.0 / 180.0)
+    # what became less during another boost says nothing
+    boosts.driver._executor.state = BoostState(last={"ended": now - 30.0})
+    assert boosts._rate_before(KINDS["scrub"], late) is None
 
 
 def test_it_ends_when_time_is_up_and_says_so() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import List, Mapping, Optional
 
 from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.outcome import in_words
 from ceph_tuner.core.boost.progress import Finish
 from ceph_tuner.core.boost.state import OFF, PHASES, BoostState
 from ceph_tuner.core.moments import duration, utc
@@ -26,7 +27,7 @@ def explain(state: BoostState, means: Mapping[str, float], finish: Optional[Fini
         before = kind.left_in(state.baseline)
         of = f" of {before:.6g}" if before is not None and before >= remainder else ""
         lines.append(f"{remainder:.6g}{of} {kind.what} are left")
-    lines.append(_finish(finish, remainder, now))
+    lines.append(_finish(finish, remainder, now, state.rate_before))
     lines.append(f"ends at {utc(state.ends_at)} at the latest, in {duration(state.ends_at - now)}")
     if state.request.keep:
         lines.append(f"ends when one of these is missed: {'; '.join(state.request.keep)}")
@@ -37,11 +38,16 @@ def explain(state: BoostState, means: Mapping[str, float], finish: Optional[Fini
     return lines
 
 
-def _finish(finish: Optional[Finish], remainder: Optional[float], now: float) -> str:
+def at_the_rate_before(remainder: Optional[float], rate: Optional[float]) -> str:
+    """When it would be done at the rate of before; empty where that is not known."""
+    return f"done within {duration(remainder / rate)} at the rate of before" if remainder and rate else ""
+
+
+def _finish(finish: Optional[Finish], remainder: Optional[float], now: float, rate_before: Optional[float]) -> str:
     if remainder == 0:
         return "nothing is left: it ends once that has lasted"
     if finish is None:
-        return "when it will be done is not known yet"
+        return at_the_rate_before(remainder, rate_before) or "when it will be done is not known yet"
     if finish.expected is None:
         return "no end is in sight: what is left does not become less"
     words = f"done in {duration(finish.expected - now)}"
@@ -55,13 +61,5 @@ def _last(state: BoostState) -> List[str]:
     last = state.last
     if not last:
         return []
-    lines = [f"the last one, of {last.get('kind')}, ended at {utc(float(last.get('ended') or 0))}: {last.get('why')}"]
-    savings_s = last.get("saved_s")
-    if isinstance(savings_s, (int, float)):
-        # at the rate before it
-        lines.append(
-            f"it saved {duration(savings_s)} beside the rate before it"
-            if savings_s > 0
-            else "it was no faster than before it"
-        )
-    return lines
+    ended = f"the last one, of {last.get('kind')}, ended at {utc(float(last.get('ended') or 0))}: {last.get('why')}"
+    return [ended, in_words(last)]
