@@ -8,10 +8,9 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from ceph_tuner.core.autopilot.audit_log import Audit
 from ceph_tuner.core.autopilot.executor import TrialExecutor
-from ceph_tuner.core.boost.choice import LOOKED_AT, choose
 from ceph_tuner.core.boost.events import AT_MOST_S, Begin, Request
 from ceph_tuner.core.boost.executor import BY, BoostExecutor
-from ceph_tuner.core.boost.goals import goals_of, parse_keep
+from ceph_tuner.core.boost.goals import parse_keep
 from ceph_tuner.core.boost.kinds import KINDS, Kind
 from ceph_tuner.core.boost.progress import fall
 from ceph_tuner.core.boost.rules import OPTION, Rule, RuleWatch, parse_rules
@@ -23,7 +22,6 @@ from ceph_tuner.core.changes.guardian import unguarded
 from ceph_tuner.core.changes.lock_owner import claim_at_work
 from ceph_tuner.core.errors import CommandFailed, InputError, Locked, RetryLater, Stopped
 from ceph_tuner.core.hours import DAY_S
-from ceph_tuner.core.knobs.releases import parse_version, release_of
 from ceph_tuner.core.measure.sample import at_work
 from ceph_tuner.core.moments import duration, duration_s, utc
 
@@ -32,11 +30,13 @@ from .automatic import OPERATOR, new_hands, on_trial_elsewhere
 from .boost_driver import BoostDriver
 from .boost_log import TRAIL, BoostLog
 from .boost_lookout import BoostLookout
+from .boost_settings import BoostSettings
 from .changes import NewLock, own_lock
 from .inbox import Inbox
 from .lookout import BOOK, BOOST
 from .options import PolicyOptions
 from .pulse import Pulse
+from .regime_watch import RegimeWatch
 from .service import STATUS_WINDOW_S, Service
 
 UNTIL = "clean"
@@ -52,12 +52,14 @@ class Boosts:
         mgr: Any,
         service: Service,
         executors: Dict[str, TrialExecutor[Any]],
+        regimes: RegimeWatch,
         clock: Optional[Clock] = None,
         new_lock: NewLock = own_lock,
     ) -> None:
         """`mgr` is the module; `executors` has those of the automatic modes, the boost's is added."""
         clock = clock or SystemClock()
         self._service, self._executors, self._now = service, executors, clock.now
+        self._settings = BoostSettings(service, executors, regimes)
         options = PolicyOptions(service.option)
         aim = service.aim()
         who = f"{service.who}{BY}"
@@ -100,16 +102,7 @@ class Boosts:
         means = self._means(request)
         objectives = parse_keep(keep, means)
         request = Request(kind, request.at_most_s, tuple(each.text for each in objectives), who, by)
-        version = self._service.release_version()
-        choice = choose(
-            KINDS[kind],
-            self._service.trials(),
-            goals_of(request.keep, self._service.slos.read()),
-            self._service.values_in_force(LOOKED_AT),
-            release_of(version),
-            parse_version(version),
-            means,
-        )
+        choice = self._settings.choose(request, means, self._now())
         rate = self._rate_before(KINDS[kind], means)
         self.driver.begin(Begin(self._now(), request, choice.settings, choice.grounds, means, rate))
         return self.document()

@@ -6,12 +6,15 @@ import contextlib
 import json
 import re
 import time
-from typing import Any, Callable, Dict, List, Optional
+from dataclasses import replace
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import pytest
 from automatic_on_twin import OnTwin, new_lock
 
 from ceph_tuner.core.autopilot.audit_log import BOOST, BOOST_ENDED
+from ceph_tuner.core.book.book import PAGES_KEY, StoredBook
+from ceph_tuner.core.book.page import TRIAL, TWIN, UNVALIDATED, VALIDATED, Page
 from ceph_tuner.core.boost.events import Begin, Request
 from ceph_tuner.core.boost.executor import KEY
 from ceph_tuner.core.boost.kinds import KINDS
@@ -19,6 +22,7 @@ from ceph_tuner.core.boost.rules import RuleWatch
 from ceph_tuner.core.boost.state import OFF, ON, BoostState
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE
 from ceph_tuner.core.errors import ClusterTimeout, InputError, Locked, RetryLater, Stopped, TunerError
+from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.core.measure.sample import Measure, Window
@@ -393,6 +397,76 @@ def test_a_boost_of_another_mgr_does_not_go_on_under_a_policy_that_forbids_it() 
     assert other.modes.boosts.driver.state.last["rule"] == "calendar"
     assert other.table() == before
     assert other.trail().count(BOOST) == 1
+
+
+def page(number: int, target: str = "osd", regime: str = "recovering", **more: Any) -> Page:
+    usual: Dict[str, Any] = {"state": VALIDATED, "origin": TRIAL, "load": {COPIES: 1000.0}, "effects": {COPIES: 9.0}}
+    return Page(number, regime, {"osd_max_scrubs": 4 + number}, at=1000.0, target=target, **{**usual, **more})
+
+
+COPIES = "recovery.copies_s"
+PREDICTED = {"state": UNVALIDATED, "origin": TWIN}
+
+
+@pytest.mark.parametrize(
+    ("pages", "options", "grounds"),
+    [
+        ((page(1),), {}, "page 1 of the book, validated for "),
+        ((page(1, regime="trimming"),), {}, "no page of the book for this regime"),
+        ((page(1, "osd/class:ssd"),), {}, "no page of the book for this regime"),
+        ((page(1, **PREDICTED),), {}, "no page of the book for this regime"),
+        ((page(1, **PREDICTED),), {"book_unvalidated": "twin"}, "by the twin and not tried on this cluster"),
+        ((page(1, **PREDICTED), page(2)), {"book_unvalidated": "twin"}, "page 2 of the book, validated for "),
+    ],
+)
+def test_the_book_s_pages_for_the_regime_and_the_osds_are_taken(
+    pages: Tuple[Page, ...], options: Dict[str, Any], grounds: str
+) -> None:
+    mgr = boosted(recovering(500_000), **options)
+    regime = mgr.modes.regimes.state_of()
+    assert regime is not None
+    for each in pages:
+        own = replace(each, regime=regime.name if each.regime == "recovering" else each.regime)
+        StoredBook(mgr.service.store).change(lambda book, own=own: book.added(own))  # type: ignore[misc]
+    document = mgr.begin(keep="client.p95_ms<=10 s")
+    assert grounds in document["grounds"]
+    is_known = grounds.startswith("no page")
+    assert (PROFILE in document["settings"]) == is_known
+    assert (document["settings"] == {"osd_max_scrubs": 4 + pages[-1].number}) != is_known
+
+
+def test_a_page_that_the_book_leaves_out_and_a_book_that_cannot_be_read_give_no_settings() -> None:
+    mgr = boosted(recovering(500_000))
+    regime = mgr.modes.regimes.state_of()
+    assert regime is not None
+    StoredBook(mgr.service.store).change(lambda book: book.added(page(1, regime=regime.name)))
+    request, means = Request("recovery", keep=("client.p95_ms <= 10 s",)), {COPIES: 1.0}
+    settings, now = mgr.modes.boosts._settings, mgr.twin.clock.now()
+    assert "page 1" in settings.choose(request, means, now).grounds
+    executor = mgr.modes.books.whole.driver._executor
+    executor.state = replace(executor.state, rests={1: now + 60.0})
+    assert "no page" in settings.choose(request, means, now).grounds
+    assert "page 1" in settings.choose(request, means, now + 60.0).grounds
+    mgr.service.store.set(PAGES_KEY, "{")
+    assert "no page" in settings.choose(request, means, now + 60.0).grounds
+
+
+def test_a_boost_of_a_device_class_goes_by_the_trials_of_that_class() -> None:
+    mgr = boosted(recovering(500_000))
+    measures = {"client.p95_ms": Measure(1.0, 0.1, 8), COPIES: Measure(9e6, 1.0, 8)}
+    device_class = mgr.service.config.places()[0].device_class
+    for number, name in ((5, ""), (6, device_class), (7, "tape")):
+        run = Run("trial", f"trial {number}", {"osd_max_scrubs": number})
+        mgr.service.history().add_trial(Trial(run, 1000.0, 60.0, measures, device_class=name).to_dict())
+    mgr.service.slo_commands.set(f"client.p95_ms{{class={device_class}}}<=10 s", False, 1.0, "")
+    mgr.sample(2)
+    settings, now, keep = mgr.modes.boosts._settings, mgr.twin.clock.now(), ("client.p95_ms <= 9 s",)
+    of_class = settings.choose(Request("recovery", keep=keep, target=f"osd/class:{device_class}"), {}, now)
+    assert dict(of_class.settings) == {"osd_max_scrubs": 6}
+    assert f"of 1 trials of the class {device_class} that kept the objectives, trial 6" in of_class.grounds
+    mgr.service.slo_commands.remove("all")
+    of_all = settings.choose(Request("recovery", keep=keep), {}, now)
+    assert dict(of_all.settings) == {"osd_max_scrubs": 5}
 
 
 def asked(mgr: Boosted, work: Callable[[], Any]) -> Any:
