@@ -10,12 +10,13 @@ from ceph_tuner.core.autopilot.audit_log import Audit
 from ceph_tuner.core.autopilot.executor import TrialExecutor
 from ceph_tuner.core.boost.events import AT_MOST_S, Begin, Request
 from ceph_tuner.core.boost.executor import BY, BoostExecutor
-from ceph_tuner.core.boost.goals import parse_keep
+from ceph_tuner.core.boost.explanation import foretell
+from ceph_tuner.core.boost.goals import goals_of, parse_keep
 from ceph_tuner.core.boost.kinds import KINDS, Kind
 from ceph_tuner.core.boost.progress import fall
 from ceph_tuner.core.boost.rules import OPTION, Rule, RuleWatch, parse_rules
 from ceph_tuner.core.boost.state import ENDING, OFF
-from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN
+from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN, refusal
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.guardian import unguarded
@@ -87,15 +88,34 @@ class Boosts:
         self._rule_problem = ""
 
     def begin(
-        self, kind: str, until: str = UNTIL, at_most: str = "", keep: str = "", who: str = "osd", by: str = OPERATOR
+        self,
+        kind: str,
+        until: str = UNTIL,
+        at_most: str = "",
+        keep: str = "",
+        who: str = "osd",
+        by: str = OPERATOR,
+        dry_run: bool = False,
     ) -> Dict[str, Any]:
-        """Begin a boost. Raises InputError for what makes no sense, RetryLater where now is not the moment."""
+        """Begin a boost, or with `dry_run` only say what it would do.
+
+        Raises InputError for what makes no sense, RetryLater where now is not the moment.
+        """
         if until != UNTIL:
             raise InputError("--until", until, UNTIL)
-        return self._begin(kind, duration_s(at_most, "--at-most") if at_most else AT_MOST_S, keep, who, by)
+        at_most_s = duration_s(at_most, "--at-most") if at_most else AT_MOST_S
+        if dry_run:
+            return self._foretold(self._prepared(kind, at_most_s, keep, who, by))
+        return self._begin(kind, at_most_s, keep, who, by)
 
     def _begin(self, kind: str, at_most_s: float, keep: str, who: str, by: str) -> Dict[str, Any]:
+        self.driver.begin(self._prepared(kind, at_most_s, keep, who, by))
+        return self.document()
+
+    def _prepared(self, kind: str, at_most_s: float, keep: str, who: str, by: str) -> Begin:
+        """All that a boost begins with; nothing is written. Raises as `begin`."""
         request = Request(kind, at_most_s, target=who, by=by)
+        self.driver.refuse(refusal(self.driver.state, kind))
         self._refuse_by_calendar(kind)
         self._refuse_trial()
         self._refuse_tuner()
@@ -104,8 +124,29 @@ class Boosts:
         request = Request(kind, request.at_most_s, tuple(each.text for each in objectives), who, by)
         choice = self._settings.choose(request, means, self._now())
         rate = self._rate_before(KINDS[kind], means)
-        self.driver.begin(Begin(self._now(), request, choice.settings, choice.grounds, means, rate))
-        return self.document()
+        return Begin(self._now(), request, choice.settings, choice.grounds, means, rate)
+
+    def _foretold(self, event: Begin) -> Dict[str, Any]:
+        """What a boost would do, and what would let it go. Raises InputError where it cannot be written."""
+        request, kind = event.request, KINDS[event.request.kind]
+        goals = goals_of(request.keep, self._service.absolute_slo())
+        policy, begins = self._service.slos.boost_forbidden_at(kind.name)
+        is_forbidden = begins is not None and begins < event.at + request.at_most_s
+        forbidden = f"would end at {utc(begins)}, as the policy {policy} begins" if begins and is_forbidden else ""
+        remainder = kind.left_in(event.baseline)
+        return {
+            "dry_run": True,
+            "request": request.to_dict(),
+            "settings": dict(event.settings),
+            "grounds": event.grounds,
+            "commands": self._service.changes().commands(request.target, dict(event.settings)),
+            "left": remainder,
+            "rate_before": event.rate_before,
+            "done_within_s": remainder / event.rate_before if remainder and event.rate_before else None,
+            "ends_at": event.at + request.at_most_s,
+            "words": foretell(event, [each.text for each in goals.objectives] if goals else [], forbidden),
+            "notes": [],
+        }
 
     def by_rule(self) -> None:
         """Begin what a rule of the options wants; called every few seconds. Raises what the cluster does."""

@@ -46,8 +46,10 @@ def boost(document: Mapping[str, Any]) -> str:
     if document["settings"]:
         rows = [[name, f"{value}"] for name, value in sorted(document["settings"].items())]
         lines.append(table(["OPTION", "VALUE"], rows))
+    # of a dry run, which has no problems
+    lines += document.get("commands", [])
     lines += render.notes(document["notes"])
-    for problem in (document["problem"], document["turn_problem"]):
+    for problem in (document.get("problem"), document.get("turn_problem")):
         lines += folded(f"problem: {problem}", "  ") if problem else []
     return "\n".join(lines)
 

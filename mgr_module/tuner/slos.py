@@ -82,6 +82,12 @@ class SloBook:
         until = "for more than a year" if again is None else f"until {utc_minute(again)}"
         return f"the policy {calendar.policy_at(now)} of the calendar lets no boost of {kind} run, {until}"
 
+    def boost_forbidden_at(self, kind: str) -> Tuple[str, Optional[int]]:
+        """The policy that will let a boost of this kind run no more, and when it begins. Raises TunerError."""
+        calendar = self.current_calendar()
+        end = None if calendar is None else calendar.boost_ends(kind, self._date())
+        return ("", None) if calendar is None or end is None else (calendar.policy_at(end), end)
+
     def current_calendar(self) -> Optional[SloCalendar]:
         """The calendar as whoever asked first in this interval read it: one read for all. Raises TunerError.
 

@@ -404,7 +404,7 @@ def page(number: int, target: str = "osd", regime: str = "recovering", **more: A
     return Page(number, regime, {"osd_max_scrubs": 4 + number}, at=1000.0, target=target, **{**usual, **more})
 
 
-COPIES = "recovery.copies_s"
+COPIES, LEFT = "recovery.copies_s", "recovery.objects_left"
 PREDICTED = {"state": UNVALIDATED, "origin": TWIN}
 
 
@@ -467,6 +467,43 @@ def test_a_boost_of_a_device_class_goes_by_the_trials_of_that_class() -> None:
     mgr.service.slo_commands.remove("all")
     of_all = settings.choose(Request("recovery", keep=keep), {}, now)
     assert dict(of_all.settings) == {"osd_max_scrubs": 5}
+
+
+def test_a_dry_run_tells_all_and_writes_nothing() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.service.slos.replace(forbidding(mgr, 3600.0, 7200.0, "scrub"))
+    before, stored = mgr.table(), {key: mgr.service.store.get(key) for key in mgr.service.store.keys("")}
+    document = mgr.begin(keep="client.mean_ms<=9 s", at_most="2h", dry_run=True)
+    assert (mgr.phase, mgr.trail(), mgr.table()) == (OFF, [], before)
+    assert {key: mgr.service.store.get(key) for key in mgr.service.store.keys("")} == stored
+    assert (document["dry_run"], document["left"]) == (True, document["request"] and mgr.sampler.latest().values[LEFT])  # type: ignore[union-attr]
+    assert document["done_within_s"] == pytest.approx(document["left"] / document["rate_before"])
+    shown = " ".join(render_automatic.boost(document).split())
+    for words in (
+        "a dry run: nothing is written",
+        "would boost recovery on osd: the profile high_recovery_ops, as no trial",
+        "degraded object copies are left done within",
+        "would end once no degraded object copies are left",
+        "at the latest, in 2 h",
+        "would end when one of these is missed: client.mean_ms <= 9000 ms; client.p95_ms <= 10000 ms",
+        "would end by the guard: slow operations",
+        "as the policy quiet begins",
+        "ceph config set osd osd_max_backfills 4",
+    ):
+        assert words in shown
+    # what it says is what comes about
+    assert mgr.begin(at_most="2h")["settings"] == document["settings"]
+
+
+def test_a_dry_run_is_refused_as_the_boost_would_be() -> None:
+    mgr = boosted(recovering(500_000))
+    with pytest.raises(TunerError, match="no running OSD"):
+        mgr.begin(who="osd/class:tape", dry_run=True)
+    with pytest.raises(RetryLater, match="no PGs past their deep-scrub date are left"):
+        mgr.begin("scrub", dry_run=True)
+    mgr.begin()
+    with pytest.raises(InputError, match="a boost of recovery is on already"):
+        mgr.begin(dry_run=True)
 
 
 def asked(mgr: Boosted, work: Callable[[], Any]) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import List, Mapping, Optional
+from typing import List, Mapping, Optional, Sequence
 
+from ceph_tuner.core.boost.events import Begin
 from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.boost.outcome import in_words
 from ceph_tuner.core.boost.progress import Finish
@@ -36,6 +37,32 @@ def explain(state: BoostState, means: Mapping[str, float], finish: Optional[Fini
     if state.why:
         lines.append(f"it ends: {state.why}")
     return lines
+
+
+def foretell(event: Begin, objectives: Sequence[str], forbidden: str = "") -> List[str]:
+    """Say what a boost would do, when it would be done, and what would let it go.
+
+    `objectives`: all that must be kept, as texts; `forbidden`: when a policy of the calendar would end it, in words.
+    """
+    request, kind = event.request, KINDS[event.request.kind]
+    remainder = kind.left_in(event.baseline)
+    ends_at = event.at + request.at_most_s
+    lines = [
+        "a dry run: nothing is written",
+        f"would boost {kind.name} on {request.target}: {event.grounds}",
+        f"{0.0 if remainder is None else remainder:.6g} {kind.what} are left",
+        at_the_rate_before(remainder, event.rate_before)
+        or "when it would be done is not known: what is left was not seen becoming less",
+        f"would end once no {kind.what} are left",
+        f"would end at {utc(ends_at)} at the latest, in {duration(request.at_most_s)}",
+    ]
+    if objectives:
+        lines.append(f"would end when one of these is missed: {'; '.join(objectives)}")
+    lines.append(
+        "would end by the guard: slow operations, inactive PGs, an OSD that goes down, missing samples, "
+        "settings changed by hand"
+    )
+    return [*lines, *([forbidden] if forbidden else []), "would end by `ceph tuner boost cancel`"]
 
 
 def at_the_rate_before(remainder: Optional[float], rate: Optional[float]) -> str:

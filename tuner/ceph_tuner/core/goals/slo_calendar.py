@@ -129,6 +129,10 @@ class SloCalendar:
         """When a boost of this kind may run that may not now; None where that is more than a year ahead."""
         return self._first_edge(at, lambda name: kind in self.boosts_by_policy[name])
 
+    def boost_ends(self, kind: str, at: float) -> Optional[int]:
+        """When a boost of this kind may run no more that may now; None where that is more than a year ahead."""
+        return self._first_edge(at, lambda name: kind not in self.boosts_by_policy[name])
+
     def _first_edge(self, at: float, fits: Callable[[str], bool]) -> Optional[int]:
         """When the first policy begins whose name fits."""
         for reach in (WEEK_S + DAY_S, FARTHEST_S if any(policy.hours.dated for policy in self.policies) else 0):
