@@ -15,7 +15,7 @@ from ceph_tuner.core.measure.sample import Sample
 from ceph_tuner.core.measure.scopes import Members
 from ceph_tuner.core.measure.timeline import NO_POLICY, POLICY, REGIME, TimelineEntry, newest, timeline
 from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, DEFAULT, parse_bounds, stored_bounds
-from ceph_tuner.core.regimes.telling import RegimeState, tell
+from ceph_tuner.core.regimes.telling import MarkerTurn, RegimeState, tell, turns
 
 READ_AGAIN_S = 600.0
 """How often capacities and the stored bounds are read again."""
@@ -41,6 +41,8 @@ class RegimeWatch:
         self._read_at = float("-inf")
         self._capacities: Dict[str, float] = {}
         self._states: Dict[str, RegimeState] = {}
+        self._values: Dict[str, Mapping[str, float]] = {}
+        """Of the newest sample, by scope."""
         self._kept: Optional[Dict[Tuple[str, str], str]] = None
         """What the history has as the newest, by kind and scope; None: it was not read yet."""
         self.problem = ""
@@ -52,6 +54,7 @@ class RegimeWatch:
             return
         parts = {"": sample, **{str(scope): sample.of(scope) for scope in scopes}}
         with self._telling:
+            self._values = {name: part.values for name, part in parts.items() if part is not None}
             self._states = {
                 name: tell(self._states.get(name), part.at, part.values, self._bounds, self._capacities.get(name))
                 for name, part in parts.items()
@@ -87,6 +90,14 @@ class RegimeWatch:
         """What holds in a scope, or in the whole cluster; None before a sample told it."""
         with self._telling:
             return self._states.get(scope)
+
+    def turns(self, scope: str = "") -> Tuple[MarkerTurn, ...]:
+        """What would turn each marker of a scope, or of the whole cluster; empty before a sample told them."""
+        with self._telling:
+            state = self._states.get(scope)
+            if state is None:
+                return ()
+            return turns(state, self._values.get(scope, {}), self._bounds, self._capacities.get(scope))
 
     def held(self) -> List[Dict[str, Any]]:
         """The regime of the cluster and of each scope, since when, and by what."""
