@@ -21,7 +21,6 @@ from . import (
     render_automatic,
     render_book,
     render_recommendation,
-    render_regimes,
     render_why,
     threads,
 )
@@ -397,8 +396,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         inbuf: str = "",
     ) -> Tuple[int, str, str]:
         """Take the bounds by which regimes are told from -i FILE (JSON), or the default ones."""
-        set_bounds = lambda: self._modes.regimes.set_bounds(inbuf, bool(default))  # noqa: E731
-        return self._answer(set_bounds, render_regimes.book, format)
+        return self._answer(lambda: self._modes.books.set_bounds(inbuf, bool(default)), render_book.book, format)
 
     @read_command("tuner capacity ls")
     def _capacity_ls(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002

@@ -14,7 +14,7 @@ from ceph_tuner.core.measure.metrics import Scope
 from ceph_tuner.core.measure.sample import Sample
 from ceph_tuner.core.measure.scopes import Members
 from ceph_tuner.core.measure.timeline import NO_POLICY, POLICY, REGIME, TimelineEntry, newest, timeline
-from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, DEFAULT, parse_bounds, stored_bounds
+from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, DEFAULT, RegimeBounds, parse_bounds, stored_bounds
 from ceph_tuner.core.regimes.telling import MarkerTurn, RegimeState, tell, turns
 
 READ_AGAIN_S = 600.0
@@ -74,7 +74,13 @@ class RegimeWatch:
                 self._history().add_change(entry.to_dict())
                 self._kept[key] = entry.name
 
-    def set_bounds(self, text: str, default: bool) -> Dict[str, Any]:
+    @property
+    def bounds(self) -> RegimeBounds:
+        """Those in use."""
+        with self._telling:
+            return self._bounds
+
+    def set_bounds(self, text: str, default: bool) -> None:
         """Take other bounds, as JSON, or the default ones. Raises InputError."""
         if bool(text) == default:
             raise InputError("book bounds", "both" if default else "nothing", "-i FILE (JSON), or --default")
@@ -84,7 +90,6 @@ class RegimeWatch:
             bounds = parse_bounds(read_json(text, "the bounds"))
             self._store.set(BOUNDS_KEY, json.dumps(bounds.to_dict()))
         self._use_stored()
-        return self.document()
 
     def state_of(self, scope: str = "") -> Optional[RegimeState]:
         """What holds in a scope, or in the whole cluster; None before a sample told it."""
@@ -107,11 +112,11 @@ class RegimeWatch:
     def document(self) -> Dict[str, Any]:
         """The regimes that hold, by what, what changed of late, and the bounds."""
         with self._telling:
-            capacities = dict(self._capacities)
+            capacities, bounds = dict(self._capacities), self._bounds
         changes = [entry.to_dict() for entry in timeline(self._history())]
         return {
             "regimes": self.held(),
-            "bounds": self._bounds.to_dict(),
+            "bounds": bounds.to_dict(),
             "capacity_iops": capacities,
             "timeline": changes[-TIMELINE_SHOWN:],
             "problem": self.problem,

@@ -56,9 +56,10 @@ def test_a_bound_and_a_value_that_nobody_knows_are_said_to_be_so() -> None:
     )
 
 
-def test_a_page_of_a_marker_that_there_is_not_any_more_waits_for_nothing() -> None:
-    lines = told(page(1), page(2, "busy+backup"))
-    assert "page 2 is for busy+backup, and no marker is called backup" in lines
+def test_a_page_of_a_regime_that_nobody_tells_any_more_waits_for_nothing() -> None:
+    lines = told(page(1), page(2, "busy+backup"), page(3, "recovering+busy"))
+    assert "page 2 is for busy+backup, and the present bounds tell no such regime" in lines
+    assert "page 3 is for recovering+busy, and the present bounds tell no such regime" in lines
 
 
 def test_without_other_pages_it_says_so() -> None:

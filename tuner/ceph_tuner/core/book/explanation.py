@@ -73,10 +73,9 @@ def _switches(look: BookLook, turns: Sequence[MarkerTurn], now: float) -> List[s
 
 
 def _switch(page: Page, look: BookLook, turns: Sequence[MarkerTurn]) -> str:
-    wanted = set() if page.regime == IDLE else set(page.regime.split("+"))
-    unknown = sorted(wanted - {turn.name for turn in turns})
-    if unknown:
-        return f"page {page.number} is for {page.regime}, and no marker is called {' or '.join(unknown)}"
+    wanted = [] if page.regime == IDLE else page.regime.split("+")
+    if wanted != [turn.name for turn in turns if turn.name in wanted]:
+        return f"page {page.number} is for {page.regime}, and the present bounds tell no such regime"
     needed = [_turn(turn) for turn in turns if turn.on != (turn.name in wanted)]
     same = look.page is not None and same_settings(page, look.page.target, look.page.settings)
     does = "would have the same settings" if same else "would switch it"
