@@ -29,7 +29,7 @@ def spans_of(
     since: float,
     now: float,
 ) -> List[Span]:
-    """Spans from `since` to `now` (seconds since the epoch): of the whole cluster; regimes and pages of classes as well.
+    """Spans from `since` to `now` (seconds since the epoch): of the cluster; regimes and pages of classes too.
 
     `windows` are of minutes, `hours` of hours. A regime is told from samples: it is drawn where there were some.
     """
