@@ -21,7 +21,7 @@ from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.guardian import unguarded
 from ceph_tuner.core.changes.lock_owner import claim_at_work
-from ceph_tuner.core.errors import CommandFailed, InputError, Locked, RetryLater, Stopped
+from ceph_tuner.core.errors import CommandFailed, InputError, Locked, RetryLater, Stopped, TunerError
 from ceph_tuner.core.hours import DAY_S
 from ceph_tuner.core.measure.sample import at_work
 from ceph_tuner.core.moments import duration, duration_s, utc
@@ -130,9 +130,8 @@ class Boosts:
         """What a boost would do, and what would let it go. Raises InputError where it cannot be written."""
         request, kind = event.request, KINDS[event.request.kind]
         goals = goals_of(request.keep, self._service.absolute_slo())
-        policy, begins = self._service.slos.boost_forbidden_at(kind.name)
-        is_forbidden = begins is not None and begins < event.at + request.at_most_s
-        forbidden = f"would end at {utc(begins)}, as the policy {policy} begins" if begins and is_forbidden else ""
+        ends_at = event.at + request.at_most_s
+        forbidden = self._forbidden_before(ends_at, kind.name)
         remainder = kind.left_in(event.baseline)
         return {
             "dry_run": True,
@@ -143,7 +142,7 @@ class Boosts:
             "left": remainder,
             "rate_before": event.rate_before,
             "done_within_s": remainder / event.rate_before if remainder and event.rate_before else None,
-            "ends_at": event.at + request.at_most_s,
+            "ends_at": ends_at,
             "words": foretell(event, [each.text for each in goals.objectives] if goals else [], forbidden),
             "notes": [],
         }
@@ -213,7 +212,7 @@ class Boosts:
         """What it does, what is left, when it will be done."""
         is_on = self.driver.state.phase != OFF
         open_trial = unguarded(self._service.store, self._now()) if is_on else ""
-        notes = [note for note in (open_trial, self._rule_problem) if note]
+        notes = [note for note in (open_trial, self._policy_ahead(), self._rule_problem) if note]
         return {**self.driver.document(), "notes": notes}
 
     def health(self) -> Dict[str, List[str]]:
@@ -242,6 +241,19 @@ class Boosts:
         refusal = self._service.slos.boost_refusal(kind)
         if refusal:
             raise RetryLater(refusal, "`ceph tuner slo ls` shows the calendar; else try again then")
+
+    def _forbidden_before(self, at: float, kind: str) -> str:
+        """Which policy of the calendar lets a boost run no more before then, in words; empty where none does."""
+        policy, begins = self._service.slos.boost_forbidden_at(kind)
+        return f"ends at {utc(begins)}, as the policy {policy} begins" if begins and begins < at else ""
+
+    def _policy_ahead(self) -> str:
+        """Which policy of the calendar will end the boost that is on, in words."""
+        state = self.driver.state
+        with contextlib.suppress(TunerError):
+            # a status is told also while the objectives cannot be read
+            return self._forbidden_before(state.ends_at, state.request.kind) if state.request else ""
+        return ""
 
     def _refuse_trial(self) -> None:
         for name, executor in list(self._executors.items()):

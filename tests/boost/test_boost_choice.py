@@ -147,9 +147,9 @@ def grounds(*pages: BookPage, trials: Any = (), now: float = 5.0, kept: Optional
 
 def test_the_fastest_of_trials_and_validated_pages_is_taken_and_the_grounds_say_which() -> None:
     both = grounds(page(3, 60.0), page(4, 90.0), trials=[trial(1, 15.0, 70.0)])
-    assert both.startswith("{'osd_max_scrubs': 4}: of 1 trials on this cluster and 2 validated pages of the book")
+    assert both.startswith("{'osd_max_scrubs': 4}: of 1 trial on this cluster and 2 validated pages of the book")
     assert "page 4 of the book, validated for recovering, was the fastest" in both
-    assert grounds(page(3, 60.0), trials=[trial(1, 15.0, 70.0)]).startswith("{'osd_max_scrubs': 1}: of 1 trials")
+    assert grounds(page(3, 60.0), trials=[trial(1, 15.0, 70.0)]).startswith("{'osd_max_scrubs': 1}: of 1 trial")
 
 
 def test_a_page_that_breaks_what_is_to_be_kept_or_is_no_faster_or_is_in_force_is_not() -> None:

@@ -5,66 +5,23 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import time
-from dataclasses import replace
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict
 
 import pytest
-from automatic_on_twin import OnTwin, new_lock
+from automatic_on_twin import new_lock
+from boosted_mgr import Boosted, boosted, by_rule, recovering
 
 from ceph_tuner.core.autopilot.audit_log import BOOST, BOOST_ENDED
-from ceph_tuner.core.book.book import PAGES_KEY, StoredBook
-from ceph_tuner.core.book.page import TRIAL, TWIN, UNVALIDATED, VALIDATED, Page
 from ceph_tuner.core.boost.events import Begin, Request
 from ceph_tuner.core.boost.executor import KEY
-from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.boost.rules import RuleWatch
 from ceph_tuner.core.boost.state import OFF, ON, BoostState
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE
 from ceph_tuner.core.errors import ClusterTimeout, InputError, Locked, RetryLater, Stopped, TunerError
-from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.knobs.catalogue import PROFILE
-from ceph_tuner.core.knobs.releases import nine
-from ceph_tuner.core.measure.sample import Measure, Window
-from ceph_tuner.twin.model import RecoveryWork
 from tuner import render_automatic, turns
 from tuner.exposition import exposition
-from twin_cluster.cluster import TwinCluster
 from twins import small_twin
-
-LIMITED: Dict[str, Any] = {PROFILE: "custom", **nine((0.6, 2, 0), (0.1, 1, 0.2), (0.05, 1, 0.2))}
-
-
-def recovering(objects: int = 30_000) -> TwinCluster:
-    return small_twin(LIMITED, recovery=(RecoveryWork("rbd", objects, 1 << 20),))
-
-
-class Boosted(OnTwin):
-    def begin(self, kind: str = "recovery", **more: Any) -> Any:
-        return self.during(lambda: self.modes.boosts.begin(kind, **more))
-
-    def table(self) -> Dict[Any, str]:
-        return {(row.who, row.name): row.value for row in self.service.config.dump()}
-
-    @property
-    def phase(self) -> str:
-        return self.modes.boosts.driver.state.phase
-
-    def until_off(self, most: int = 300) -> Dict[str, Any]:
-        for _ in range(most):
-            if self.phase == OFF:
-                return dict(self.modes.boosts.driver.state.last)
-            self.sample()
-        raise AssertionError(f"{self.phase}: {self.modes.boosts.document()}")
-
-    def trail(self) -> List[str]:
-        return [record["what"] for record in self.modes.past(100) if not record["refers"]]
-
-
-def boosted(twin: Optional[TwinCluster] = None, **options: Any) -> Boosted:
-    mgr = Boosted(twin or recovering(), **options)
-    mgr.sample(14)
-    return mgr
 
 
 def test_recovery_is_done_sooner_and_all_is_as_before() -> None:
@@ -94,21 +51,6 @@ def test_recovery_is_done_sooner_and_all_is_as_before() -> None:
     assert mgr.modes.health() == {}
     mgr.sample()
     assert ("complete", "tuner-boost") in [event[:2] for event in mgr.mgr.progress]
-
-
-def test_late_scrubs_that_were_seen_becoming_fewer_give_a_rate_of_before() -> None:
-    mgr = boosted()
-    mgr.twin.clock.sleep(900.0)
-    boosts, now = mgr.modes.boosts, mgr.twin.clock.now()
-    history, late = mgr.service.history(), {"scrub.pgs_late": 10.0}
-    assert boosts._rate_before(KINDS["scrub"], late) is None
-    for number, left in enumerate((16.0, 14.0, 12.0)):
-        end = now - 180.0 + 60.0 * number
-        history.add_window(Window(end - 60.0, end, {"scrub.pgs_late": Measure(left, 0.0, 12)}))
-    assert boosts._rate_before(KINDS["scrub"], late) == pytest.approx(6.0 / 180.0)
-    # what became less during another boost says nothing
-    boosts.driver._executor.state = BoostState(last={"ended": now - 30.0})
-    assert boosts._rate_before(KINDS["scrub"], late) is None
 
 
 def test_it_ends_when_time_is_up_and_says_so() -> None:
@@ -261,12 +203,6 @@ def test_it_is_exported() -> None:
 RULE = "recovery after 1min at-most 2min"
 
 
-def by_rule(mgr: Boosted, samples: int) -> None:
-    for _ in range(samples):
-        mgr.sample()
-        mgr.during(mgr.modes.boosts.by_rule)
-
-
 def test_a_rule_begins_one_once_and_only_after_a_while() -> None:
     mgr = boosted(recovering(500_000), boost_rules=RULE)
     before = mgr.table()
@@ -332,178 +268,6 @@ def test_the_next_mgr_knows_of_each_kind_of_work_what_came_of_its_last_boost() -
     other = Boosted(mgr.twin, boost_rules=RULE)
     by_rule(other, 20)
     assert other.trail().count(BOOST) == 1
-
-
-def forbidding(mgr: Boosted, begins_s: float, ends_s: float, *boosts: str) -> Dict[str, Any]:
-    """An SLO whose policy `quiet` begins and ends so many seconds from now, to the minute."""
-    begin, end = (time.strftime("%H:%M", time.gmtime(mgr.twin.clock.now() + after)) for after in (begins_s, ends_s))
-    policy = {"name": "quiet", "hours": f"mon-sun {begin}-{end}", "boosts": list(boosts)}
-    return {"objectives": ["client.p95_ms <= 10 s"], "calendar": {"policies": [policy]}}
-
-
-def test_a_policy_of_the_calendar_refuses_a_boost_and_says_until_when() -> None:
-    mgr = boosted(recovering(500_000))
-    document = forbidding(mgr, -3600.0, 3600.0, "scrub")
-    mgr.service.slos.replace(document)
-    until = document["calendar"]["policies"][0]["hours"][-5:]
-    with pytest.raises(
-        RetryLater, match=f"the policy quiet of the calendar lets no boost of recovery run, until .* {until} UTC"
-    ):
-        mgr.begin()
-    assert (mgr.phase, mgr.trail()) == (OFF, [])
-    explained = mgr.modes.document()
-    assert (explained["policy"]["name"], explained["policy"]["boosts"]) == ("quiet", ["scrub"])
-    shown = render_automatic.modes(explained)
-    assert "policy     quiet, until" in shown
-    assert "boosts that may run: scrub" in shown
-    mgr.service.slos.replace(forbidding(mgr, -3600.0, 3600.0, "scrub", "recovery"))
-    mgr.begin()
-    assert mgr.phase == ON
-
-
-def test_a_boost_lets_go_as_a_policy_begins_that_forbids_it_and_its_rule_begins_another_after_that() -> None:
-    mgr = boosted(recovering(500_000), boost_rules="recovery after 1min at-most 2h")
-    before = mgr.table()
-    mgr.service.slos.replace(forbidding(mgr, 300.0, 600.0))
-    while mgr.phase != ON:
-        by_rule(mgr, 1)
-    for _ in range(100):
-        if mgr.phase == OFF:
-            break
-        by_rule(mgr, 1)
-    last = mgr.modes.boosts.driver.state.last
-    assert last["rule"] == "calendar"
-    assert "the policy quiet of the calendar" in last["why"]
-    assert mgr.table() == before
-    assert list(mgr.modes.health()) == ["TUNER_BOOST_ENDED"]
-    by_rule(mgr, 1)
-    assert any("waits: the policy quiet" in note for note in mgr.modes.boosts.document()["notes"])
-    # the next mgr knows as much
-    other = Boosted(mgr.twin, boost_rules="recovery after 1min at-most 2h")
-    by_rule(other, 80)
-    assert other.phase == ON
-    assert other.trail().count(BOOST) == 2
-
-
-def test_a_boost_of_another_mgr_does_not_go_on_under_a_policy_that_forbids_it() -> None:
-    mgr = boosted(recovering(500_000))
-    before = mgr.table()
-    mgr.begin()
-    for key in list(mgr.service.store.keys("lock/")):
-        mgr.service.store.remove(key)
-    mgr.service.slos.replace(forbidding(mgr, -3600.0, 3600.0))
-    other = Boosted(mgr.twin)
-    other.sample(4)
-    assert other.modes.boosts.driver.state.last["rule"] == "calendar"
-    assert other.table() == before
-    assert other.trail().count(BOOST) == 1
-
-
-def page(number: int, target: str = "osd", regime: str = "recovering", **more: Any) -> Page:
-    usual: Dict[str, Any] = {"state": VALIDATED, "origin": TRIAL, "load": {COPIES: 1000.0}, "effects": {COPIES: 9.0}}
-    return Page(number, regime, {"osd_max_scrubs": 4 + number}, at=1000.0, target=target, **{**usual, **more})
-
-
-COPIES, LEFT = "recovery.copies_s", "recovery.objects_left"
-PREDICTED = {"state": UNVALIDATED, "origin": TWIN}
-
-
-@pytest.mark.parametrize(
-    ("pages", "options", "grounds"),
-    [
-        ((page(1),), {}, "page 1 of the book, validated for "),
-        ((page(1, regime="trimming"),), {}, "no page of the book for this regime"),
-        ((page(1, "osd/class:ssd"),), {}, "no page of the book for this regime"),
-        ((page(1, **PREDICTED),), {}, "no page of the book for this regime"),
-        ((page(1, **PREDICTED),), {"book_unvalidated": "twin"}, "by the twin and not tried on this cluster"),
-        ((page(1, **PREDICTED), page(2)), {"book_unvalidated": "twin"}, "page 2 of the book, validated for "),
-    ],
-)
-def test_the_book_s_pages_for_the_regime_and_the_osds_are_taken(
-    pages: Tuple[Page, ...], options: Dict[str, Any], grounds: str
-) -> None:
-    mgr = boosted(recovering(500_000), **options)
-    regime = mgr.modes.regimes.state_of()
-    assert regime is not None
-    for each in pages:
-        own = replace(each, regime=regime.name if each.regime == "recovering" else each.regime)
-        StoredBook(mgr.service.store).change(lambda book, own=own: book.added(own))  # type: ignore[misc]
-    document = mgr.begin(keep="client.p95_ms<=10 s")
-    assert grounds in document["grounds"]
-    is_known = grounds.startswith("no page")
-    assert (PROFILE in document["settings"]) == is_known
-    assert (document["settings"] == {"osd_max_scrubs": 4 + pages[-1].number}) != is_known
-
-
-def test_a_page_that_the_book_leaves_out_and_a_book_that_cannot_be_read_give_no_settings() -> None:
-    mgr = boosted(recovering(500_000))
-    regime = mgr.modes.regimes.state_of()
-    assert regime is not None
-    StoredBook(mgr.service.store).change(lambda book: book.added(page(1, regime=regime.name)))
-    request, means = Request("recovery", keep=("client.p95_ms <= 10 s",)), {COPIES: 1.0}
-    settings, now = mgr.modes.boosts._settings, mgr.twin.clock.now()
-    assert "page 1" in settings.choose(request, means, now).grounds
-    executor = mgr.modes.books.whole.driver._executor
-    executor.state = replace(executor.state, rests={1: now + 60.0})
-    assert "no page" in settings.choose(request, means, now).grounds
-    assert "page 1" in settings.choose(request, means, now + 60.0).grounds
-    mgr.service.store.set(PAGES_KEY, "{")
-    assert "no page" in settings.choose(request, means, now + 60.0).grounds
-
-
-def test_a_boost_of_a_device_class_goes_by_the_trials_of_that_class() -> None:
-    mgr = boosted(recovering(500_000))
-    measures = {"client.p95_ms": Measure(1.0, 0.1, 8), COPIES: Measure(9e6, 1.0, 8)}
-    device_class = mgr.service.config.places()[0].device_class
-    for number, name in ((5, ""), (6, device_class), (7, "tape")):
-        run = Run("trial", f"trial {number}", {"osd_max_scrubs": number})
-        mgr.service.history().add_trial(Trial(run, 1000.0, 60.0, measures, device_class=name).to_dict())
-    mgr.service.slo_commands.set(f"client.p95_ms{{class={device_class}}}<=10 s", False, 1.0, "")
-    mgr.sample(2)
-    settings, now, keep = mgr.modes.boosts._settings, mgr.twin.clock.now(), ("client.p95_ms <= 9 s",)
-    of_class = settings.choose(Request("recovery", keep=keep, target=f"osd/class:{device_class}"), {}, now)
-    assert dict(of_class.settings) == {"osd_max_scrubs": 6}
-    assert f"of 1 trials of the class {device_class} that kept the objectives, trial 6" in of_class.grounds
-    mgr.service.slo_commands.remove("all")
-    of_all = settings.choose(Request("recovery", keep=keep), {}, now)
-    assert dict(of_all.settings) == {"osd_max_scrubs": 5}
-
-
-def test_a_dry_run_tells_all_and_writes_nothing() -> None:
-    mgr = boosted(recovering(500_000))
-    mgr.service.slos.replace(forbidding(mgr, 3600.0, 7200.0, "scrub"))
-    before, stored = mgr.table(), {key: mgr.service.store.get(key) for key in mgr.service.store.keys("")}
-    document = mgr.begin(keep="client.mean_ms<=9 s", at_most="2h", dry_run=True)
-    assert (mgr.phase, mgr.trail(), mgr.table()) == (OFF, [], before)
-    assert {key: mgr.service.store.get(key) for key in mgr.service.store.keys("")} == stored
-    assert (document["dry_run"], document["left"]) == (True, document["request"] and mgr.sampler.latest().values[LEFT])  # type: ignore[union-attr]
-    assert document["done_within_s"] == pytest.approx(document["left"] / document["rate_before"])
-    shown = " ".join(render_automatic.boost(document).split())
-    for words in (
-        "a dry run: nothing is written",
-        "would boost recovery on osd: the profile high_recovery_ops, as no trial",
-        "degraded object copies are left done within",
-        "would end once no degraded object copies are left",
-        "at the latest, in 2 h",
-        "would end when one of these is missed: client.mean_ms <= 9000 ms; client.p95_ms <= 10000 ms",
-        "would end by the guard: slow operations",
-        "as the policy quiet begins",
-        "ceph config set osd osd_max_backfills 4",
-    ):
-        assert words in shown
-    # what it says is what comes about
-    assert mgr.begin(at_most="2h")["settings"] == document["settings"]
-
-
-def test_a_dry_run_is_refused_as_the_boost_would_be() -> None:
-    mgr = boosted(recovering(500_000))
-    with pytest.raises(TunerError, match="no running OSD"):
-        mgr.begin(who="osd/class:tape", dry_run=True)
-    with pytest.raises(RetryLater, match="no PGs past their deep-scrub date are left"):
-        mgr.begin("scrub", dry_run=True)
-    mgr.begin()
-    with pytest.raises(InputError, match="a boost of recovery is on already"):
-        mgr.begin(dry_run=True)
 
 
 def asked(mgr: Boosted, work: Callable[[], Any]) -> Any:

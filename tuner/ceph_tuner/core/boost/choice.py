@@ -138,10 +138,11 @@ def _measured(
     if not faster:
         return None
     best = max(faster, key=lambda each: (each.means[metric], each.at))
-    counted = f"{count} trials {of}"
+    counted = [f"{count} trial{'s' * (count != 1)} {of}"] if count else []
     if len(candidates) > count:
-        counted += f" and {len(candidates) - count} validated pages of the book"
-    words = f"of {counted} that kept the objectives, {best.words} was the fastest ({utc_minute(best.at)})"
+        of_pages = len(candidates) - count
+        counted.append(f"{of_pages} validated page{'s' * (of_pages != 1)} of the book")
+    words = f"of {' and '.join(counted)} that kept the objectives, {best.words} was the fastest ({utc_minute(best.at)})"
     return BoostChoice(dict(best.settings), words)
 
 

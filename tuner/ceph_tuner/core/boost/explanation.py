@@ -42,7 +42,7 @@ def explain(state: BoostState, means: Mapping[str, float], finish: Optional[Fini
 def foretell(event: Begin, objectives: Sequence[str], forbidden: str = "") -> List[str]:
     """Say what a boost would do, when it would be done, and what would let it go.
 
-    `objectives`: all that must be kept, as texts; `forbidden`: when a policy of the calendar would end it, in words.
+    `objectives`: all that must be kept, as texts; `forbidden`: when a policy of the calendar ends it, in words.
     """
     request, kind = event.request, KINDS[event.request.kind]
     remainder = kind.left_in(event.baseline)
@@ -62,7 +62,11 @@ def foretell(event: Begin, objectives: Sequence[str], forbidden: str = "") -> Li
         "would end by the guard: slow operations, inactive PGs, an OSD that goes down, missing samples, "
         "settings changed by hand"
     )
-    return [*lines, *([forbidden] if forbidden else []), "would end by `ceph tuner boost cancel`"]
+    return [
+        *lines,
+        *([f"by the calendar it {forbidden}"] if forbidden else []),
+        "would end by `ceph tuner boost cancel`",
+    ]
 
 
 def at_the_rate_before(remainder: Optional[float], rate: Optional[float]) -> str:
