@@ -225,7 +225,7 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
                 defaults=absent("nothing is on trial"),
             ),
             stat("Boosted", f"{of('boost', 'class')} == 1", "{{class}} {{cluster}}", "name", defaults=NO_BOOST),
-            stat("Regime", f"{of('regime', 'regime')} == 1", "{{regime}} {{cluster}}", "name"),
+            stat("Regime", f"{mode('regime', 'regime')} == 1", "{{regime}} {{cluster}} {{device_class}}", "name"),
             panel(
                 "Boost: until it is done, and until its time is up",
                 (
@@ -239,9 +239,9 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
             panel(
                 "Book: page in force, and switches of the last hour",
                 (
-                    (of("book_page"), "page {{cluster}}"),
-                    (of("book_switches"), "switches {{cluster}}"),
-                    (of("book_on"), "on {{cluster}}"),
+                    (mode("book_page"), "page {{cluster}} {{device_class}}"),
+                    (mode("book_switches"), "switches {{cluster}} {{device_class}}"),
+                    (mode("book_on"), "on {{cluster}} {{device_class}}"),
                 ),
                 "none",
                 12,

@@ -198,8 +198,9 @@ def _declared(name: str, function: ast.FunctionDef, writes: bool) -> Command:
             usage.append("[--format plain|json|json-pretty]")
             rows.append(("`--format`", "`plain`", "Tables for people, or JSON for programs."))
         elif "bool" in kind:
-            usage.append(f"[--{argument.arg}]")
-            rows.append((f"`--{argument.arg}`", "", _MEANS.get(argument.arg, "")))
+            flag = f"--{argument.arg.replace('_', '-')}"
+            usage.append(f"[{flag}]")
+            rows.append((f"`{flag}`", "", _MEANS.get(argument.arg, "")))
         else:
             word = argument.arg.upper()
             usage.append(word if default is None else f"[{word}]")
@@ -212,6 +213,7 @@ _MEANS = {
     "all": "Every change in force.",
     "at_most": "It ends after this time, whatever is left: `90min`, `6h`, `2d`. `--at-most 6h` works too.",
     "default": "The default ones again.",
+    "dry_run": "Only show the settings, their grounds, the forecast, and what would let it go.",
     "hard": "It must hold; so it is unless `--soft` is given.",
     "hours": "Windows of an hour instead of a minute.",
     "keep": "[Objectives](../slo.md) that end it when they are missed, with `;` between them; `--keep …` works too.",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.goals.slo_calendar import BASE, SloCalendar, parse_slo_calendar
+from ceph_tuner.core.goals.slo_calendar import BASE, BOOSTS, SloCalendar, boosts_in_words, parse_slo_calendar
 from ceph_tuner.core.goals.week_ahead import week_ahead
 from ceph_tuner.core.hours import DAY_S, DAYS, WEEK_S
 
@@ -79,6 +79,39 @@ def test_it_reads_back_what_it_wrote() -> None:
     assert parse_slo_calendar(WEEK.to_dict()) == WEEK
 
 
+def test_a_policy_says_which_boosts_may_run_and_without_a_word_all_may() -> None:
+    calendar = parse_slo_calendar(document({**OFFICE, "boosts": ["scrub"]}, NIGHT, {**FREEZE, "boosts": []}))
+    assert calendar.boosts_at(berlin("2026-11-24 12:00")) == ("scrub",)
+    assert calendar.boosts_at(berlin("2026-12-24 12:00")) == ()
+    assert calendar.boosts_at(berlin("2026-11-24 23:00")) == calendar.boosts_at(berlin("2026-11-24 21:00")) == BOOSTS
+    assert parse_slo_calendar(calendar.to_dict()) == calendar
+    assert "boosts" not in WEEK.to_dict()["calendar"]["policies"][0]
+    entries = week_ahead(calendar, berlin("2026-11-24 12:00"))["policies"]
+    assert {entry["name"]: len(entry["boosts"]) for entry in entries} == {
+        "base": 4,
+        "office": 1,
+        "night": 4,
+        "freeze": 0,
+    }
+
+
+def test_a_boost_may_run_again_once_a_policy_that_lets_it_begins() -> None:
+    day = {"name": "day", "hours": "mon-sun 08:00-20:00", "boosts": []}
+    evening = {"name": "evening", "hours": "mon-sun 20:00-23:00", "boosts": ["scrub"]}
+    calendar = parse_slo_calendar(document(day, evening))
+    noon = berlin("2026-11-24 12:00")
+    assert calendar.boost_again("scrub", noon) == berlin("2026-11-24 20:00")
+    assert calendar.boost_again("recovery", noon) == berlin("2026-11-24 23:00")
+    always = parse_slo_calendar(document({"name": "never", "hours": "mon-sun", "boosts": []}))
+    assert always.boost_again("recovery", noon) is None
+
+
+def test_what_may_run_is_said_in_words() -> None:
+    assert boosts_in_words(BOOSTS) == ""
+    assert boosts_in_words(("recovery", "scrub")) == "boosts that may run: recovery, scrub"
+    assert boosts_in_words(()) == "no boost may run"
+
+
 def test_scopes_are_those_of_all_policies() -> None:
     scoped = {"name": "scoped", "hours": "sat", "objectives": ["client.p95_ms{class=nvme} <= 2 ms"]}
     assert [str(scope.name) for scope in parse_slo_calendar(document(scoped)).scopes] == ["nvme"]
@@ -97,7 +130,10 @@ def test_scopes_are_those_of_all_policies() -> None:
         ([{**OFFICE, "hours": "weekend"}], "policies.0.hours: found 'weekend'"),
         ([{**OFFICE, "hours": "sat America/New_York"}], "found the zone America/New_York, expected none"),
         ([{**OFFICE, "hours": ""}], "policies.0.hours: found ''"),
-        ([{**OFFICE, "boosts": []}], "policies.0.boosts: found unknown key 'boosts'"),
+        ([{**OFFICE, "boost": []}], "policies.0.boost: found unknown key 'boost'"),
+        ([{**OFFICE, "boosts": ["tea"]}], "policies.0.boosts: found ['tea']"),
+        ([{**OFFICE, "boosts": "scrub"}], "policies.0.boosts: found scrub"),
+        ([{**OFFICE, "boosts": None}], "policies.0.boosts: found None"),
         ([{**OFFICE, "objectives": ["client.p95_ms >= 8 ms"]}], "policies.0.objectives.0"),
         ([{**OFFICE, "objectives": ["client.p95_ms <= 8", "client.p95_ms <= 9"]}], "two hard objectives"),
         ([{**NIGHT, "without": ["client.p99_ms"]}], "policies.0.without"),

@@ -12,6 +12,8 @@ from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.core.book.book import parse_book
 from ceph_tuner.core.bounded import read_file, read_json
 from ceph_tuner.core.changes.writer import said_of_class
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.regimes.bounds import parse_bounds
 from ceph_tuner.files.atomic_write import write_text
 from ceph_tuner_cli.book_predict import predict
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, at_work
@@ -99,6 +101,24 @@ def import_(
     text = read_file(file, "a book, as `ceph-tuner book export` gives it").decode("utf-8", "replace")
     parse_book(read_json(text, str(file)), str(file))
     _ask("import", {}, cluster, form, text)
+
+
+@app.command()
+def bounds(
+    file: Optional[Path] = typer.Argument(None, help="All markers with their bounds, as JSON."),
+    default: bool = typer.Option(False, "--default", help="The default ones again."),
+    cluster: str = ClusterOption,
+    form: Format = FormatOption,
+) -> None:
+    """Take the bounds by which regimes are told from a file, or the default ones. Acts at once."""
+    if (file is None) != default:
+        raise InputError("book bounds", "both" if default else "nothing", "a file (JSON), or --default")
+    if file is None:
+        _ask("bounds", {"default": "--default"}, cluster, form)
+        return
+    text = read_file(file, "the markers of regimes, as JSON").decode("utf-8", "replace")
+    parse_bounds(read_json(text, str(file)), str(file))
+    _ask("bounds", {}, cluster, form, text)
 
 
 def _ask(what: str, arguments: Dict[str, str], cluster: str, form: Format, payload: str = "") -> None:

@@ -22,6 +22,10 @@ KeepOption = typer.Option(
 )
 WhoOption = typer.Option("osd", "--target", "-t", help="osd, osd/class:…, osd/host:…, osd/rack:… or osd.N.")
 
+DryRunOption = typer.Option(
+    False, "--dry-run", help="Only show the settings, their grounds, the forecast, and what would let it go."
+)
+
 
 @app.command()
 def recovery(
@@ -30,10 +34,11 @@ def recovery(
     at_most: str = AtMostOption,
     keep: List[str] = KeepOption,
     target: str = WhoOption,
+    dry_run: bool = DryRunOption,
     form: Format = FormatOption,
 ) -> None:
     """Recover degraded objects sooner, and take the settings back when none are left. Acts at once."""
-    _begin("recovery", cluster, until, at_most, keep, target, form)
+    _begin("recovery", cluster, until, at_most, keep, target, dry_run, form)
 
 
 @app.command()
@@ -43,10 +48,11 @@ def backfill(
     at_most: str = AtMostOption,
     keep: List[str] = KeepOption,
     target: str = WhoOption,
+    dry_run: bool = DryRunOption,
     form: Format = FormatOption,
 ) -> None:
     """Move degraded and misplaced objects sooner, and take the settings back when none are left. Acts at once."""
-    _begin("backfill", cluster, until, at_most, keep, target, form)
+    _begin("backfill", cluster, until, at_most, keep, target, dry_run, form)
 
 
 @app.command()
@@ -56,10 +62,11 @@ def scrub(
     at_most: str = AtMostOption,
     keep: List[str] = KeepOption,
     target: str = WhoOption,
+    dry_run: bool = DryRunOption,
     form: Format = FormatOption,
 ) -> None:
     """Scrub PGs past their deep-scrub date sooner, and take the settings back when none are left. Acts at once."""
-    _begin("scrub", cluster, until, at_most, keep, target, form)
+    _begin("scrub", cluster, until, at_most, keep, target, dry_run, form)
 
 
 @app.command()
@@ -69,10 +76,11 @@ def snaptrim(
     at_most: str = AtMostOption,
     keep: List[str] = KeepOption,
     target: str = WhoOption,
+    dry_run: bool = DryRunOption,
     form: Format = FormatOption,
 ) -> None:
     """Empty the snaptrim queue sooner, and take the settings back when it is empty. Acts at once."""
-    _begin("snaptrim", cluster, until, at_most, keep, target, form)
+    _begin("snaptrim", cluster, until, at_most, keep, target, dry_run, form)
 
 
 @app.command()
@@ -95,15 +103,20 @@ def cancel(
     _show(document, form)
 
 
-def _begin(kind: str, cluster: str, until: str, at_most: str, keep: List[str], target: str, form: Format) -> None:
+def _begin(
+    kind: str, cluster: str, until: str, at_most: str, keep: List[str], target: str, dry_run: bool, form: Format
+) -> None:
     # in the order in which the plugin declares them
     arguments = {"until": until, "at_most": at_most, "who": target}
     if keep:
         arguments["keep"] = SEPARATOR.join(keep)
+    if dry_run:
+        arguments["dry_run"] = "--dry-run"
     with at_work(cluster, f"beginning to boost {kind}") as connection:
         document = plugin_answer(connection.commander, f"tuner boost {kind}", arguments)
     _show(document, form)
 
 
 def _show(document: Mapping[str, Any], form: Format) -> None:
-    emit(document, form, lambda: "\n".join(map(str, document.get("words", []))))
+    lines = [*document.get("words", []), *document.get("commands", [])]
+    emit(document, form, lambda: "\n".join(map(str, lines)))

@@ -13,7 +13,7 @@ from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import InputError
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work
 from ceph_tuner_cli.prefix_option import is_behind_a_prefix
-from ceph_tuner_cli.render import Format, FormatOption, emit, say
+from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn
 from ceph_tuner_cli.tables import Columns, columns
 
 app = typer.Typer(help="The ceph-mgr plugin: put it in place, take it out.", no_args_is_help=True)
@@ -28,10 +28,16 @@ def install(
     enable: bool = typer.Option(True, help="Load it as well; --no-enable asks monitors and only copies."),
     form: Format = FormatOption,
 ) -> None:
-    """Copy the plugin and its library beside the mgr's modules, and load it."""
+    """Copy the plugin and its library beside the mgr's modules, and load it.
+
+    Warns where that is an older version than the one that runs, and a page of the book, a boost or a trial stands.
+    """
     with at_work(cluster, "copying the plugin, then waiting for the mgr") as connection:
-        plugin = _plugin(connection, path).install(enable)
+        own = _plugin(connection, path)
+        left_behind = own.left_to_an_older_one()
+        plugin = own.install(enable)
     emit(plugin.to_dict(), form, lambda: _table(plugin.to_dict()))
+    warn(left_behind)
     _warn(plugin)
 
 

@@ -13,6 +13,7 @@ from ceph_tuner.core.errors import RetryLater
 from ceph_tuner.core.goals.goal import objective_metrics
 from ceph_tuner.core.goals.judge import Verdict, all_met
 from ceph_tuner.core.goals.slo import Objective, Slo, units_of
+from ceph_tuner.core.goals.slo_calendar import boosts_in_words
 from ceph_tuner.core.goals.stored_slo import stored_judge
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.files import slo_file
@@ -50,6 +51,9 @@ def check(files: List[Path] = typer.Argument(help="SLO files."), form: Format = 
             show_lines([f"  policy {policy.name}: {policy.text} ({policy.hours.zone})"])
             show_lines(_lines(policy.objectives, "    "))
             show_lines([f"    without {metric}" for metric in policy.without])
+            show_lines(
+                [f"    {words}" for words in [boosts_in_words(policy.boosts or ())] if policy.boosts is not None]
+            )
 
 
 def _lines(objectives: Sequence[Objective], indent: str) -> List[str]:

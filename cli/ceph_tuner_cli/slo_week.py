@@ -13,7 +13,7 @@ from rich.console import Group
 
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
-from ceph_tuner.core.goals.slo_calendar import SloCalendar
+from ceph_tuner.core.goals.slo_calendar import SloCalendar, boosts_in_words
 from ceph_tuner.core.goals.week_ahead import WEEK_DAYS, week_ahead
 from ceph_tuner.core.hours import DAY_S, zone_of
 from ceph_tuner.core.moments import moment_ahead
@@ -135,6 +135,8 @@ def _pages(document: Mapping[str, Any]) -> List[Any]:
     ]
     never = [entry["name"] for entry in document["policies"] if not entry["hours_in_force"]]
     notes += [f"not in force in these days: {', '.join(never)}"] if never else []
+    limited = [(entry["name"], boosts_in_words(entry["boosts"])) for entry in document["policies"]]
+    notes += [f"{name}: {words}" for name, words in limited if words]
     return [times, "", table, *notes]
 
 

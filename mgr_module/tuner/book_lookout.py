@@ -12,7 +12,7 @@ from ceph_tuner.core.autopilot.permits import outside_hours
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.watchdog import Watchdog
 from ceph_tuner.core.book.book import Book, StoredBook
-from ceph_tuner.core.book.choice import choose
+from ceph_tuner.core.book.choice import choose, others
 from ceph_tuner.core.book.events import BookLook
 from ceph_tuner.core.book.limits import BookLimits
 from ceph_tuner.core.book.page import STRUCK, Page, same_settings
@@ -83,7 +83,8 @@ class BookLookout:
         is_told = held is not None and held.settled and now - held.at < self.overdue_s()
         regime = held.name if held is not None and is_told else ""
         book = self._read()
-        page = choose(self._own(book), regime, limits.unvalidated, state.rests)
+        own = self._own(book)
+        page = choose(own, regime, limits.unvalidated, state.rests)
         wait = self._others(state, page)
         breach = None if wait and state.phase == HOLDING else self._guarded(sight, state, policy)
         if state.phase != WATCHING and sight is not None:
@@ -96,6 +97,7 @@ class BookLookout:
             breach=breach,
             regime=regime,
             page=page,
+            others=others(own, regime, limits.unvalidated, state.rests),
             hours=self._outside_hours(now, limits),
             gone="" if wait else self._gone(now, sight, book, state),
             doubtful=(held is not None and held.turning) or (state.phase == HOLDING and self._in_moments),

@@ -132,10 +132,9 @@ class BookSwitching:
 
     def words(self) -> List[str]:
         """The same for people."""
-        look = self.driver.newest_look
-        return explain(
-            self.driver.state, look if isinstance(look, BookLook) else None, self._options.read(), self._now()
-        )
+        newest, turns = self.driver.newest_look, self._regimes.turns(self.aim.scope)
+        look = newest if isinstance(newest, BookLook) else None
+        return explain(self.driver.state, look, self._options.read(), self._now(), turns)
 
     def notes(self) -> List[str]:
         """What an operator should know."""

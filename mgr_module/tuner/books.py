@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.autopilot.audit_log import BOOK_MODE
 from ceph_tuner.core.autopilot.events import Learn
@@ -11,7 +11,7 @@ from ceph_tuner.core.autopilot.judgement import in_words
 from ceph_tuner.core.book.book import Book, StoredBook, parse_book
 from ceph_tuner.core.book.events import ON
 from ceph_tuner.core.book.explanation import BOOK_OFF
-from ceph_tuner.core.book.page import LONGEST_TEXT, MOST_METRICS, TRIAL, VALIDATED, Page
+from ceph_tuner.core.book.page import LONGEST_TEXT, MOST_METRICS, STRUCK, TRIAL, VALIDATED, Page
 from ceph_tuner.core.book.page_check import check_page
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.ports import Clock
@@ -20,6 +20,7 @@ from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.writer import said_of_class
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.measure.metrics import METRICS, parted
+from ceph_tuner.core.regimes.bounds import DEFAULT, RegimeBounds, changes_in_words, stored_bounds
 
 from .aim import Aim
 from .automatic import OPERATOR, joined_health, tell_each
@@ -98,6 +99,26 @@ class Books:
         words = f"{len(book.pages)} pages are imported"
         return self._changed(lambda own: own.imported(book.pages, self._now()), words)
 
+    def set_bounds(self, text: str, default: bool) -> Dict[str, Any]:
+        """Take other bounds of regimes, as JSON, or the default ones. Raises InputError."""
+        # those of the store: this mgr may not have read them yet
+        old, unreadable = self._stored_bounds()
+        self._regimes.set_bounds(text, default)
+        new = self._regimes.bounds
+        words = "; ".join(changes_in_words(old, new)) or "as they were"
+        if unreadable:
+            words = f"{words}; the stored ones could not be read: {unreadable}"
+        detail = {"old": old.to_dict(), "new": new.to_dict()}
+        self.whole.trail.append(self._now(), OPERATOR, BOOK_MODE, f"bounds of regimes: {words}", detail, "done")
+        return self.document()
+
+    def _stored_bounds(self) -> Tuple[RegimeBounds, str]:
+        """The bounds of before, and why they cannot be read: then those in use are the default ones."""
+        try:
+            return stored_bounds(self._service.store), ""
+        except InputError as fault:
+            return DEFAULT, str(fault)
+
     def validated(self, aim: Aim, result: Learn, at: float, begun: float) -> None:
         """Take a trial that was kept as a page of the regime that held all the time, for what the trial aimed at.
 
@@ -132,18 +153,28 @@ class Books:
     def document(self) -> Dict[str, Any]:
         """The regimes, the pages, and what is in force, of the cluster as a whole and of classes by name."""
         try:
-            pages, problem = [page.to_dict() for page in self._book.read().pages], ""
+            book, problem = self._book.read(), ""
         except InputError as error:
-            pages, problem = [], str(error)
-        notes = [problem, *(note for each in self.all for note in each.notes())]
+            book, problem = Book(), str(error)
+        notes = [problem, self._of_no_regime(book), *(note for each in self.all for note in each.notes())]
         return {
             **self._regimes.document(),
             "switching": self.whole.document(),
             "classes": {name: each.document() for name, each in self._of_classes.items()},
-            "pages": pages,
+            "pages": [page.to_dict() for page in book.pages],
             # what the options say is the same for each
             "notes": [note for note in dict.fromkeys(notes) if note],
         }
+
+    def _of_no_regime(self, book: Book) -> str:
+        """Which pages wait for a regime that the present bounds never tell; empty where none does."""
+        bounds = self._regimes.bounds
+        lost = [page for page in book.pages if page.state != STRUCK and not bounds.tells(page.regime)]
+        if not lost:
+            return ""
+        numbers = ", ".join(str(page.number) for page in lost)
+        names = ", ".join(sorted({page.regime for page in lost}))
+        return f"pages that name no regime of these bounds are never used: {numbers} ({names}). Strike them"
 
     def words(self) -> List[str]:
         """What is in force and what would switch it, of all that have something to say."""

@@ -48,7 +48,7 @@ class BoostDriver(Turns[BoostState]):
         # what waits to begin is ended behind its beginning, and what another mgr had on once that is known
         if self.started and not self._has_begin_event():
             self.refuse(refusal(self.state, CANCEL))
-        self.post(OperatorCommand(self._now(), CANCEL, by, why[:LONGEST_WHY]), "boost cancel")
+        self.post(OperatorCommand(self._now(), CANCEL, by, why[:LONGEST_WHY], self.lookout.means), "boost cancel")
 
     def _has_begin_event(self) -> bool:
         """Whether a boost waits to begin: the monitors do not answer, say."""

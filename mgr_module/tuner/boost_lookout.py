@@ -13,7 +13,7 @@ from ceph_tuner.core.boost.goals import goals_of
 from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.boost.progress import Progress
 from ceph_tuner.core.boost.state import OFF, BoostState
-from ceph_tuner.core.boost.state_machine import TIME
+from ceph_tuner.core.boost.state_machine import CALENDAR, TIME
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.changes.plan import Restore
@@ -64,7 +64,7 @@ class BoostLookout:
         self.means = sight.values if sight is not None else {}
         self._follow(state, policy)
         breach = self._breach(sight, state) or self._close(sight, state, policy) or self._over(state)
-        return Look(now, self.means, breach=breach)
+        return Look(now, self.means, breach=breach or self._forbidden(state))
 
     def guard(self, state: BoostState) -> Optional[Breach]:
         """Look at the newest sample alone, while settings are being written."""
@@ -132,6 +132,14 @@ class BoostLookout:
         if self._watchdog is None or state.request is None or self._steady() < self._time_up:
             return None
         return Breach(TIME, f"{duration(state.request.at_most_s)} are over")
+
+    def _forbidden(self, state: BoostState) -> Optional[Breach]:
+        """Whether a policy of the calendar holds that lets it not run; what cannot be read forbids nothing."""
+        reason = ""
+        if state.request is not None:
+            with contextlib.suppress(TunerError):
+                reason = self._service.slos.boost_refusal(state.request.kind)
+        return Breach(CALENDAR, reason) if reason else None
 
     def _drift(self, state: BoostState) -> Tuple[str, ...]:
         """Keys of ours that others changed; their other knobs are no matter of a boost's."""

@@ -8,21 +8,21 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from ceph_tuner.core.autopilot.audit_log import Audit
 from ceph_tuner.core.autopilot.executor import TrialExecutor
-from ceph_tuner.core.boost.choice import LOOKED_AT, choose
 from ceph_tuner.core.boost.events import AT_MOST_S, Begin, Request
 from ceph_tuner.core.boost.executor import BY, BoostExecutor
+from ceph_tuner.core.boost.explanation import foretell
 from ceph_tuner.core.boost.goals import goals_of, parse_keep
-from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.kinds import KINDS, Kind
+from ceph_tuner.core.boost.progress import fall
 from ceph_tuner.core.boost.rules import OPTION, Rule, RuleWatch, parse_rules
 from ceph_tuner.core.boost.state import ENDING, OFF
-from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN
+from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN, refusal
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.guardian import unguarded
 from ceph_tuner.core.changes.lock_owner import claim_at_work
-from ceph_tuner.core.errors import CommandFailed, InputError, Locked, RetryLater, Stopped
+from ceph_tuner.core.errors import CommandFailed, InputError, Locked, RetryLater, Stopped, TunerError
 from ceph_tuner.core.hours import DAY_S
-from ceph_tuner.core.knobs.releases import parse_version, release_of
 from ceph_tuner.core.measure.sample import at_work
 from ceph_tuner.core.moments import duration, duration_s, utc
 
@@ -31,14 +31,18 @@ from .automatic import OPERATOR, new_hands, on_trial_elsewhere
 from .boost_driver import BoostDriver
 from .boost_log import TRAIL, BoostLog
 from .boost_lookout import BoostLookout
+from .boost_settings import BoostSettings
 from .changes import NewLock, own_lock
 from .inbox import Inbox
 from .lookout import BOOK, BOOST
 from .options import PolicyOptions
 from .pulse import Pulse
+from .regime_watch import RegimeWatch
 from .service import STATUS_WINDOW_S, Service
 
 UNTIL = "clean"
+SEEN_BEFORE_S = 3600.0
+"""How far back it is looked whether the work became less."""
 
 
 class Boosts:
@@ -49,12 +53,14 @@ class Boosts:
         mgr: Any,
         service: Service,
         executors: Dict[str, TrialExecutor[Any]],
+        regimes: RegimeWatch,
         clock: Optional[Clock] = None,
         new_lock: NewLock = own_lock,
     ) -> None:
         """`mgr` is the module; `executors` has those of the automatic modes, the boost's is added."""
         clock = clock or SystemClock()
         self._service, self._executors, self._now = service, executors, clock.now
+        self._settings = BoostSettings(service, executors, regimes)
         options = PolicyOptions(service.option)
         aim = service.aim()
         who = f"{service.who}{BY}"
@@ -82,32 +88,64 @@ class Boosts:
         self._rule_problem = ""
 
     def begin(
-        self, kind: str, until: str = UNTIL, at_most: str = "", keep: str = "", who: str = "osd", by: str = OPERATOR
+        self,
+        kind: str,
+        until: str = UNTIL,
+        at_most: str = "",
+        keep: str = "",
+        who: str = "osd",
+        by: str = OPERATOR,
+        dry_run: bool = False,
     ) -> Dict[str, Any]:
-        """Begin a boost. Raises InputError for what makes no sense, RetryLater where now is not the moment."""
+        """Begin a boost, or with `dry_run` only say what it would do.
+
+        Raises InputError for what makes no sense, RetryLater where now is not the moment.
+        """
         if until != UNTIL:
             raise InputError("--until", until, UNTIL)
-        return self._begin(kind, duration_s(at_most, "--at-most") if at_most else AT_MOST_S, keep, who, by)
+        at_most_s = duration_s(at_most, "--at-most") if at_most else AT_MOST_S
+        if dry_run:
+            return self._foretold(self._prepared(kind, at_most_s, keep, who, by))
+        return self._begin(kind, at_most_s, keep, who, by)
 
     def _begin(self, kind: str, at_most_s: float, keep: str, who: str, by: str) -> Dict[str, Any]:
+        self.driver.begin(self._prepared(kind, at_most_s, keep, who, by))
+        return self.document()
+
+    def _prepared(self, kind: str, at_most_s: float, keep: str, who: str, by: str) -> Begin:
+        """All that a boost begins with; nothing is written. Raises as `begin`."""
         request = Request(kind, at_most_s, target=who, by=by)
+        self.driver.refuse(refusal(self.driver.state, kind))
+        self._refuse_by_calendar(kind)
         self._refuse_trial()
         self._refuse_tuner()
         means = self._means(request)
         objectives = parse_keep(keep, means)
         request = Request(kind, request.at_most_s, tuple(each.text for each in objectives), who, by)
-        version = self._service.release_version()
-        choice = choose(
-            KINDS[kind],
-            self._service.trials(),
-            goals_of(request.keep, self._service.slos.read()),
-            self._service.values_in_force(LOOKED_AT),
-            release_of(version),
-            parse_version(version),
-            means,
-        )
-        self.driver.begin(Begin(self._now(), request, choice.settings, choice.grounds, means))
-        return self.document()
+        choice = self._settings.choose(request, means, self._now())
+        rate = self._rate_before(KINDS[kind], means)
+        return Begin(self._now(), request, choice.settings, choice.grounds, means, rate)
+
+    def _foretold(self, event: Begin) -> Dict[str, Any]:
+        """What a boost would do, and what would let it go. Raises InputError where it cannot be written."""
+        request, kind = event.request, KINDS[event.request.kind]
+        goals = goals_of(request.keep, self._service.absolute_slo())
+        ends_at = event.at + request.at_most_s
+        forbidden = self._forbidden_before(ends_at, kind.name)
+        remainder = kind.left_in(event.baseline)
+        return {
+            "dry_run": True,
+            "request": request.to_dict(),
+            "settings": dict(event.settings),
+            "grounds": event.grounds,
+            "commands": self._service.changes().commands(request.target, dict(event.settings)),
+            "left": remainder,
+            "rate_before": event.rate_before,
+            "done_within_s": remainder / event.rate_before if remainder and event.rate_before else None,
+            "ends_at": ends_at,
+            "words": foretell(event, [each.text for each in goals.objectives] if goals else [], forbidden),
+            "notes": [],
+        }
 
     def by_rule(self) -> None:
         """Begin what a rule of the options wants; called every few seconds. Raises what the cluster does."""
@@ -174,7 +212,7 @@ class Boosts:
         """What it does, what is left, when it will be done."""
         is_on = self.driver.state.phase != OFF
         open_trial = unguarded(self._service.store, self._now()) if is_on else ""
-        notes = [note for note in (open_trial, self._rule_problem) if note]
+        notes = [note for note in (open_trial, self._policy_ahead(), self._rule_problem) if note]
         return {**self.driver.document(), "notes": notes}
 
     def health(self) -> Dict[str, List[str]]:
@@ -198,6 +236,24 @@ class Boosts:
             "left_s": max(document["ends_at"] - self._now(), 0.0) if request else None,
             "finish_s": max(finish["expected"] - self._now(), 0.0) if finish and finish["expected"] else None,
         }
+
+    def _refuse_by_calendar(self, kind: str) -> None:
+        refusal = self._service.slos.boost_refusal(kind)
+        if refusal:
+            raise RetryLater(refusal, "`ceph tuner slo ls` shows the calendar; else try again then")
+
+    def _forbidden_before(self, at: float, kind: str) -> str:
+        """Which policy of the calendar lets a boost run no more before then, in words; empty where none does."""
+        policy, begins = self._service.slos.boost_forbidden_at(kind)
+        return f"ends at {utc(begins)}, as the policy {policy} begins" if begins and begins < at else ""
+
+    def _policy_ahead(self) -> str:
+        """Which policy of the calendar will end the boost that is on, in words."""
+        state = self.driver.state
+        with contextlib.suppress(TunerError):
+            # a status is told also while the objectives cannot be read
+            return self._forbidden_before(state.ends_at, state.request.kind) if state.request else ""
+        return ""
 
     def _refuse_trial(self) -> None:
         for name, executor in list(self._executors.items()):
@@ -232,6 +288,16 @@ class Boosts:
         if remainder == 0:
             raise RetryLater(f"there is nothing to boost: no {kind.what} are left", "see `ceph -s`")
         return {**at_work(window.means), **{name: sample.values[name] for name in kind.left}}
+
+    def _rate_before(self, kind: Kind, means: Mapping[str, float]) -> Optional[float]:
+        """What becomes less in a second: by its rates, else as it was seen to, since the last boost."""
+        rate, remainder, now = kind.rate_in(means), kind.left_in(means), self._now()
+        if rate is not None or remainder is None:
+            return rate
+        since = max(float(self.driver.state.last.get("ended") or 0.0), now - SEEN_BEFORE_S)
+        windows = [window for window in self._service.history().windows(since) if since <= window.start]
+        seen = [(window.end, kind.left_in(window.means)) for window in windows if window.end < now]
+        return fall([*((at, left) for at, left in seen if left is not None), (now, remainder)])
 
     def _share(self) -> float:
         """How much of the work is done."""

@@ -81,11 +81,11 @@ class Modes:
         self._executors: Dict[str, TrialExecutor[Any]] = {}
         self.whole = self._mode("")
         """The one of the cluster as a whole; it has nothing to do while classes have their own."""
-        self.boosts = Boosts(mgr, service, self._executors, clock, new_lock)
         self._of_classes: Dict[str, Automatic] = {}
         self.regimes = RegimeWatch(
             service.store, service.history, service.capacity_iops, lambda: service.slos.policy()[0], self._now
         )
+        self.boosts = Boosts(mgr, service, self._executors, self.regimes, clock, new_lock)
         self.books = Books(mgr, service, self._executors, self.regimes, clock, new_lock)
         self.whole.logbook.on_kept = partial(self.books.validated, self.whole.aim)
         self._threads: Dict[str, threading.Thread] = {}
@@ -226,6 +226,7 @@ class Modes:
         document = {**self.of(device_class).document(), "device_class": device_class}
         document["notes"] = [*document["notes"], *([self._endpoint.note] if self._endpoint.note else [])]
         document["regimes"], document["book"] = self.regimes.held(), self.books.words()
+        document["policy"] = self._service.slo_commands.current_policy()
         if not device_class:
             document["classes"] = {name: mode.document() for name, mode in self._of_classes.items()}
         return document

@@ -21,7 +21,6 @@ from . import (
     render_automatic,
     render_book,
     render_recommendation,
-    render_regimes,
     render_why,
     threads,
 )
@@ -397,8 +396,7 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         inbuf: str = "",
     ) -> Tuple[int, str, str]:
         """Take the bounds by which regimes are told from -i FILE (JSON), or the default ones."""
-        set_bounds = lambda: self._modes.regimes.set_bounds(inbuf, bool(default))  # noqa: E731
-        return self._answer(set_bounds, render_regimes.book, format)
+        return self._answer(lambda: self._modes.books.set_bounds(inbuf, bool(default)), render_book.book, format)
 
     @read_command("tuner capacity ls")
     def _capacity_ls(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
@@ -440,10 +438,11 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         at_most: str = "6h",
         who: str = "osd",
         keep: str = "",
+        dry_run: Optional[bool] = False,
         format: Optional[str] = "plain",  # noqa: A002
     ) -> Tuple[int, str, str]:
-        """Recover degraded objects sooner, until none are left, AT_MOST is over, or KEEP is missed."""
-        return self._boost("recovery", until, at_most, keep, who, format)
+        """Recover degraded objects sooner, until none are left, AT_MOST is over, or KEEP is missed; --dry-run writes nothing."""  # noqa: E501
+        return self._boost("recovery", until, at_most, keep, who, dry_run, format)
 
     @write_command("tuner boost backfill")
     def _boost_backfill(
@@ -452,10 +451,11 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         at_most: str = "6h",
         who: str = "osd",
         keep: str = "",
+        dry_run: Optional[bool] = False,
         format: Optional[str] = "plain",  # noqa: A002
     ) -> Tuple[int, str, str]:
-        """Move degraded and misplaced objects sooner, until none are left, AT_MOST is over, or KEEP is missed."""
-        return self._boost("backfill", until, at_most, keep, who, format)
+        """Move degraded and misplaced objects sooner, until none are left, AT_MOST is over, or KEEP is missed; --dry-run writes nothing."""  # noqa: E501
+        return self._boost("backfill", until, at_most, keep, who, dry_run, format)
 
     @write_command("tuner boost scrub")
     def _boost_scrub(
@@ -464,10 +464,11 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         at_most: str = "6h",
         who: str = "osd",
         keep: str = "",
+        dry_run: Optional[bool] = False,
         format: Optional[str] = "plain",  # noqa: A002
     ) -> Tuple[int, str, str]:
-        """Scrub PGs past their deep-scrub date sooner, until none are left, AT_MOST is over, or KEEP is missed."""
-        return self._boost("scrub", until, at_most, keep, who, format)
+        """Scrub PGs past their deep-scrub date sooner, until none are left, AT_MOST is over, or KEEP is missed; --dry-run writes nothing."""  # noqa: E501
+        return self._boost("scrub", until, at_most, keep, who, dry_run, format)
 
     @write_command("tuner boost snaptrim")
     def _boost_snaptrim(
@@ -476,10 +477,11 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         at_most: str = "6h",
         who: str = "osd",
         keep: str = "",
+        dry_run: Optional[bool] = False,
         format: Optional[str] = "plain",  # noqa: A002
     ) -> Tuple[int, str, str]:
-        """Empty the snaptrim queue sooner, until it is empty, AT_MOST is over, or KEEP is missed."""
-        return self._boost("snaptrim", until, at_most, keep, who, format)
+        """Empty the snaptrim queue sooner, until it is empty, AT_MOST is over, or KEEP is missed; --dry-run writes nothing."""  # noqa: E501
+        return self._boost("snaptrim", until, at_most, keep, who, dry_run, format)
 
     @read_command("tuner boost status")
     def _boost_status(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
@@ -496,9 +498,11 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         return self._answer(lambda: self._modes.boosts.cancel(why), render_automatic.boost, format)
 
     def _boost(
-        self, kind: str, until: str, at_most: str, keep: str, who: str, form: Optional[str]
+        self, kind: str, until: str, at_most: str, keep: str, who: str, dry_run: Optional[bool], form: Optional[str]
     ) -> Tuple[int, str, str]:
-        begin = lambda: self._modes.boosts.begin(kind, until, at_most, keep, who)  # noqa: E731
+        begin = lambda: self._modes.boosts.begin(  # noqa: E731
+            kind, until, at_most, keep, who, dry_run=bool(dry_run)
+        )
         return self._answer(begin, render_automatic.boost, form)
 
     def _answer(

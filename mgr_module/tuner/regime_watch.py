@@ -14,8 +14,8 @@ from ceph_tuner.core.measure.metrics import Scope
 from ceph_tuner.core.measure.sample import Sample
 from ceph_tuner.core.measure.scopes import Members
 from ceph_tuner.core.measure.timeline import NO_POLICY, POLICY, REGIME, TimelineEntry, newest, timeline
-from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, DEFAULT, parse_bounds, stored_bounds
-from ceph_tuner.core.regimes.telling import RegimeState, tell
+from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, DEFAULT, RegimeBounds, parse_bounds, stored_bounds
+from ceph_tuner.core.regimes.telling import MarkerTurn, RegimeState, tell, turns
 
 READ_AGAIN_S = 600.0
 """How often capacities and the stored bounds are read again."""
@@ -41,6 +41,8 @@ class RegimeWatch:
         self._read_at = float("-inf")
         self._capacities: Dict[str, float] = {}
         self._states: Dict[str, RegimeState] = {}
+        self._values: Dict[str, Mapping[str, float]] = {}
+        """Of the newest sample, by scope."""
         self._kept: Optional[Dict[Tuple[str, str], str]] = None
         """What the history has as the newest, by kind and scope; None: it was not read yet."""
         self.problem = ""
@@ -52,6 +54,7 @@ class RegimeWatch:
             return
         parts = {"": sample, **{str(scope): sample.of(scope) for scope in scopes}}
         with self._telling:
+            self._values = {name: part.values for name, part in parts.items() if part is not None}
             self._states = {
                 name: tell(self._states.get(name), part.at, part.values, self._bounds, self._capacities.get(name))
                 for name, part in parts.items()
@@ -71,7 +74,13 @@ class RegimeWatch:
                 self._history().add_change(entry.to_dict())
                 self._kept[key] = entry.name
 
-    def set_bounds(self, text: str, default: bool) -> Dict[str, Any]:
+    @property
+    def bounds(self) -> RegimeBounds:
+        """Those in use."""
+        with self._telling:
+            return self._bounds
+
+    def set_bounds(self, text: str, default: bool) -> None:
         """Take other bounds, as JSON, or the default ones. Raises InputError."""
         if bool(text) == default:
             raise InputError("book bounds", "both" if default else "nothing", "-i FILE (JSON), or --default")
@@ -81,12 +90,19 @@ class RegimeWatch:
             bounds = parse_bounds(read_json(text, "the bounds"))
             self._store.set(BOUNDS_KEY, json.dumps(bounds.to_dict()))
         self._use_stored()
-        return self.document()
 
     def state_of(self, scope: str = "") -> Optional[RegimeState]:
         """What holds in a scope, or in the whole cluster; None before a sample told it."""
         with self._telling:
             return self._states.get(scope)
+
+    def turns(self, scope: str = "") -> Tuple[MarkerTurn, ...]:
+        """What would turn each marker of a scope, or of the whole cluster; empty before a sample told them."""
+        with self._telling:
+            state = self._states.get(scope)
+            if state is None:
+                return ()
+            return turns(state, self._values.get(scope, {}), self._bounds, self._capacities.get(scope))
 
     def held(self) -> List[Dict[str, Any]]:
         """The regime of the cluster and of each scope, since when, and by what."""
@@ -96,11 +112,11 @@ class RegimeWatch:
     def document(self) -> Dict[str, Any]:
         """The regimes that hold, by what, what changed of late, and the bounds."""
         with self._telling:
-            capacities = dict(self._capacities)
+            capacities, bounds = dict(self._capacities), self._bounds
         changes = [entry.to_dict() for entry in timeline(self._history())]
         return {
             "regimes": self.held(),
-            "bounds": self._bounds.to_dict(),
+            "bounds": bounds.to_dict(),
             "capacity_iops": capacities,
             "timeline": changes[-TIMELINE_SHOWN:],
             "problem": self.problem,

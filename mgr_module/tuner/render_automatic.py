@@ -7,7 +7,7 @@ from typing import Any, Mapping, Optional, Sequence
 from ceph_tuner.core.autopilot.state import OFF
 from ceph_tuner.core.moments import stamp
 
-from . import render, render_regimes
+from . import render, render_calendar, render_regimes
 from .render import number
 from .render_table import folded, table
 
@@ -21,7 +21,8 @@ def modes(document: Mapping[str, Any]) -> str:
     else:
         parts += render.notes(document["notes"])
     book = [line for words in document.get("book") or () for line in folded(words, "  ")]
-    return "\n".join([*parts, *render_regimes.held(document.get("regimes") or ()), *book])
+    policy = render_calendar.in_force(document.get("policy"))
+    return "\n".join([*parts, *policy, *render_regimes.held(document.get("regimes") or ()), *book])
 
 
 def automatic(document: Mapping[str, Any]) -> str:
@@ -45,8 +46,10 @@ def boost(document: Mapping[str, Any]) -> str:
     if document["settings"]:
         rows = [[name, f"{value}"] for name, value in sorted(document["settings"].items())]
         lines.append(table(["OPTION", "VALUE"], rows))
+    # of a dry run, which has no problems
+    lines += document.get("commands", [])
     lines += render.notes(document["notes"])
-    for problem in (document["problem"], document["turn_problem"]):
+    for problem in (document.get("problem"), document.get("turn_problem")):
         lines += folded(f"problem: {problem}", "  ") if problem else []
     return "\n".join(lines)
 

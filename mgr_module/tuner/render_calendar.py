@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, List, Mapping, Optional, Sequence
 
+from ceph_tuner.core.goals.slo_calendar import boosts_in_words
 from ceph_tuner.core.hours import zone_of
 from ceph_tuner.core.moments import utc_minute
 
@@ -22,7 +23,13 @@ def in_force(policy: Optional[Mapping[str, Any]]) -> List[str]:
     if policy is None:
         return []
     until = "for more than a year" if policy["until"] is None else f"until {utc_minute(policy['until'])}"
-    return [f"policy     {policy['name']}, {until}"]
+    return [f"policy     {policy['name']}, {until}", *_boosts(policy["boosts"])]
+
+
+def _boosts(kinds: Optional[Sequence[str]]) -> List[str]:
+    """Which boosts may run; nothing where all may."""
+    words = "" if kinds is None else boosts_in_words(kinds)
+    return folded(words, "  ") if words else []
 
 
 def calendar(document: Mapping[str, Any]) -> List[str]:
@@ -35,6 +42,7 @@ def calendar(document: Mapping[str, Any]) -> List[str]:
         if policy["objectives"]:
             lines.append(objectives(policy["objectives"]))
         lines += [f"without {metric}" for metric in policy["without"]]
+        lines += _boosts(policy.get("boosts"))
     return [*lines, *in_force(document["policy"])]
 
 
@@ -54,4 +62,5 @@ def week(document: Mapping[str, Any]) -> str:
     for entry in document["policies"]:
         lines.append(f"{entry['name']}: {entry['hours_in_force']:.4g} hours")
         lines.append(objectives(entry["objectives"]))
+        lines += _boosts(entry["boosts"])
     return "\n".join([*lines, "nothing is set yet: give the same command with --yes to set it"])

@@ -146,14 +146,14 @@ class Service:
         """Profile and nine values that OSDs say they have, and whether those asked agree."""
         return _agreement(self._options_of_some())
 
-    def values_in_force(self, names: Sequence[str]) -> Dict[str, Any]:
-        """These knobs' values, as far as OSDs tell: of the first that answers."""
-        options = next(iter(self._options_of_some().values()), {})
+    def values_in_force(self, names: Sequence[str], target: str = EVERY_OSD) -> Dict[str, Any]:
+        """These knobs' values, as far as OSDs of a target tell: of the first that answers."""
+        options = next(iter(self._options_of_some(target).values()), {})
         return dict(settings_in_force(options, tuple(names)))
 
-    def trials(self) -> List[Trial]:
-        """Trials on the cluster as a whole, oldest first."""
-        return self._trials()
+    def trials(self, device_class: str = "") -> List[Trial]:
+        """Trials on a device class, or without one on the cluster as a whole, oldest first."""
+        return self._trials(device_class)
 
     def running(self, device_class: str = "") -> List[int]:
         """Sorted ids of the running OSDs, of all or of a class."""

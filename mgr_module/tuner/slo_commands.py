@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Optional
 
 from ceph_tuner.core.bounded import read_json
-from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.slo import parse_objective
 from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
 from ceph_tuner.core.goals.week_ahead import week_ahead
@@ -24,8 +24,15 @@ class SloCommands:
         return self._with_policy(self._book.calendar())
 
     def policy_in_force(self) -> Optional[Dict[str, Any]]:
-        """Which policy of the calendar holds, until when, and what it wants; None without a calendar."""
+        """Which policy of the calendar holds, until when, what it wants and lets run; None without a calendar."""
         return _policy_at(self._book.calendar(), self._date())
+
+    def current_policy(self) -> Optional[Dict[str, Any]]:
+        """The same by the current calendar; None also where that cannot be read."""
+        try:
+            return _policy_at(self._book.current_calendar(), self._date())
+        except TunerError:
+            return None
 
     def _with_policy(self, calendar: Optional[SloCalendar]) -> Optional[Dict[str, Any]]:
         if calendar is None:
@@ -65,4 +72,9 @@ def _policy_at(calendar: Optional[SloCalendar], now: float) -> Optional[Dict[str
     if calendar is None or not calendar.policies:
         return None
     objectives = [objective.to_dict() for objective in calendar.at(now).objectives]
-    return {"name": calendar.policy_at(now), "until": calendar.ends(now), "objectives": objectives}
+    return {
+        "name": calendar.policy_at(now),
+        "until": calendar.ends(now),
+        "objectives": objectives,
+        "boosts": list(calendar.boosts_at(now)),
+    }

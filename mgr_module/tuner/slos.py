@@ -15,6 +15,7 @@ from ceph_tuner.core.goals.slo import Objective, Slo
 from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
 from ceph_tuner.core.goals.stored_slo import BASELINE, SLO_KEY, store_slo, stored_baseline, stored_calendar
 from ceph_tuner.core.measure.metrics import Scope, parted, scoped
+from ceph_tuner.core.moments import utc_minute
 
 DEFAULT_NAME = "cluster"
 CURRENT_S = 5.0
@@ -71,6 +72,21 @@ class SloBook:
         if calendar is None or not calendar.policies:
             return "", None
         return calendar.policy_at(now), calendar.ends(now)
+
+    def boost_refusal(self, kind: str) -> str:
+        """Why no boost of this kind may run now, and until when; empty where it may. Raises TunerError."""
+        calendar, now = self.current_calendar(), self._date()
+        if calendar is None or kind in calendar.boosts_at(now):
+            return ""
+        again = calendar.boost_again(kind, now)
+        until = "for more than a year" if again is None else f"until {utc_minute(again)}"
+        return f"the policy {calendar.policy_at(now)} of the calendar lets no boost of {kind} run, {until}"
+
+    def boost_forbidden_at(self, kind: str) -> Tuple[str, Optional[int]]:
+        """The policy that will let a boost of this kind run no more, and when it begins. Raises TunerError."""
+        calendar = self.current_calendar()
+        end = None if calendar is None else calendar.boost_ends(kind, self._date())
+        return ("", None) if calendar is None or end is None else (calendar.policy_at(end), end)
 
     def current_calendar(self) -> Optional[SloCalendar]:
         """The calendar as whoever asked first in this interval read it: one read for all. Raises TunerError.

@@ -22,7 +22,7 @@ def request(kind: str = "recovery", at_most_s: float = HOUR, **more: Any) -> Req
 
 def begin(at: float, wanted: Optional[Request] = None, **settings: Any) -> Begin:
     means = {LEFT: 1000.0, "recovery.copies_s": 2.0}
-    return Begin(at, wanted or request(), settings or SETTINGS, "a test", means)
+    return Begin(at, wanted or request(), settings or SETTINGS, "a test", means, 2.0)
 
 
 def seen(at: float, left: Optional[float] = 500.0, breach: str = "") -> Look:

@@ -5,7 +5,7 @@ from typing import Any, Dict, Optional
 
 import pytest
 
-from ceph_tuner.core.boost.choice import HIGH_RECOVERY, LOOKED_AT, RAISED, choose, known
+from ceph_tuner.core.boost.choice import HIGH_RECOVERY, LOOKED_AT, RAISED, BookPage, choose, known
 from ceph_tuner.core.boost.goals import goals_of, parse_keep
 from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.errors import InputError
@@ -129,3 +129,54 @@ def test_trials_are_compared_by_one_metric() -> None:
     )
     assert chosen(trials=[by_bytes, trial(2, 15.0, 60.0)]) == {"osd_max_scrubs": 2}
     assert chosen(trials=[by_bytes]) == {"osd_max_scrubs": 1}
+
+
+SPEED = "recovery.copies_s"
+
+
+def page(number: int, copies: float, validated: bool = True, before: float = 10.0, **means: float) -> BookPage:
+    settings = {"osd_max_scrubs": number}
+    origin = "a trial" if validated else "the twin"
+    return BookPage(number, "recovering", settings, 1e9, validated, origin, {SPEED: copies, **means}, {SPEED: before})
+
+
+def grounds(*pages: BookPage, trials: Any = (), now: float = 5.0, kept: Optional[Slo] = KEPT, **in_force: Any) -> str:
+    choice = choose(KINDS["recovery"], trials, kept, in_force, TENTACLE, VERSION, {SPEED: now}, pages)
+    return f"{dict(choice.settings)}: {choice.grounds}"
+
+
+def test_the_fastest_of_trials_and_validated_pages_is_taken_and_the_grounds_say_which() -> None:
+    both = grounds(page(3, 60.0), page(4, 90.0), trials=[trial(1, 15.0, 70.0)])
+    assert both.startswith("{'osd_max_scrubs': 4}: of 1 trial on this cluster and 2 validated pages of the book")
+    assert "page 4 of the book, validated for recovering, was the fastest" in both
+    assert grounds(page(3, 60.0), trials=[trial(1, 15.0, 70.0)]).startswith("{'osd_max_scrubs': 1}: of 1 trial")
+
+
+def test_a_page_that_breaks_what_is_to_be_kept_or_is_no_faster_or_is_in_force_is_not() -> None:
+    breaking = page(3, 60.0, **{"client.p95_ms": 25.0})
+    # a page knows few metrics: what it does not know is for the guard
+    keeping = page(4, 50.0, **{"client.mean_ms": 25.0})
+    assert grounds(breaking, keeping).startswith("{'osd_max_scrubs': 4}")
+    assert HIGH_RECOVERY in grounds(page(3, 60.0), now=60.0)
+    assert HIGH_RECOVERY in grounds(page(3, 60.0), osd_max_scrubs=3)
+    assert HIGH_RECOVERY in grounds(page(3, 60.0), kept=None)
+    assert HIGH_RECOVERY in grounds(page(3, 60.0)._replace(settings={"osd_scrub_cost": 50}))
+
+
+def test_what_nobody_has_tried_here_comes_behind_what_was_and_says_so() -> None:
+    predicted = page(5, 500.0, validated=False)
+    assert grounds(predicted, page(3, 60.0)).startswith("{'osd_max_scrubs': 3}")
+    told = grounds(predicted, page(3, 4.0))
+    assert told.startswith("{'osd_max_scrubs': 5}: page 5 of the book for recovering, by the twin and not tried")
+    assert "the guard watches it" in told
+    # what it promises is held against what was predicted without it
+    assert HIGH_RECOVERY in grounds(page(5, 500.0, validated=False, before=500.0))
+    assert grounds(page(5, 50.0, validated=False), now=900.0).startswith("{'osd_max_scrubs': 5}")
+
+
+def test_without_trials_and_pages_the_grounds_say_so() -> None:
+    assert "no trial on this cluster and no page of the book for this regime" in grounds()
+
+
+def test_trials_that_are_in_force_already_are_no_boost() -> None:
+    assert HIGH_RECOVERY in grounds(trials=[trial(1, 15.0, 70.0)], osd_max_scrubs=1)

@@ -32,6 +32,12 @@ def test_what_is_no_rule_is_refused(text: str) -> None:
         parse_rules(text)
 
 
+def test_what_the_calendar_ended_may_be_begun_again_and_what_time_ended_may_not() -> None:
+    watch = RuleWatch().after(0.0, {LEFT: 5.0}).fired("recovery")
+    assert watch.ended({"kind": "recovery", "rule": "time"}).due(RULES, 900.0) is None
+    assert watch.ended({"kind": "recovery", "rule": "calendar"}).due(RULES, 900.0) == RULES[0]
+
+
 def test_a_rule_is_due_once_its_work_has_lasted_and_again_only_after_none_was_left() -> None:
     watch = RuleWatch().after(0.0, {LEFT: 5.0}).after(200.0, {}).after(299.0, {LEFT: 9.0})
     assert watch.due(RULES, 299.0) is None

@@ -125,3 +125,39 @@ def test_the_plugins_refusal_keeps_its_meaning(run: Run, plugin: PluginAnswers) 
     code, _, error = run("book", "pin", "9", "-c", "a")
     assert code == 2
     assert "book: found no page 9, expected a page" in " ".join(error.split())
+
+
+MARKERS = {"dwell_s": 5, "markers": [{"name": "writing", "metric": "client.write_iops", "enter": 2, "leave": 1}]}
+
+
+def test_other_bounds_are_sent_along_and_the_default_ones_asked_for(
+    run: Run, plugin: PluginAnswers, tmp_path: Path
+) -> None:
+    path = tmp_path / "regimes.json"
+    path.write_text(json.dumps(MARKERS))
+    assert run("book", "bounds", str(path), "-c", "a")[0] == 0
+    assert run("book", "bounds", "--default", "-c", "a")[0] == 0
+    assert plugin.calls == [
+        ("tuner book bounds", {}, json.dumps(MARKERS)),
+        ("tuner book bounds", {"default": "--default"}, ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "words"),
+    [
+        ("{", [], "regimes.json"),
+        ('{"markers": [{"name": "idle"}]}', [], "markers.0.metric"),
+        (json.dumps(MARKERS), ["--default"], "found both"),
+        (None, [], "found nothing"),
+    ],
+)
+def test_bounds_that_make_no_sense_are_refused_before_the_cluster_is_asked(
+    run: Run, plugin: PluginAnswers, tmp_path: Path, text: Optional[str], arguments: List[str], words: str
+) -> None:
+    path = tmp_path / "regimes.json"
+    path.write_text(text or "")
+    code, _, error = run("book", "bounds", *([str(path)] if text else []), *arguments, "-c", "a")
+    assert code == 2
+    assert words in " ".join(error.split())
+    assert plugin.calls == []

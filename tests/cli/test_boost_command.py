@@ -54,6 +54,16 @@ def test_it_begins_one_and_says_when_it_will_be_done(run: Run, plugin: PluginAns
     assert list(asked[1].items()) == [("until", "clean"), ("at_most", "2h"), ("who", "osd"), ("keep", keep)]
 
 
+def test_a_dry_run_is_asked_for_as_a_flag_and_shows_what_would_be_written(
+    run: Run, plugin: PluginAnswers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(DOCUMENT, "commands", ["ceph config set osd osd_max_scrubs 6"])
+    code, out, _ = run("boost", "scrub", "-c", "a", "--dry-run")
+    assert (code, out.splitlines()) == (0, [*DOCUMENT["words"], "ceph config set osd osd_max_scrubs 6"])
+    (asked,) = plugin.asked
+    assert asked[1]["dry_run"] == "--dry-run"
+
+
 def test_its_status_and_its_end(run: Run, plugin: PluginAnswers) -> None:
     assert json.loads(run("boost", "status", "-c", "a", "--format", "json")[1]) == DOCUMENT
     assert run("boost", "cancel", "-c", "a", "--why", "enough")[0] == 0

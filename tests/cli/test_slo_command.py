@@ -67,6 +67,9 @@ def test_the_week_of_a_calendar_shows_who_holds_when_and_when_the_clock_is_set(r
     assert "the clock is set forward, from UTC+1 h to UTC+2 h" in shown
     assert "Fri 2027-03-26 08:00" in shown
     assert "not in force in these days: christmas" in shown
+    assert "office: boosts that may run: recovery\n" in shown
+    assert "christmas: no boost may run" in shown
+    assert [each["boosts"] for each in document["policies"]][1::2] == [["recovery"], []]
 
 
 def test_the_week_of_a_file_without_a_calendar_is_the_base(run: Run, tmp_path: Path) -> None:
@@ -78,7 +81,12 @@ def test_the_week_of_a_file_without_a_calendar_is_the_base(run: Run, tmp_path: P
 
 def test_a_check_tells_all_policies_back(run: Run) -> None:
     shown = run("slo", "check", CALENDAR)[1]
-    for words in ("policy office: mon-fri 08:00-20:00 (Europe/Berlin)", "without client.p95_ms", "<= 12 ms"):
+    for words in (
+        "policy office: mon-fri 08:00-20:00 (Europe/Berlin)",
+        "without client.p95_ms",
+        "<= 12 ms",
+        "no boost may run",
+    ):
         assert words in shown
     (document,) = json.loads(run("slo", "check", CALENDAR, "--format", "json")[1])
     assert [policy["name"] for policy in document["calendar"]["policies"]] == ["office", "night", "christmas"]

@@ -9,8 +9,11 @@ from unittest.mock import ANY
 
 import pytest
 
+from ceph_tuner import __version__
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import BUILD_FILE, LIBRARY, MODULE, OPTION_PREFIX, Plugin, build_of, sources
+from ceph_tuner.core.book.executor import BY as BY_BOOK
+from ceph_tuner.core.boost.executor import BY as BY_BOOST
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Journal
 from ceph_tuner.core.changes.lock import Holder, Lock
 from ceph_tuner.core.errors import InputError, Locked, PermissionRefused
@@ -37,11 +40,14 @@ class WithMgr:
     def __init__(self, inner: Any) -> None:
         self._inner = inner
         self.modules = [MODULE]
+        self.build = ""
         self.at_disabling: Callable[[], None] = lambda: None
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
         if prefix == "mgr dump":
             return json.dumps({"modules": self.modules})
+        if prefix == "tuner status" and self.build:
+            return json.dumps({"build": self.build})
         if prefix == "mgr module disable":
             self.modules.remove(arguments["module"])
             self.at_disabling()
@@ -95,6 +101,50 @@ def test_purging_is_refused_as_long_as_a_change_may_have_something_to_take_back(
         purge(cluster, tmp_path)
     assert everything(cluster) == before
     assert json.loads(cluster.commander.mon("mgr dump", {}))["modules"] == [MODULE]
+
+
+@pytest.mark.parametrize(
+    ("who", "trial", "state", "words"),
+    [
+        (
+            f"ceph tuner in mgr.a{BY_BOOK}",
+            False,
+            APPLIED,
+            "change 1, a page of the book. Install that again, and `ceph tuner book off`",
+        ),
+        (
+            f"ceph tuner in mgr.a{BY_BOOST}",
+            True,
+            APPLIED,
+            "change 1, a boost. Install that again, and `ceph tuner boost cancel`",
+        ),
+        ("ceph tuner in mgr.a", True, APPLIED, "change 1, a trial. Install that again, and `ceph tuner auto off`"),
+        ("ceph tuner in mgr.a", True, APPLYING, "change 1, a trial"),
+        ("alice", False, APPLIED, ""),
+        (f"ceph tuner in mgr.a{BY_BOOK}", False, UNDONE, ""),
+    ],
+)
+def test_an_older_version_is_said_to_be_left_with_what_stands(
+    cluster: Cluster, tmp_path: Path, who: str, trial: bool, state: str, words: str
+) -> None:
+    journal = Journal(cluster.store)
+    (entry,) = journal.entries()
+    journal.write(replace(entry, who=who, trial=trial, state=state))
+    of_the_mgr: Any = cluster.commander
+    before = everything(cluster)
+    for running, is_newer in (
+        ("99.1.0+0123", True),
+        (f"{__version__}+0123", False),
+        ("0.0.1+0123", False),
+        ("x", False),
+    ):
+        of_the_mgr.build = running
+        lines = Plugin(cluster, cluster.clock, tmp_path).left_to_an_older_one()
+        assert len(lines) == (1 if is_newer and words else 0)
+        assert all(words in line and "99.1.0" in line for line in lines)
+    of_the_mgr.build = ""
+    assert Plugin(cluster, cluster.clock, tmp_path).left_to_an_older_one() == []
+    assert everything(cluster) == before
 
 
 def test_a_tuner_at_work_keeps_its_lock_and_the_plugin(cluster: Cluster, tmp_path: Path) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import Any, Callable, Dict, List, Optional
+import re
+from typing import Any, Callable, Dict
 
 import pytest
-from automatic_on_twin import OnTwin, new_lock
+from automatic_on_twin import new_lock
+from boosted_mgr import Boosted, boosted, by_rule, recovering
 
 from ceph_tuner.core.autopilot.audit_log import BOOST, BOOST_ENDED
 from ceph_tuner.core.boost.events import Begin, Request
@@ -17,52 +19,16 @@ from ceph_tuner.core.boost.state import OFF, ON, BoostState
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE
 from ceph_tuner.core.errors import ClusterTimeout, InputError, Locked, RetryLater, Stopped, TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
-from ceph_tuner.core.knobs.releases import nine
-from ceph_tuner.twin.model import RecoveryWork
 from tuner import render_automatic, turns
 from tuner.exposition import exposition
-from twin_cluster.cluster import TwinCluster
 from twins import small_twin
-
-LIMITED: Dict[str, Any] = {PROFILE: "custom", **nine((0.6, 2, 0), (0.1, 1, 0.2), (0.05, 1, 0.2))}
-
-
-def recovering(objects: int = 30_000) -> TwinCluster:
-    return small_twin(LIMITED, recovery=(RecoveryWork("rbd", objects, 1 << 20),))
-
-
-class Boosted(OnTwin):
-    def begin(self, kind: str = "recovery", **more: Any) -> Any:
-        return self.during(lambda: self.modes.boosts.begin(kind, **more))
-
-    def table(self) -> Dict[Any, str]:
-        return {(row.who, row.name): row.value for row in self.service.config.dump()}
-
-    @property
-    def phase(self) -> str:
-        return self.modes.boosts.driver.state.phase
-
-    def until_off(self, most: int = 300) -> Dict[str, Any]:
-        for _ in range(most):
-            if self.phase == OFF:
-                return dict(self.modes.boosts.driver.state.last)
-            self.sample()
-        raise AssertionError(f"{self.phase}: {self.modes.boosts.document()}")
-
-    def trail(self) -> List[str]:
-        return [record["what"] for record in self.modes.past(100) if not record["refers"]]
-
-
-def boosted(twin: Optional[TwinCluster] = None, **options: Any) -> Boosted:
-    mgr = Boosted(twin or recovering(), **options)
-    mgr.sample(14)
-    return mgr
 
 
 def test_recovery_is_done_sooner_and_all_is_as_before() -> None:
     mgr = boosted()
     before = mgr.table()
     document = mgr.begin(at_most="2h")
+    assert any(words.startswith("done within ") and words.endswith("the rate of before") for words in document["words"])
     assert mgr.phase == ON
     assert mgr.table()["osd", PROFILE] == "high_recovery_ops"
     assert mgr.table()["osd", "osd_max_backfills"] == "4"
@@ -78,6 +44,10 @@ def test_recovery_is_done_sooner_and_all_is_as_before() -> None:
     assert mgr.table() == before
     assert [entry.state for entry in mgr.entries()] == [UNDONE]
     assert mgr.trail()[-2:] == [BOOST, BOOST_ENDED]
+    shown = " ".join(render_automatic.trail(mgr.modes.past(20)).split())
+    assert re.search(
+        r"for 60 s; in [0-9.]+ (s|min), [0-9]+ degraded object copies were left before, saved [0-9.]+ ", shown
+    )
     assert mgr.modes.health() == {}
     mgr.sample()
     assert ("complete", "tuner-boost") in [event[:2] for event in mgr.mgr.progress]
@@ -231,12 +201,6 @@ def test_it_is_exported() -> None:
 
 
 RULE = "recovery after 1min at-most 2min"
-
-
-def by_rule(mgr: Boosted, samples: int) -> None:
-    for _ in range(samples):
-        mgr.sample()
-        mgr.during(mgr.modes.boosts.by_rule)
 
 
 def test_a_rule_begins_one_once_and_only_after_a_while() -> None:

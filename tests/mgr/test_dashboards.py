@@ -59,7 +59,9 @@ def everything() -> Dict[str, Set[Tuple[Tuple[str, str], ...]]]:
         "window": Window(0.0, 60.0, {name: Measure(1.0, 0.0, 1) for name in names}).to_dict(),
         "modes": [mode(slo, SEEN, name, (*SEEN,)) for name in ("", "hdd")],
         "boost": {"kind": "recovery", "left_s": 3600.0, "finish_s": 900.0},
-        "books": [{"regime": "recovering", "on": True, "page": 3, "switches": 2}],
+        "books": [
+            {"device_class": name, "regime": "recovering", "on": True, "page": 3, "switches": 2} for name in ("", "hdd")
+        ],
         "tick_s": 0.2,
         "sampling_failures": 0,
     }

@@ -8,10 +8,12 @@ from typing import Any, Dict, List
 import pytest
 from automatic_on_twin import OnTwin
 
+from ceph_tuner.core.book.book import StoredBook
+from ceph_tuner.core.book.page import TRIAL, VALIDATED, Page
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.measure.timeline import timeline
 from ceph_tuner.core.regimes.bounds import BOUNDS_KEY
-from tuner import render_automatic, render_regimes
+from tuner import render_automatic, render_book, render_regimes
 
 BUSY = {"name": "writing", "metric": "client.write_iops", "enter": 1, "leave": 0.5, "hold_s": 0}
 NEVER = {**BUSY, "enter": 1e9, "leave": 1e8}
@@ -44,16 +46,16 @@ def test_a_regime_is_told_from_the_first_sample_on_and_kept_once() -> None:
 def test_other_bounds_tell_other_regimes_at_the_next_sample() -> None:
     aboard = OnTwin()
     aboard.sample(2)
-    aboard.modes.regimes.set_bounds(bounds(BUSY), False)
+    aboard.modes.books.set_bounds(bounds(BUSY), False)
     aboard.sample()
     assert held(aboard) == {"": "writing"}
-    aboard.modes.regimes.set_bounds(bounds(NEVER), False)
+    aboard.modes.books.set_bounds(bounds(NEVER), False)
     aboard.sample()
     assert held(aboard) == {"": "idle"}
     assert kept(aboard)[-2:] == ["writing", "idle"]
     history = {**aboard.service.past(False, 20), "trail": []}
     assert "writing" in render_automatic.history(history)
-    aboard.modes.regimes.set_bounds("", True)
+    aboard.modes.books.set_bounds("", True)
     assert aboard.service.store.get(BOUNDS_KEY) is None
 
 
@@ -64,8 +66,45 @@ def test_other_bounds_tell_other_regimes_at_the_next_sample() -> None:
 def test_bounds_that_make_no_sense_change_nothing(text: str, default: bool, message: str) -> None:
     aboard = OnTwin()
     with pytest.raises(InputError, match=message):
-        aboard.modes.regimes.set_bounds(text, default)
+        aboard.modes.books.set_bounds(text, default)
     assert aboard.service.store.get(BOUNDS_KEY) is None
+
+
+def test_other_bounds_leave_a_record_with_who_and_what_they_were_before() -> None:
+    aboard = OnTwin()
+    aboard.modes.books.set_bounds(bounds(BUSY), False)
+    aboard.modes.books.set_bounds(bounds({**BUSY, "enter": 2}, dwell_s=5), False)
+    first, second = aboard.modes.past(10)
+    assert (first["what"], first["who"], first["outcome"]) == ("book mode", "an operator", "done")
+    assert "without busy: client.iops 0.1 to 0.05 of capacity for 60 s" in first["why"]
+    assert "with writing: client.write_iops 1 to 0.5 for 0 s" in first["why"]
+    changed = "writing: client.write_iops 2 to 0.5 for 0 s (before: writing: client.write_iops 1 to 0.5 for 0 s)"
+    assert second["why"] == f"bounds of regimes: {changed}; dwell_s 5 (before: 0)"
+    assert second["detail"]["old"]["markers"][0]["enter"] == 1
+    assert second["detail"]["new"]["markers"][0]["enter"] == 2
+
+
+def test_other_bounds_than_those_that_nobody_could_read_say_so() -> None:
+    aboard = OnTwin()
+    aboard.service.store.set(BOUNDS_KEY, "{")
+    aboard.modes.books.set_bounds("", True)
+    (record,) = aboard.modes.past(10)
+    assert "as they were; the stored ones could not be read" in record["why"]
+
+
+def test_pages_that_name_no_regime_of_the_bounds_are_said_until_they_are_struck() -> None:
+    aboard = OnTwin()
+    for regime in ("writing", "busy+recovering", "recovering+busy", "idle"):
+        own = Page(1, regime, {"osd_max_scrubs": 1}, VALIDATED, TRIAL, 1000.0)
+        StoredBook(aboard.service.store).change(lambda book, own=own: book.added(own))  # type: ignore[misc]
+    named = "pages that name no regime of these bounds are never used:"
+    assert f"{named} 1, 3 (recovering+busy, writing). Strike them" in aboard.modes.books.document()["notes"]
+    document = aboard.modes.books.set_bounds(bounds(BUSY), False)
+    assert f"{named} 2, 3 (busy+recovering, recovering+busy). Strike them" in document["notes"]
+    assert "never used: 2, 3" in " ".join(render_book.book(document).split())
+    for number in (2, 3):
+        aboard.modes.books.strike(number)
+    assert not any(named in note for note in aboard.modes.books.document()["notes"])
 
 
 def test_stored_bounds_that_nobody_can_read_are_said_and_replaced_by_the_default() -> None:
@@ -80,7 +119,7 @@ def test_stored_bounds_that_nobody_can_read_are_said_and_replaced_by_the_default
 
 def test_the_next_mgr_writes_nothing_twice_and_goes_on_with_the_stored_bounds() -> None:
     aboard = OnTwin()
-    aboard.modes.regimes.set_bounds(bounds(BUSY), False)
+    aboard.modes.books.set_bounds(bounds(BUSY), False)
     aboard.sample(3)
     before = kept(aboard)
     following = OnTwin(aboard.twin)

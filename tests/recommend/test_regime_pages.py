@@ -164,6 +164,8 @@ def test_an_answer_is_a_page_that_says_all_of_its_settings() -> None:
     assert page.settings["osd_max_scrubs"] == 5
     assert page.effects["client.p95_ms"] < -0.2
     assert page.load["client.iops"] > 0
+    # a boost asks how fast the work is under it
+    assert page.means["recovery.bytes_s"] > 0
     assert "predicted by the twin" in page.verdict
     check_page(page, "20.2.1")
     with pytest.raises(InputError, match="page 1"):

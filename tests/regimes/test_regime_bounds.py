@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, DEFAULT, parse_bounds, stored_bounds
+from ceph_tuner.core.regimes.bounds import (
+    BOUNDS_KEY,
+    DEFAULT,
+    RegimeBounds,
+    changes_in_words,
+    parse_bounds,
+    stored_bounds,
+)
 from monitors import MemoryStore
 
 BUSY = {"name": "busy", "metric": "client.iops", "enter": 500, "leave": 300}
@@ -22,6 +29,30 @@ def test_bounds_read_back_and_are_the_default_where_none_are_stored() -> None:
     bounds = stored_bounds(store)
     assert [(marker.enter, marker.leave, marker.hold_s) for marker in bounds.markers] == [(500, 300, 15.0)]
     assert bounds.dwell_s == 5
+
+
+@pytest.mark.parametrize(
+    ("regime", "told"),
+    [
+        ("idle", True),
+        ("busy+recovering+trimming", True),
+        ("recovering+busy", False),
+        ("busy+backup", False),
+        ("busy+busy", False),
+    ],
+)
+def test_a_regime_can_be_told_by_its_markers_in_their_order_alone(regime: str, told: bool) -> None:
+    assert DEFAULT.tells(regime) == told
+
+
+def test_what_other_bounds_change_is_said_marker_by_marker() -> None:
+    own = parse_bounds({"markers": [BUSY], "dwell_s": 60})
+    assert changes_in_words(own, own) == []
+    (without, *_) = changes_in_words(own, RegimeBounds(DEFAULT.markers[1:]))
+    assert without == "without busy: client.iops 500 to 300 for 15 s"
+    swapped = RegimeBounds((DEFAULT.markers[1], DEFAULT.markers[0], *DEFAULT.markers[2:]))
+    (order,) = changes_in_words(DEFAULT, swapped)
+    assert order.startswith("in the order recovering, busy, ")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.regimes.bounds import DEFAULT, IDLE, Marker, RegimeBounds
-from ceph_tuner.core.regimes.telling import GAP_S, UNSEEN_S, RegimeState, tell
+from ceph_tuner.core.regimes.telling import GAP_S, UNSEEN_S, RegimeState, tell, turns
 
 LEFT, QUEUE = "recovery.objects_left", "snaptrim.queue"
 CALM = {"client.iops": 0.0, LEFT: 0.0, "backfill.objects_left": 0.0, "scrub.pgs_late": 0.0, QUEUE: 0.0}
@@ -54,6 +54,16 @@ def test_a_change_is_told_once_it_has_lasted_and_says_by_what() -> None:
     # 15 s of samples beyond the bound
     assert (changed.at, changed.since, changed.evidence[LEFT]) == (1115.0, 1115.0, 7.0)
     assert states[-1].since == 1115.0
+
+
+def test_what_would_turn_each_marker_has_its_bound_in_the_metrics_unit_and_its_present_value() -> None:
+    (state,) = told([(1000.0, {**CALM, "client.iops": 500.0})])
+    state = tell(state, 1005.0, {**CALM, "client.iops": 20.0, LEFT: 3.0}, DEFAULT, 1000.0)
+    found = {turn.name: turn for turn in turns(state, {"client.iops": 20.0, LEFT: 3.0}, DEFAULT, 1000.0)}
+    assert found["busy"] == ("busy", "client.iops", True, 50.0, 20.0, 60.0, 1005.0)
+    assert found["recovering"] == ("recovering", LEFT, False, 1.0, 3.0, 15.0, 1005.0)
+    assert (found["trimming"].value, found["trimming"].against) == (None, None)
+    assert turns(state, {}, DEFAULT, None)[0].bound is None
 
 
 def test_the_first_sample_alone_settles_nothing() -> None:

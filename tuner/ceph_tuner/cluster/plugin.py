@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
+from ceph_tuner import __version__
 from ceph_tuner.cluster.connection import Cluster
+from ceph_tuner.core.book.executor import BY as BY_BOOK
+from ceph_tuner.core.boost.executor import BY as BY_BOOST
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.ceph.ports import Clock
-from ceph_tuner.core.changes.journal import UNDONE, Journal
+from ceph_tuner.core.changes.journal import UNDONE, Entry, Journal
 from ceph_tuner.core.changes.lock import PREFIX as LOCK_PREFIX
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.errors import (
@@ -26,6 +29,7 @@ from ceph_tuner.core.errors import (
     RetryLater,
     TunerError,
 )
+from ceph_tuner.core.knobs.releases import parse_version
 from ceph_tuner.shipped.plugin_files import (
     BUILD_FILE,
     LIBRARY,
@@ -106,6 +110,25 @@ class Plugin:
         self._mon("mgr module enable", {"module": MODULE, "force": "--force"})
         self._await(build_of(files))
         return self.status()
+
+    def left_to_an_older_one(self) -> List[str]:
+        """What stands that the version which runs would take back, where `install` puts an older one there.
+
+        To be asked before, in words; changes nothing. Empty where the version is no older one.
+        """
+        running = self._loaded_version()
+        try:
+            is_older = running is not None and parse_version(__version__) < parse_version(running)
+        except InputError:
+            return []
+        if not is_older:
+            return []
+        first = f"{__version__} is older than {running}, which runs, and may not take back what stands"
+        return [
+            f"{first}: change {entry.number}, {what}. Install that again, and `{command}` first"
+            for entry, (what, command) in ((each, _standing(each)) for each in Journal(self._cluster.store).entries())
+            if what
+        ]
 
     def uninstall(self, purge: bool = False) -> List[str]:
         """Take everything out; the store's keys (SLO, journal, history, profiles) only with `purge`.
@@ -218,3 +241,14 @@ class Plugin:
     def _mon(self, prefix: str, arguments: Optional[Dict[str, str]] = None) -> Any:
         answer = self._cluster.commander.mon(prefix, arguments or {})
         return parsed(answer, prefix) if answer.strip() else {}
+
+
+def _standing(entry: Entry) -> Tuple[str, str]:
+    """What a change is that a version of the plugin takes back by itself, and how to have it do so; empty for none."""
+    if entry.state == UNDONE:
+        return "", ""
+    if entry.who.endswith(BY_BOOK):
+        return "a page of the book", "ceph tuner book off"
+    if entry.who.endswith(BY_BOOST):
+        return "a boost", "ceph tuner boost cancel"
+    return ("a trial", "ceph tuner auto off") if entry.trial else ("", "")

@@ -13,6 +13,7 @@ calendar:                                 # optional: what is wanted otherwise, 
     - name: office
       hours: mon-fri 08:00-20:00
       objectives: [client.p95_ms <= 40 ms]
+      boosts: [scrub]                   # optional: boosts that may run meanwhile; without it all may
 minimise: recovery.finish_s             # optional: where the spare is to go; or maximise
 lab:                                      # optional: the load that `ceph-tuner tune` starts on a lab
   scenario: client-recovery

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Callable, Dict, FrozenSet, Iterable, List, Optional, Sequence, Tuple
 
 from ceph_tuner.core.book.page import LONGEST_TEXT, TWIN, UNVALIDATED, Page
+from ceph_tuner.core.boost.kinds import KINDS as BOOSTED
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
@@ -32,6 +33,7 @@ from ceph_tuner.twin.model import ClusterModel
 CLIENTS = "client.iops"
 KINDS = ("recovery", "backfill", "scrub", "snaptrim")
 """Work in the background, as metrics name it."""
+_SPEEDS = tuple(dict.fromkeys(metric for kind in BOOSTED.values() for metric in kind.speed))
 SLACK = 0.02
 """In the loss, of settings that serve beside those in force: headroom that nobody asked for."""
 
@@ -201,8 +203,11 @@ def _page(answer: RegimeAnswer, source: str, prediction: Prediction, number: int
     asked, searched = answer.asked, answer.found.searched
     model = asked.question.model
     settings = to_release_units(_whole(prediction.settings, asked.question), model.release, model.osd.hardware)
-    effects = paired_effects(asked.question.slo.metrics, searched.before, prediction)
-    load = {name: value for name, value in searched.before.candidate.means.items() if name.startswith("client.")}
+    # the rates of work too: a boost asks which page is faster
+    metrics = (*asked.question.slo.metrics, *_SPEEDS)
+    effects = paired_effects(metrics, searched.before, prediction)
+    before = searched.before.candidate.means
+    load = {name: value for name, value in before.items() if name.startswith("client.") or name in metrics}
     why = searched.choice.reason if source == asked.regime else f"found for {source}, and keeps the objectives here too"
     return Page(
         number,

@@ -6,6 +6,7 @@ from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, 
 
 from ceph_tuner.core.autopilot.audit_log import BOOK, BOOK_BACK, AuditRecord
 from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.measure.metrics import CLASS
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.measure.timeline import NO_POLICY, POLICY, REGIME, TimelineEntry
 from ceph_tuner.report import Span
@@ -28,15 +29,14 @@ def spans_of(
     since: float,
     now: float,
 ) -> List[Span]:
-    """Spans from `since` to `now` (seconds since the epoch): of the whole cluster; pages of device classes as well.
+    """Spans from `since` to `now` (seconds since the epoch): of the cluster; regimes and pages of classes too.
 
     `windows` are of minutes, `hours` of hours. A regime is told from samples: it is drawn where there were some.
     """
-    regimes = _until_the_next(REGIME, ((entry.at, entry.name) for entry in entries if _whole(entry, REGIME)), now)
     spans = [
-        *_where_sampled(regimes, [(window.start, window.end) for window in (*windows, *hours)], now),
+        *_where_sampled(_regimes(entries, now), [(window.start, window.end) for window in (*windows, *hours)], now),
         *_pages(trail, now),
-        *_until_the_next(POLICY, ((entry.at, _policy(entry)) for entry in entries if _whole(entry, POLICY)), now),
+        *_until_the_next(POLICY, ((entry.at, _policy(entry)) for entry in entries if entry.kind == POLICY), now),
         *_missed(windows, judge),
     ]
     return [Span(span.kind, span.name, max(span.start, since), span.end) for span in spans if span.end > since]
@@ -71,8 +71,20 @@ def draw(spans: Sequence[Span], size: str) -> Optional[str]:
         return inline(chart, f"{size}-regimes", "regimes, pages of the book and missed objectives over time")
 
 
-def _whole(entry: TimelineEntry, kind: str) -> bool:
-    return entry.kind == kind and not entry.scope
+def _regimes(entries: Iterable[TimelineEntry], now: float) -> Iterator[Span]:
+    """Of the cluster as a whole, and of each device class that has objectives of its own."""
+    changes: Dict[str, List[Tuple[float, str]]] = {}
+    for entry in entries:
+        kind, _, device_class = entry.scope.partition("=")
+        if entry.kind == REGIME and kind in ("", CLASS):
+            changes.setdefault(entry.scope, []).append((entry.at, _of_class(device_class, entry.name)))
+    for of_scope in changes.values():
+        yield from _until_the_next(REGIME, of_scope, now)
+
+
+def _of_class(device_class: str, name: str) -> str:
+    """The name of what held, for a row; empty where nothing did."""
+    return f"{device_class}: {name}" if device_class and name else name
 
 
 def _policy(entry: TimelineEntry) -> str:
@@ -112,8 +124,7 @@ def _pages(trail: Iterable[AuditRecord], now: float) -> Iterator[Span]:
             continue
         device_class = str(record.detail.get("device_class", ""))
         name = f"{record.detail.get('page')} ({record.detail.get('regime')})" if record.what == BOOK else ""
-        of = f"{device_class}: " if name and device_class else ""
-        changes.setdefault(device_class, []).append((record.at, f"{of}{name}"))
+        changes.setdefault(device_class, []).append((record.at, _of_class(device_class, name)))
     for of_class in changes.values():
         yield from _until_the_next(PAGE, of_class, now)
 

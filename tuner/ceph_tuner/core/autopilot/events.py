@@ -34,6 +34,8 @@ class OperatorCommand:
     what: str
     by: str
     why: str = ""
+    means: Mapping[str, float] = field(default_factory=dict)
+    """What was seen last, where the command ends what is told of by that."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Collection, Optional
+from typing import Collection, Optional, Tuple
 
 from ceph_tuner.core.book.book import Book
 from ceph_tuner.core.book.page import STRUCK, TWIN, VALIDATED, Page
@@ -22,11 +22,19 @@ def choose(book: Book, regime: str, unvalidated: str = NONE, resting: Collection
     if unvalidated not in UNVALIDATED_USE:
         raise InputError("book_unvalidated", repr(unvalidated), f"one of {', '.join(UNVALIDATED_USE)}")
     pages = [page for page in book.pages if page.regime == regime and page.number not in resting]
-    usable = [page for page in pages if _usable(page, unvalidated)]
+    usable = [page for page in pages if is_usable(page, unvalidated)]
     return max(usable, key=lambda page: (page.pin, page.state == VALIDATED, page.at, page.number), default=None)
 
 
-def _usable(page: Page, unvalidated: str) -> bool:
+def others(book: Book, regime: str, unvalidated: str = NONE, resting: Collection[int] = ()) -> Tuple[Page, ...]:
+    """Give what would hold in each other regime that has a page to use."""
+    regimes = sorted({page.regime for page in book.pages} - {regime})
+    chosen = (choose(book, each, unvalidated, resting) for each in regimes)
+    return tuple(page for page in chosen if page is not None)
+
+
+def is_usable(page: Page, unvalidated: str) -> bool:
+    """Whether a page may hold in its regime at all."""
     if page.state == STRUCK:
         return False
     if page.state == VALIDATED or page.pin or unvalidated == ALL:

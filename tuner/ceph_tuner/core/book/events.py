@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Mapping, Optional
+from typing import Any, Mapping, Optional, Tuple
 
 from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.book.page import Page
@@ -20,6 +20,8 @@ class BookLook(Look):
     """Empty before one is told."""
     page: Optional[Page] = None
     """What is to hold; None: what was there before the book."""
+    others: Tuple[Page, ...] = ()
+    """What would hold in each other regime that has a page to use."""
     hours: str = ""
     """Why no page may be in force now, by the operator's hours; empty where one may."""
     gone: str = ""

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import List, Optional, Sequence
 
 from ceph_tuner.core.book.events import BookLook
 from ceph_tuner.core.book.limits import BookLimits
-from ceph_tuner.core.book.page import same_settings
+from ceph_tuner.core.book.page import Page, same_settings
 from ceph_tuner.core.book.state import HOLDING, PHASES, RESTING, WATCHING, BookState
 from ceph_tuner.core.book.state_machine import why_not_now
+from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.moments import duration, utc
+from ceph_tuner.core.regimes.bounds import IDLE
+from ceph_tuner.core.regimes.telling import MarkerTurn
+from ceph_tuner.core.wording import digits
 
 BOOK_OFF = "the book is off"
 
 
-def explain(state: BookState, look: Optional[BookLook], limits: BookLimits, now: float) -> List[str]:
-    """Say what is in force, for which regime, what comes next, and what stands against it."""
+def explain(
+    state: BookState, look: Optional[BookLook], limits: BookLimits, now: float, turns: Sequence[MarkerTurn] = ()
+) -> List[str]:
+    """Say what is in force, for which regime, what comes next, what would switch it, and what stands against it.
+
+    `turns`: the markers of the regime that holds, and what would turn each.
+    """
     if not state.on and not state.stands:
         why = f": {state.stopped}" if state.stopped else ""
         return [f"{BOOK_OFF}{why}"]
@@ -30,7 +39,7 @@ def explain(state: BookState, look: Optional[BookLook], limits: BookLimits, now:
     if state.problem:
         lines.append(f"that failed, and is tried again: {state.problem}")
     if look is not None and look.regime:
-        lines += _next(state, look, limits)
+        lines += [*_next(state, look, limits), *_switches(look, turns, now)]
     if state.rests:
         pages = ", ".join(f"{page} until {utc(until)}" for page, until in sorted(state.rests.items()))
         lines.append(f"pages that are left out for a while: {pages}")
@@ -44,6 +53,44 @@ def _next(state: BookState, look: BookLook, limits: BookLimits) -> List[str]:
     if page is None:
         return [f"the book has no page to use for the regime {look.regime}: what was there before it holds"]
     if state.page and same_settings(page, state.target, state.settings):
-        return ["another regime that has a page of other settings, or none, would switch it"]
+        return []
     why = why_not_now(state, look, limits)
     return [f"page {page.number} is for the regime {look.regime}{f', and waits: {why}' if why else ''}"]
+
+
+def _switches(look: BookLook, turns: Sequence[MarkerTurn], now: float) -> List[str]:
+    """Which other regimes would switch it and what would have to turn for that, and what seems to turn now."""
+    lines = [_switch(page, look, turns) for page in look.others]
+    if not lines:
+        lines.append("no other regime has a page to use: another one would bring back what was there before the book")
+    elif look.page is not None:
+        lines.append("a regime without a page would bring back what was there before the book")
+    for turn in turns:
+        if turn.against is not None:
+            seen = f"the samples of the last {duration(now - turn.against)} speak"
+            lines.append(f"{seen} for {_turn(turn)}")
+    return lines
+
+
+def _switch(page: Page, look: BookLook, turns: Sequence[MarkerTurn]) -> str:
+    wanted = [] if page.regime == IDLE else page.regime.split("+")
+    if wanted != [turn.name for turn in turns if turn.name in wanted]:
+        return f"page {page.number} is for {page.regime}, and the present bounds tell no such regime"
+    needed = [_turn(turn) for turn in turns if turn.on != (turn.name in wanted)]
+    same = look.page is not None and same_settings(page, look.page.target, look.page.settings)
+    does = "would have the same settings" if same else "would switch it"
+    return f"{page.regime} (page {page.number}) {does}, once {' and '.join(needed) or 'it is told'}"
+
+
+def _turn(turn: MarkerTurn) -> str:
+    """`busy is on: client.iops at 5000 1/s or more for 60 s (1200 now)`."""
+    unit = METRICS[turn.metric].unit if turn.metric in METRICS else "1"
+    side, way = ("off", "less") if turn.on else ("on", "more")
+    bound, value = (_amount(each, unit) for each in (turn.bound, turn.value))
+    return f"{turn.name} is {side}: {turn.metric} at {bound} or {way} for {duration(turn.hold_s)} ({value} now)"
+
+
+def _amount(value: Optional[float], unit: str) -> str:
+    if value is None:
+        return "an unknown value"
+    return digits(value) if unit == "1" else f"{digits(value)}{unit[1:] if unit.startswith('1/') else f' {unit}'}"

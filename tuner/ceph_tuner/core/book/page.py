@@ -72,6 +72,11 @@ class Page:
         except InputError as error:
             raise ValueError(str(error)) from error
 
+    @property
+    def means(self) -> Dict[str, float]:
+        """What the cluster did under it, or would: metrics of which load and effect are known."""
+        return {name: self.load[name] * (1.0 + share) for name, share in self.effects.items() if name in self.load}
+
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for the store, for files and for programs."""
         document = {name: getattr(self, name) for name in self.__dataclass_fields__}

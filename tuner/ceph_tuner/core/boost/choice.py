@@ -1,9 +1,10 @@
-"""Which settings a boost takes: those that trials on this cluster showed, else known ones, under the guard."""
+"""Which settings a boost takes: what trials on this cluster and the book showed, else known ones, under the guard."""
 
 from __future__ import annotations
 
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ceph_tuner.core.boost.kinds import BACKFILL, RECOVERY, SCRUB, SNAPTRIM, Kind
 from ceph_tuner.core.errors import InputError
@@ -39,6 +40,29 @@ class BoostChoice(NamedTuple):
     grounds: str
 
 
+class BookPage(NamedTuple):
+    """A page of the book that may be used: for the regime that holds, and for the OSDs of the boost."""
+
+    number: int
+    regime: str
+    settings: Settings
+    at: float
+    validated: bool
+    """By a trial on this cluster; else it was predicted, or comes from elsewhere."""
+    origin: str
+    means: Mapping[str, float]
+    """What the cluster did under it, or would."""
+    before: Mapping[str, float]
+    """What it did, or would, with the settings before."""
+
+
+class _Candidate(NamedTuple):
+    settings: Settings
+    means: Mapping[str, float]
+    at: float
+    words: str
+
+
 def choose(
     kind: Kind,
     trials: Sequence[Trial],
@@ -47,24 +71,28 @@ def choose(
     release: Release,
     version: Version,
     now: Mapping[str, float] = MappingProxyType({}),
+    pages: Sequence[BookPage] = (),
+    of: str = "on this cluster",
 ) -> BoostChoice:
     """Give the fastest settings that keep what is to be kept, as far as that is known.
 
+    Trials and validated pages come first, then pages that nobody has tried here, then known settings.
     `slo`: objectives on clients and all that is to be kept; without any, nothing speaks against the boldest ones.
-    `in_force`: what the OSDs have, of `LOOKED_AT`. Raises InputError where nothing is faster than that.
-    `now`: how fast the work goes with those; a trial that was no faster is no boost.
+    `in_force`: what the OSDs have, of `LOOKED_AT` and of what was tried. Raises InputError where nothing is faster.
+    `now`: how fast the work goes with those; what was no faster is no boost. `of`: what the trials are of, in words.
     """
     if slo is not None and slo.objectives:
-        by_trial = _by_trial(kind, trials, slo, release, version, now)
-        if by_trial is not None:
-            return by_trial
+        fits = partial(_is_candidate, in_force=in_force, release=release, version=version)
+        judge = Judge(slo)
+        by_evidence = _measured(kind, trials, pages, judge, fits, now, of) or _predicted(kind, pages, judge, fits)
+        if by_evidence is not None:
+            return by_evidence
     settings = known(kind, in_force, release, version)
     if not settings:
         raise InputError("boost", f"{kind.name} with settings in force that are as fast", "slower settings in force")
     words = f"the profile {HIGH_RECOVERY}" if settings.get(PROFILE) == HIGH_RECOVERY else "known settings"
-    return BoostChoice(
-        settings, f"{words}, as no trial on this cluster is known that keeps the objectives and was faster"
-    )
+    nothing_else = f"no trial {of} and no page of the book for this regime is known"
+    return BoostChoice(settings, f"{words}, as {nothing_else} that keeps the objectives and was faster")
 
 
 def known(kind: Kind, in_force: Settings, release: Release, version: Version) -> Settings:
@@ -84,31 +112,70 @@ def known(kind: Kind, in_force: Settings, release: Release, version: Version) ->
     return settings
 
 
-def _by_trial(
+def _measured(
     kind: Kind,
     trials: Sequence[Trial],
-    slo: Slo,
-    release: Release,
-    version: Version,
+    pages: Sequence[BookPage],
+    judge: Judge,
+    fits: Callable[[Settings], bool],
     now: Mapping[str, float],
+    of: str,
 ) -> Optional[BoostChoice]:
-    judge = Judge(slo)
+    """The fastest of what was tried on this cluster; None where nothing was faster than the work is now."""
     candidates = [
-        trial
+        _Candidate(trial.run.settings, trial.means, trial.at, trial.run.label)
         for trial in trials
-        if trial.failed is None
-        and trial.run.settings
-        and judge.keeps_hard(trial.means)
-        and _fits(trial.run.settings, release, version)
+        if trial.failed is None and fits(trial.run.settings) and judge.keeps_hard(trial.means)
     ]
-    # one rate for all: bytes a second are more than copies of any number
-    metric = next((name for name in kind.speed if any(trial.means.get(name) for trial in candidates)), "")
-    faster = [trial for trial in candidates if trial.means.get(metric, 0.0) > now.get(metric, 0.0)]
+    count = len(candidates)
+    candidates += [
+        _Candidate(page.settings, page.means, page.at, f"page {page.number} of the book, validated for {page.regime},")
+        for page in pages
+        if page.validated and fits(page.settings) and _breaks_none(judge, page.means)
+    ]
+    metric = _metric(kind, candidates)
+    faster = [each for each in candidates if each.means.get(metric, 0.0) > now.get(metric, 0.0)]
     if not faster:
         return None
-    trial = max(faster, key=lambda each: (each.means[metric], each.at))
-    words = f"of {len(candidates)} trials on this cluster that kept the objectives, {trial.run.label} was the fastest"
-    return BoostChoice(dict(trial.run.settings), f"{words} ({utc_minute(trial.at)})")
+    best = max(faster, key=lambda each: (each.means[metric], each.at))
+    counted = [f"{count} trial{'s' * (count != 1)} {of}"] if count else []
+    if len(candidates) > count:
+        of_pages = len(candidates) - count
+        counted.append(f"{of_pages} validated page{'s' * (of_pages != 1)} of the book")
+    words = f"of {' and '.join(counted)} that kept the objectives, {best.words} was the fastest ({utc_minute(best.at)})"
+    return BoostChoice(dict(best.settings), words)
+
+
+def _predicted(
+    kind: Kind, pages: Sequence[BookPage], judge: Judge, fits: Callable[[Settings], bool]
+) -> Optional[BoostChoice]:
+    """The fastest page that nobody has tried here; None where none promises to be faster than what was before it."""
+    usable = [page for page in pages if not page.validated and fits(page.settings) and _breaks_none(judge, page.means)]
+    candidates = [_Candidate(page.settings, page.means, page.at, "") for page in usable]
+    metric = _metric(kind, candidates)
+    # a prediction is held against a prediction: what is seen now may be of another load
+    faster = [page for page in usable if page.means.get(metric, 0.0) > page.before.get(metric, 0.0)]
+    if not faster:
+        return None
+    best = max(faster, key=lambda page: (page.means[metric], page.at))
+    words = f"page {best.number} of the book for {best.regime}, by {best.origin} and not tried on this cluster"
+    return BoostChoice(dict(best.settings), f"{words}: the guard watches it ({utc_minute(best.at)})")
+
+
+def _metric(kind: Kind, candidates: Sequence[_Candidate]) -> str:
+    """One rate for all: bytes a second are more than copies of any number."""
+    return next((name for name in kind.speed if any(each.means.get(name) for each in candidates)), "")
+
+
+def _breaks_none(judge: Judge, means: Mapping[str, float]) -> bool:
+    """Whether no hard objective is known to be missed: a page knows few metrics, and the guard sees the others."""
+    return not any(each.objective.hard and each.met is False for each in judge.verdicts(means))
+
+
+def _is_candidate(settings: Settings, in_force: Settings, release: Release, version: Version) -> bool:
+    """Whether the release takes these settings, and they are another choice than what is in force."""
+    is_in_force = all(name in in_force and in_force[name] == value for name, value in settings.items())
+    return not is_in_force and _fits(settings, release, version)
 
 
 def _fits(settings: Mapping[str, Any], release: Release, version: Version) -> bool:

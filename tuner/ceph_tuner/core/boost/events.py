@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, Mapping, Tuple, Union
+from typing import Any, Dict, Mapping, Optional, Tuple, Union
 
 from ceph_tuner.core.autopilot.events import (
     Look,
@@ -72,6 +72,8 @@ class Begin:
     """Why these settings."""
     baseline: Mapping[str, float] = field(default_factory=dict)
     """What the cluster did just before, by metric: the guard refers to it."""
+    rate_before: Optional[float] = None
+    """What became less in a second, of what is left; None where that was not seen."""
 
 
 Event = Union[Begin, Look, OperatorCommand, Started, TakeBackFailed, TookBack, WriteFailed, Wrote]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import List, Mapping, Optional
+from typing import List, Mapping, Optional, Sequence
 
+from ceph_tuner.core.boost.events import Begin
 from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.outcome import in_words
 from ceph_tuner.core.boost.progress import Finish
 from ceph_tuner.core.boost.state import OFF, PHASES, BoostState
 from ceph_tuner.core.moments import duration, utc
@@ -26,7 +28,7 @@ def explain(state: BoostState, means: Mapping[str, float], finish: Optional[Fini
         before = kind.left_in(state.baseline)
         of = f" of {before:.6g}" if before is not None and before >= remainder else ""
         lines.append(f"{remainder:.6g}{of} {kind.what} are left")
-    lines.append(_finish(finish, remainder, now))
+    lines.append(_finish(finish, remainder, now, state.rate_before))
     lines.append(f"ends at {utc(state.ends_at)} at the latest, in {duration(state.ends_at - now)}")
     if state.request.keep:
         lines.append(f"ends when one of these is missed: {'; '.join(state.request.keep)}")
@@ -37,11 +39,46 @@ def explain(state: BoostState, means: Mapping[str, float], finish: Optional[Fini
     return lines
 
 
-def _finish(finish: Optional[Finish], remainder: Optional[float], now: float) -> str:
+def foretell(event: Begin, objectives: Sequence[str], forbidden: str = "") -> List[str]:
+    """Say what a boost would do, when it would be done, and what would let it go.
+
+    `objectives`: all that must be kept, as texts; `forbidden`: when a policy of the calendar ends it, in words.
+    """
+    request, kind = event.request, KINDS[event.request.kind]
+    remainder = kind.left_in(event.baseline)
+    ends_at = event.at + request.at_most_s
+    lines = [
+        "a dry run: nothing is written",
+        f"would boost {kind.name} on {request.target}: {event.grounds}",
+        f"{0.0 if remainder is None else remainder:.6g} {kind.what} are left",
+        at_the_rate_before(remainder, event.rate_before)
+        or "when it would be done is not known: what is left was not seen becoming less",
+        f"would end once no {kind.what} are left",
+        f"would end at {utc(ends_at)} at the latest, in {duration(request.at_most_s)}",
+    ]
+    if objectives:
+        lines.append(f"would end when one of these is missed: {'; '.join(objectives)}")
+    lines.append(
+        "would end by the guard: slow operations, inactive PGs, an OSD that goes down, missing samples, "
+        "settings changed by hand"
+    )
+    return [
+        *lines,
+        *([f"by the calendar it {forbidden}"] if forbidden else []),
+        "would end by `ceph tuner boost cancel`",
+    ]
+
+
+def at_the_rate_before(remainder: Optional[float], rate: Optional[float]) -> str:
+    """When it would be done at the rate of before; empty where that is not known."""
+    return f"done within {duration(remainder / rate)} at the rate of before" if remainder and rate else ""
+
+
+def _finish(finish: Optional[Finish], remainder: Optional[float], now: float, rate_before: Optional[float]) -> str:
     if remainder == 0:
         return "nothing is left: it ends once that has lasted"
     if finish is None:
-        return "when it will be done is not known yet"
+        return at_the_rate_before(remainder, rate_before) or "when it will be done is not known yet"
     if finish.expected is None:
         return "no end is in sight: what is left does not become less"
     words = f"done in {duration(finish.expected - now)}"
@@ -55,13 +92,5 @@ def _last(state: BoostState) -> List[str]:
     last = state.last
     if not last:
         return []
-    lines = [f"the last one, of {last.get('kind')}, ended at {utc(float(last.get('ended') or 0))}: {last.get('why')}"]
-    savings_s = last.get("saved_s")
-    if isinstance(savings_s, (int, float)):
-        # at the rate before it
-        lines.append(
-            f"it saved {duration(savings_s)} beside the rate before it"
-            if savings_s > 0
-            else "it was no faster than before it"
-        )
-    return lines
+    ended = f"the last one, of {last.get('kind')}, ended at {utc(float(last.get('ended') or 0))}: {last.get('why')}"
+    return [ended, in_words(last)]

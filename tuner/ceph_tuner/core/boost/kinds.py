@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Dict, Mapping, NamedTuple, Optional, Tuple
 
-RECOVERY, BACKFILL, SCRUB, SNAPTRIM = "recovery", "backfill", "scrub", "snaptrim"
+from ceph_tuner.core.goals.slo_calendar import BOOSTS
+
+RECOVERY, BACKFILL, SCRUB, SNAPTRIM = BOOSTS
 
 
 class Kind(NamedTuple):
@@ -24,10 +26,10 @@ class Kind(NamedTuple):
         """What is left; None where it was not seen."""
         return sum(means[name] for name in self.left) if all(name in means for name in self.left) else None
 
-    def seconds_left(self, means: Mapping[str, float]) -> Optional[float]:
-        """How long it would take at the rate of this window; None where no rate was seen."""
-        remainder, rate = self.left_in(means), sum(means.get(name, 0.0) for name in self.mended)
-        return remainder / rate if remainder is not None and rate > 0 else None
+    def rate_in(self, means: Mapping[str, float]) -> Optional[float]:
+        """What becomes less in a second by the rates of this window; None where none was seen."""
+        rate = sum(means.get(name, 0.0) for name in self.mended)
+        return rate if rate > 0 else None
 
 
 _DEGRADED, _MISPLACED = "recovery.objects_left", "backfill.objects_left"

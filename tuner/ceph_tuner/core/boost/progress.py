@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Sequence, Tuple
 
 from ceph_tuner.core.autopilot import sequential
 
 CONFIDENCE = 0.95
 MOST = 40
 """Windows that count: the last PGs go at another rate than the first ones."""
+LEAST_FALL_S = 120.0
+"""What became less in a shorter time says nothing of the rate."""
 FLOOR = 0.05
 """Least deviation of a window's rate that is believed, as a share of the mean."""
 
@@ -56,6 +58,22 @@ class Progress:
             _end(at, remainder, interval.low),
             mean,
         )
+
+
+def fall(points: Sequence[Tuple[float, float]]) -> Optional[float]:
+    """What became less in a second since it was most, by what was left at some moments, oldest first.
+
+    None where it was not seen to fall: in two minutes or more, and by more than it ever rose between two of them.
+    """
+    most = max(range(len(points)), key=lambda number: (points[number][1], number), default=0)
+    pairs = list(zip(points[most:], points[most + 1 :]))
+    if not pairs:
+        return None
+    (start, highest), (at, remainder) = points[most], points[-1]
+    largest_rise = max(later[1] - earlier[1] for earlier, later in pairs)
+    if at - start < LEAST_FALL_S or highest - remainder <= max(largest_rise, 0.0):
+        return None
+    return (highest - remainder) / (at - start)
 
 
 def _end(at: float, remainder: float, rate: float) -> Optional[float]:

@@ -1,7 +1,7 @@
 """Boosts by rule: `recovery after 5min at-most 6h keep client.p95_ms<=20, scrub after 1d`.
 
 A rule fires once for a piece of work: after the boost it is silent until nothing of that work has been left, so that a
-boost that the guard ended does not begin again and again.
+boost that the guard ended does not begin again and again. One that the calendar ended begins again once it may.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, FrozenSet, Iterable, Mapping, Optional, Tuple
 
 from ceph_tuner.core.boost.events import AT_MOST_S, Request
 from ceph_tuner.core.boost.kinds import KINDS
-from ceph_tuner.core.boost.state_machine import CLEAN
+from ceph_tuner.core.boost.state_machine import CALENDAR, CLEAN
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.moments import duration_s
 
@@ -71,7 +71,8 @@ class RuleWatch:
     def ended(self, outcome: Mapping[str, Any]) -> RuleWatch:
         """A boost has ended, whoever began it, with this outcome: what it left is not for a rule to begin again."""
         kind = str(outcome.get("kind", ""))
-        if outcome.get("rule") == CLEAN:
+        if outcome.get("rule") in (CLEAN, CALENDAR):
+            # of what the calendar ended nobody said that it was enough
             return RuleWatch(self.since, self.spent - {kind})
         return self.fired(kind) if kind in KINDS else self
 

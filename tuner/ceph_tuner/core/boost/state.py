@@ -32,6 +32,8 @@ class BoostState:
     grounds: str = ""
     begun: float = 0.0
     baseline: Mapping[str, float] = field(default_factory=dict)
+    rate_before: Optional[float] = None
+    """What became less in a second before it, of what is left; None where that was not seen."""
     writing: bool = False
     """While it starts: whether the settings may be on the cluster already."""
     changes: Tuple[int, ...] = ()
@@ -90,7 +92,10 @@ class BoostState:
             request = Request.from_dict(values["request"]) if values.get("request") else None
         except InputError as error:
             raise ValueError(str(error)) from error
+        rate_before = values.get("rate_before")
         values.update(
+            # it is for words alone: what makes no sense is as if it was not seen
+            rate_before=rate_before if rate_before and 0 < rate_before < math.inf else None,
             request=request,
             settings=dict(values.get("settings", {})),
             baseline={str(name): float(value) for name, value in dict(values.get("baseline", {})).items()},
@@ -100,10 +105,13 @@ class BoostState:
         return cls(**values)
 
 
+_NUMBERS = ("begun", "ended", "seconds", "left_before", "left", "rate_before", "saved_s")
+
+
 def _outcome(document: Mapping[str, Any]) -> Dict[str, Any]:
     """What came of the one before, without what is of another type: it is past, and costs no boost."""
     kinds: Dict[str, Any] = dict.fromkeys(("kind", "why", "rule"), str)
-    kinds.update((name, (int, float)) for name in ("begun", "ended", "seconds", "left_before", "left", "saved_s"))
+    kinds.update((name, (int, float)) for name in _NUMBERS)
     return {
         name: value
         for name, value in document.items()

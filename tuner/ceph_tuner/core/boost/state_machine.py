@@ -30,6 +30,7 @@ from ceph_tuner.core.autopilot.events import (
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.boost.events import Begin, Event, Request
 from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.outcome import in_words, outcome_of
 from ceph_tuner.core.boost.state import ENDING, OFF, ON, STARTING, BoostState
 from ceph_tuner.core.moments import duration
 
@@ -41,7 +42,7 @@ MOST_RESUMED = 3
 """Mgrs that go on with a boost: it may be why they die."""
 
 CANCEL = "cancel"
-CLEAN, TIME, BY_OPERATOR, WRITE_FAILED, MGRS = "clean", "time", "operator", "write failed", "mgrs"
+CLEAN, TIME, CALENDAR, BY_OPERATOR, WRITE_FAILED, MGRS = "clean", "time", "calendar", "operator", "write failed", "mgrs"
 """Rules that end a boost, beside those of the guard."""
 
 
@@ -84,6 +85,7 @@ def _on_begin(state: BoostState, event: Begin) -> BoostDecision:
         event.grounds,
         event.at,
         dict(event.baseline),
+        event.rate_before,
         last=state.last,
     )
     return _write(successor, event.at)
@@ -92,7 +94,8 @@ def _on_begin(state: BoostState, event: Begin) -> BoostDecision:
 def _on_command(state: BoostState, event: OperatorCommand) -> BoostDecision:
     if event.what != CANCEL or state.phase not in (STARTING, ON):
         return BoostDecision(state)
-    return _end(state, Look(event.at), event.why or f"cancelled by {event.by}", BY_OPERATOR, event.by)
+    why = event.why or f"cancelled by {event.by}"
+    return _end(state, Look(event.at, event.means), why, BY_OPERATOR, event.by)
 
 
 def _on_look(state: BoostState, look: Look) -> BoostDecision:
@@ -196,30 +199,10 @@ def _write(state: BoostState, at: float) -> BoostDecision:
 
 def _end(state: BoostState, look: Look, why: str, rule: str, by: str = "automatic mode") -> BoostDecision:
     """Take it back: never waits for anybody."""
-    last = outcome_of(state, look, why, rule)
+    last = outcome_of(state, look.at, look.means, why, rule, state.clean_since)
     successor = replace(state, phase=ENDING, since=look.at, writing=False, why=why, rule=rule, last=last)
-    note = Note(BOOST_ENDED, f"boost of {_request(state).kind}: {why}", by, {**last, "rule": rule})
+    note = Note(BOOST_ENDED, f"boost of {_request(state).kind}: {why}; {in_words(last)}", by, last)
     return BoostDecision(successor, (note, TakeBack(state.changes, why)))
-
-
-def outcome_of(state: BoostState, look: Look, why: str, rule: str) -> Dict[str, Any]:
-    """What a boost did, as plain data; `saved_s` beside the rate before it, where that was seen."""
-    request = _request(state)
-    kind, seconds = KINDS[request.kind], max(look.at - state.begun, 0.0)
-    # the wait for being sure that it is clean is no part of the work
-    work_s = seconds if state.clean_since is None else max(state.clean_since - state.begun, 0.0)
-    before = kind.seconds_left(state.baseline)
-    return {
-        "kind": request.kind,
-        "why": why,
-        "rule": rule,
-        "begun": state.begun,
-        "ended": look.at,
-        "seconds": seconds,
-        "left_before": kind.left_in(state.baseline),
-        "left": kind.left_in(look.means),
-        "saved_s": before - work_s if rule == CLEAN and before is not None else None,
-    }
 
 
 def _remainder(state: BoostState, look: Look) -> Optional[float]:

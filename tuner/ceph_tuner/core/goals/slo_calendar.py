@@ -7,13 +7,16 @@
         - name: office
           hours: mon-fri 08:00-20:00
           objectives: [client.p95_ms <= 8 ms]
+          boosts: [scrub]
         - name: freeze
           hours: 2026-12-24..2026-12-26
           without: [recovery.bytes_s]
+          boosts: []
 
 A policy's objectives replace those of the base about the same metric; the others of the base hold as well. Outside of
-all policies the base holds, so there is no gap. Times with dates outrank those of the week; apart from that no two
-policies may overlap. `Slo` is what is wanted at one moment, and all that judge take that: `SloCalendar.at` gives it.
+all policies the base holds, so there is no gap. `boosts` names those that may run; without it all may. Times with dates
+outrank those of the week; apart from that no two policies may overlap. `Slo` is what is wanted at one moment, and all
+that judge take that: `SloCalendar.at` gives it.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Objective, Place, Slo, parse_objective, parse_slo, slo_place
@@ -32,9 +35,11 @@ from ceph_tuner.core.moments import stamp
 BASE = "base"
 """Stands for the objectives that hold outside of all policies."""
 MOST_POLICIES = 20
+BOOSTS = ("recovery", "backfill", "scrub", "snaptrim")
+"""Kinds of work that can be boosted (`core/boost/`)."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,30}[a-z0-9])?")
-_KEYS = ("name", "hours", "objectives", "without")
+_KEYS = ("name", "hours", "objectives", "without", "boosts")
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,8 @@ class SloPolicy:
     objectives: Tuple[Objective, ...] = ()
     without: Tuple[str, ...] = ()
     """Metrics of the base that nothing is wanted of."""
+    boosts: Optional[Tuple[str, ...]] = None
+    """Kinds of boosts that may run meanwhile; None: all."""
 
     def over(self, base: Slo) -> Slo:
         """What is wanted while it holds. Raises ValueError where that is nothing."""
@@ -62,6 +69,7 @@ class SloPolicy:
             "hours": self.text,
             "objectives": [objective.to_dict() for objective in self.objectives],
             "without": list(self.without),
+            **({} if self.boosts is None else {"boosts": list(self.boosts)}),
         }
 
 
@@ -105,11 +113,33 @@ class SloCalendar:
     def ends(self, at: float) -> Optional[int]:
         """When another policy takes over from the one that holds; None where that is more than a year ahead."""
         now = self.policy_at(at)
+        return self._first_edge(at, lambda name: name != now)
+
+    @cached_property
+    def boosts_by_policy(self) -> Mapping[str, Tuple[str, ...]]:
+        """Kinds of boosts that may run under each policy, and under the base."""
+        stated = {policy.name: policy.boosts for policy in self.policies}
+        return {BASE: BOOSTS, **{name: BOOSTS if kinds is None else kinds for name, kinds in stated.items()}}
+
+    def boosts_at(self, at: float) -> Tuple[str, ...]:
+        """Kinds of boosts that may run at a moment."""
+        return self.boosts_by_policy[self.policy_at(at)]
+
+    def boost_again(self, kind: str, at: float) -> Optional[int]:
+        """When a boost of this kind may run that may not now; None where that is more than a year ahead."""
+        return self._first_edge(at, lambda name: kind in self.boosts_by_policy[name])
+
+    def boost_ends(self, kind: str, at: float) -> Optional[int]:
+        """When a boost of this kind may run no more that may now; None where that is more than a year ahead."""
+        return self._first_edge(at, lambda name: kind not in self.boosts_by_policy[name])
+
+    def _first_edge(self, at: float, fits: Callable[[str], bool]) -> Optional[int]:
+        """When the first policy begins whose name fits."""
         for reach in (WEEK_S + DAY_S, FARTHEST_S if any(policy.hours.dated for policy in self.policies) else 0):
             # the first of them, as a rule: of a year there may be thousands
-            edge_of_change = next((edge for edge in self._edges(at, at + reach) if self.policy_at(edge) != now), None)
-            if edge_of_change is not None:
-                return edge_of_change
+            first = next((edge for edge in self._edges(at, at + reach) if fits(self.policy_at(edge))), None)
+            if first is not None:
+                return first
         return None
 
     def spells(self, start: float, end: float) -> Tuple[PolicySpell, ...]:
@@ -197,13 +227,27 @@ def _policy(item: Any, base: Slo, zone: str, where: Place) -> SloPolicy:
         parse_objective(each, lambda *keys, index=index: where("objectives", index, *keys))
         for index, each in enumerate(items)
     )
-    policy = SloPolicy(name, text, parse_hours(text, where("hours"), zone), objectives, tuple(without))
+    boosts = _boosts(item["boosts"], where) if "boosts" in item else None
+    policy = SloPolicy(name, text, parse_hours(text, where("hours"), zone), objectives, tuple(without), boosts)
     try:
         policy.over(base)
     except ValueError as error:
         expected = "at least one objective, with one hard and one soft bound per metric"
         raise InputError(where("objectives"), str(error), expected) from error
     return policy
+
+
+def _boosts(kinds: Any, where: Place) -> Tuple[str, ...]:
+    if not isinstance(kinds, (list, tuple)) or any(kind not in BOOSTS for kind in kinds):
+        raise InputError(where("boosts"), str(kinds)[:60], f"a list of {', '.join(BOOSTS)}; an empty one for none")
+    return tuple(kind for kind in BOOSTS if kind in kinds)
+
+
+def boosts_in_words(kinds: Sequence[str]) -> str:
+    """Which boosts may run, for people; empty where all may."""
+    if set(kinds) == set(BOOSTS):
+        return ""
+    return f"boosts that may run: {', '.join(kinds)}" if kinds else "no boost may run"
 
 
 def _refuse_others(mapping: Mapping[Any, Any], names: Tuple[str, ...], where: Place) -> None:

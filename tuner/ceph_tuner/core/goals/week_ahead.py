@@ -31,6 +31,7 @@ def week_ahead(calendar: SloCalendar, start: float, seconds: float = WEEK_S) -> 
                 "name": name,
                 "hours_in_force": seconds_of[name] / 3600,
                 "objectives": [objective.to_dict() for objective in slo.objectives],
+                "boosts": list(calendar.boosts_by_policy[name]),
             }
             for name, slo in calendar.by_policy.items()
         ],

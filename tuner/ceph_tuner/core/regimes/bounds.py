@@ -51,6 +51,10 @@ class Marker:
         """Give the plain form, which `parse_bounds` reads."""
         return {name: getattr(self, name) for name in _KEYS}
 
+    def __str__(self) -> str:
+        of = " of capacity" if self.of_capacity else ""
+        return f"{self.name}: {self.metric} {self.enter:g} to {self.leave:g}{of} for {self.hold_s:g} s"
+
 
 @dataclass(frozen=True)
 class RegimeBounds:
@@ -65,6 +69,11 @@ class RegimeBounds:
             raise ValueError(f"markers (={', '.join(names)}) must be 1 to {MOST_MARKERS} of different names")
         if not 0 <= self.dwell_s <= LONGEST_S:
             raise ValueError(f"dwell_s (={self.dwell_s}) must be 0 to {LONGEST_S:g}")
+
+    def tells(self, regime: str) -> bool:
+        """Whether a regime of this name can be told: each of its markers is one of these, and in their order."""
+        wanted = regime.split("+")
+        return regime == IDLE or wanted == [marker.name for marker in self.markers if marker.name in wanted]
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, which `parse_bounds` reads."""
@@ -81,6 +90,22 @@ DEFAULT = RegimeBounds(
         Marker("trimming", "snaptrim.queue", 1, 0),
     )
 )
+
+
+def changes_in_words(old: RegimeBounds, new: RegimeBounds) -> List[str]:
+    """What is other with the new bounds, marker by marker; empty where nothing is."""
+    before, after = ({marker.name: marker for marker in each.markers} for each in (old, new))
+    lines = [f"without {marker}" for name, marker in before.items() if name not in after]
+    for name, marker in after.items():
+        if name not in before:
+            lines.append(f"with {marker}")
+        elif before[name] != marker:
+            lines.append(f"{marker} (before: {before[name]})")
+    if not lines and list(before) != list(after):
+        lines.append(f"in the order {', '.join(after)} (before: {', '.join(before)})")
+    if old.dwell_s != new.dwell_s:
+        lines.append(f"dwell_s {new.dwell_s:g} (before: {old.dwell_s:g})")
+    return lines
 
 
 def parse_bounds(document: Any, place: str = "regimes") -> RegimeBounds:

@@ -7,7 +7,7 @@ and at the earliest `dwell_s` after its last change: what turned meanwhile turns
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from ceph_tuner.core.regimes.bounds import IDLE, Marker, RegimeBounds
 
@@ -50,6 +50,48 @@ class RegimeState:
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for people and programs."""
         return {"regime": self.name, "since": self.since, "evidence": dict(self.evidence)}
+
+
+class MarkerTurn(NamedTuple):
+    """A marker, and what would turn it. Bound and value are in the metric's unit; None where they are not known."""
+
+    name: str
+    metric: str
+    on: bool
+    bound: Optional[float]
+    """At or below it, if it is on, it turns off; else at or above it on."""
+    value: Optional[float]
+    hold_s: float
+    against: Optional[float]
+    """Since when every sample speaks for a turn; None where the newest does not."""
+
+
+def turns(
+    state: RegimeState,
+    values: Mapping[str, float],
+    bounds: RegimeBounds,
+    capacity_iops: Optional[float] = None,
+) -> Tuple[MarkerTurn, ...]:
+    """What would turn each marker, by the values of the newest sample; `state` is of the same bounds."""
+    return tuple(
+        MarkerTurn(
+            marker.name,
+            marker.metric,
+            state.markers[marker.name].on,
+            _absolute(marker.leave if state.markers[marker.name].on else marker.enter, marker, capacity_iops),
+            values.get(marker.metric),
+            marker.hold_s,
+            state.markers[marker.name].against,
+        )
+        for marker in bounds.markers
+        if marker.name in state.markers
+    )
+
+
+def _absolute(bound: float, marker: Marker, capacity_iops: Optional[float]) -> Optional[float]:
+    if not marker.of_capacity:
+        return bound
+    return bound * capacity_iops if capacity_iops else None
 
 
 def tell(

@@ -1,0 +1,99 @@
+"""Which settings a boost takes, by what this cluster knows: its trials, its book, and what is in force."""
+
+from __future__ import annotations
+
+from typing import Any, List, Mapping, Optional
+
+from ceph_tuner.core.autopilot.executor import TrialExecutor
+from ceph_tuner.core.book.book import StoredBook
+from ceph_tuner.core.book.choice import is_usable
+from ceph_tuner.core.book.page import IMPORT, TRIAL, TWIN, VALIDATED
+from ceph_tuner.core.book.state import BookState
+from ceph_tuner.core.boost.choice import LOOKED_AT, BookPage, BoostChoice, choose
+from ceph_tuner.core.boost.events import Request
+from ceph_tuner.core.boost.goals import goals_of
+from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.ceph.target import Target
+from ceph_tuner.core.changes.writer import key_for_class
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.knobs.catalogue import KNOBS
+from ceph_tuner.core.knobs.releases import parse_version, release_of
+from ceph_tuner.core.measure.sample import at_work
+
+from .aim import Aim
+from .lookout import BOOK
+from .options import BookOptions
+from .regime_watch import RegimeWatch
+from .service import STATUS_WINDOW_S, Service
+
+_ORIGINS = {TWIN: "the twin", IMPORT: "an import", TRIAL: "a trial elsewhere"}
+
+
+class BoostSettings:
+    """Chooses. Where a boost is for a device class, by the trials, the pages and the load of that class."""
+
+    def __init__(self, service: Service, executors: Mapping[str, TrialExecutor[Any]], regimes: RegimeWatch) -> None:
+        self._service, self._executors, self._regimes = service, executors, regimes
+        self._book, self._options = StoredBook(service.store), BookOptions(service.option)
+
+    def choose(self, request: Request, means: Mapping[str, float], now: float) -> BoostChoice:
+        """Give settings and grounds. `means`: what the cluster does now. Raises InputError where nothing is faster."""
+        service = self._service
+        device_class = Target.parse(request.target, "--who").device_class
+        aim = service.aim(device_class)
+        trials, pages = service.trials(device_class), self._pages(request.target, aim, now)
+        names = [*LOOKED_AT, *(name for trial in trials for name in trial.run.settings)]
+        names += [name for page in pages for name in page.settings]
+        in_force = service.values_in_force([name for name in dict.fromkeys(names) if name in KNOBS], request.target)
+        version = service.release_version()
+        return choose(
+            KINDS[request.kind],
+            trials,
+            goals_of(request.keep, self._wanted(aim)),
+            in_force,
+            release_of(version),
+            parse_version(version),
+            _now(aim) if device_class else means,
+            pages,
+            f"of the class {device_class}" if device_class else "on this cluster",
+        )
+
+    def _wanted(self, aim: Aim) -> Optional[Slo]:
+        return aim.slo() if aim.device_class else self._service.slos.read()
+
+    def _pages(self, target: str, aim: Aim, now: float) -> List[BookPage]:
+        """Pages for the regime that holds and these OSDs, that may be used and are not left out just now."""
+        held = self._regimes.state_of(aim.scope)
+        if held is None or aim.stands_aside:
+            return []
+        switching = self._executors.get(key_for_class(BOOK, aim.device_class))
+        rests = switching.state.rests if switching is not None and isinstance(switching.state, BookState) else {}
+        limits = self._options.read()
+        try:
+            book = self._book.read().of_target(target)
+        except InputError:
+            # the health check `TUNER_BOOK_DAMAGED` tells of it
+            return []
+        return [
+            BookPage(
+                page.number,
+                page.regime,
+                page.settings,
+                page.at,
+                page.state == VALIDATED,
+                _ORIGINS[page.origin],
+                page.means,
+                page.load,
+            )
+            for page in book.pages
+            if page.regime == held.name
+            and is_usable(page, limits.unvalidated)
+            and not (page.number in rests and now < rests[page.number])
+        ]
+
+
+def _now(aim: Aim) -> Mapping[str, float]:
+    """How fast the work of a class goes; empty where it is not watched by itself."""
+    window = aim.window(STATUS_WINDOW_S)
+    return at_work(window.means) if window is not None else {}

@@ -1,0 +1,141 @@
+"""Which settings a boost takes inside a mgr, by trials and the book, and what a dry run tells of that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Dict, Tuple
+
+import pytest
+from boosted_mgr import boosted, forbidding, recovering
+
+from ceph_tuner.core.book.book import PAGES_KEY, StoredBook
+from ceph_tuner.core.book.page import TRIAL, TWIN, UNVALIDATED, VALIDATED, Page
+from ceph_tuner.core.boost.events import Request
+from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.state import OFF, BoostState
+from ceph_tuner.core.errors import InputError, RetryLater, TunerError
+from ceph_tuner.core.goals.trial import Run, Trial
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.measure.sample import Measure, Window
+from tuner import render_automatic
+
+COPIES, LEFT = "recovery.copies_s", "recovery.objects_left"
+PREDICTED = {"state": UNVALIDATED, "origin": TWIN}
+
+
+def page(number: int, target: str = "osd", regime: str = "recovering", **more: Any) -> Page:
+    usual: Dict[str, Any] = {"state": VALIDATED, "origin": TRIAL, "load": {COPIES: 1000.0}, "effects": {COPIES: 9.0}}
+    return Page(number, regime, {"osd_max_scrubs": 4 + number}, at=1000.0, target=target, **{**usual, **more})
+
+
+@pytest.mark.parametrize(
+    ("pages", "options", "grounds"),
+    [
+        ((page(1),), {}, "page 1 of the book, validated for "),
+        ((page(1, regime="trimming"),), {}, "no page of the book for this regime"),
+        ((page(1, "osd/class:ssd"),), {}, "no page of the book for this regime"),
+        ((page(1, **PREDICTED),), {}, "no page of the book for this regime"),
+        ((page(1, **PREDICTED),), {"book_unvalidated": "twin"}, "by the twin and not tried on this cluster"),
+        ((page(1, **PREDICTED), page(2)), {"book_unvalidated": "twin"}, "page 2 of the book, validated for "),
+    ],
+)
+def test_the_book_s_pages_for_the_regime_and_the_osds_are_taken(
+    pages: Tuple[Page, ...], options: Dict[str, Any], grounds: str
+) -> None:
+    mgr = boosted(recovering(500_000), **options)
+    regime = mgr.modes.regimes.state_of()
+    assert regime is not None
+    for each in pages:
+        own = replace(each, regime=regime.name if each.regime == "recovering" else each.regime)
+        StoredBook(mgr.service.store).change(lambda book, own=own: book.added(own))  # type: ignore[misc]
+    document = mgr.begin(keep="client.p95_ms<=10 s")
+    assert grounds in document["grounds"]
+    is_known = grounds.startswith("no page")
+    assert (PROFILE in document["settings"]) == is_known
+    assert (document["settings"] == {"osd_max_scrubs": 4 + pages[-1].number}) != is_known
+
+
+def test_a_page_that_the_book_leaves_out_and_a_book_that_cannot_be_read_give_no_settings() -> None:
+    mgr = boosted(recovering(500_000))
+    regime = mgr.modes.regimes.state_of()
+    assert regime is not None
+    StoredBook(mgr.service.store).change(lambda book: book.added(page(1, regime=regime.name)))
+    request, means = Request("recovery", keep=("client.p95_ms <= 10 s",)), {COPIES: 1.0}
+    settings, now = mgr.modes.boosts._settings, mgr.twin.clock.now()
+    assert "page 1" in settings.choose(request, means, now).grounds
+    executor = mgr.modes.books.whole.driver._executor
+    executor.state = replace(executor.state, rests={1: now + 60.0})
+    assert "no page" in settings.choose(request, means, now).grounds
+    assert "page 1" in settings.choose(request, means, now + 60.0).grounds
+    mgr.service.store.set(PAGES_KEY, "{")
+    assert "no page" in settings.choose(request, means, now + 60.0).grounds
+
+
+def test_a_boost_of_a_device_class_goes_by_the_trials_of_that_class() -> None:
+    mgr = boosted(recovering(500_000))
+    measures = {"client.p95_ms": Measure(1.0, 0.1, 8), COPIES: Measure(9e6, 1.0, 8)}
+    device_class = mgr.service.config.places()[0].device_class
+    for number, name in ((5, ""), (6, device_class), (7, "tape")):
+        run = Run("trial", f"trial {number}", {"osd_max_scrubs": number})
+        mgr.service.history().add_trial(Trial(run, 1000.0, 60.0, measures, device_class=name).to_dict())
+    mgr.service.slo_commands.set(f"client.p95_ms{{class={device_class}}}<=10 s", False, 1.0, "")
+    mgr.sample(2)
+    settings, now, keep = mgr.modes.boosts._settings, mgr.twin.clock.now(), ("client.p95_ms <= 9 s",)
+    of_class = settings.choose(Request("recovery", keep=keep, target=f"osd/class:{device_class}"), {}, now)
+    assert dict(of_class.settings) == {"osd_max_scrubs": 6}
+    assert f"of 1 trial of the class {device_class} that kept the objectives, trial 6" in of_class.grounds
+    mgr.service.slo_commands.remove("all")
+    of_all = settings.choose(Request("recovery", keep=keep), {}, now)
+    assert dict(of_all.settings) == {"osd_max_scrubs": 5}
+
+
+def test_late_scrubs_that_were_seen_becoming_fewer_give_a_rate_of_before() -> None:
+    mgr = boosted()
+    mgr.twin.clock.sleep(900.0)
+    boosts, now = mgr.modes.boosts, mgr.twin.clock.now()
+    history, late = mgr.service.history(), {"scrub.pgs_late": 10.0}
+    assert boosts._rate_before(KINDS["scrub"], late) is None
+    for number, left in enumerate((16.0, 14.0, 12.0)):
+        end = now - 180.0 + 60.0 * number
+        history.add_window(Window(end - 60.0, end, {"scrub.pgs_late": Measure(left, 0.0, 12)}))
+    assert boosts._rate_before(KINDS["scrub"], late) == pytest.approx(6.0 / 180.0)
+    # what became less during another boost says nothing
+    boosts.driver._executor.state = BoostState(last={"ended": now - 30.0})
+    assert boosts._rate_before(KINDS["scrub"], late) is None
+
+
+def test_a_dry_run_tells_all_and_writes_nothing() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.service.slos.replace(forbidding(mgr, 3600.0, 7200.0, "scrub"))
+    before, stored = mgr.table(), {key: mgr.service.store.get(key) for key in mgr.service.store.keys("")}
+    document = mgr.begin(keep="client.mean_ms<=9 s", at_most="2h", dry_run=True)
+    assert (mgr.phase, mgr.trail(), mgr.table()) == (OFF, [], before)
+    assert {key: mgr.service.store.get(key) for key in mgr.service.store.keys("")} == stored
+    assert (document["dry_run"], document["left"]) == (True, document["request"] and mgr.sampler.latest().values[LEFT])  # type: ignore[union-attr]
+    assert document["done_within_s"] == pytest.approx(document["left"] / document["rate_before"])
+    shown = " ".join(render_automatic.boost(document).split())
+    for words in (
+        "a dry run: nothing is written",
+        "would boost recovery on osd: the profile high_recovery_ops, as no trial",
+        "degraded object copies are left done within",
+        "would end once no degraded object copies are left",
+        "at the latest, in 2 h",
+        "would end when one of these is missed: client.mean_ms <= 9000 ms; client.p95_ms <= 10000 ms",
+        "would end by the guard: slow operations",
+        "as the policy quiet begins",
+        "ceph config set osd osd_max_backfills 4",
+    ):
+        assert words in shown
+    # what it says is what comes about
+    assert mgr.begin(at_most="2h")["settings"] == document["settings"]
+
+
+def test_a_dry_run_is_refused_as_the_boost_would_be() -> None:
+    mgr = boosted(recovering(500_000))
+    with pytest.raises(TunerError, match="no running OSD"):
+        mgr.begin(who="osd/class:tape", dry_run=True)
+    with pytest.raises(RetryLater, match="no PGs past their deep-scrub date are left"):
+        mgr.begin("scrub", dry_run=True)
+    mgr.begin()
+    with pytest.raises(InputError, match="a boost of recovery is on already"):
+        mgr.begin(dry_run=True)
