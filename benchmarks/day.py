@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import runs_file
+from day_shape import BUSIEST_H, clients_at
 from flight_mgr import MgrProcess, Trouble
 from flight_world import OSDS, World, p95_ms
 
@@ -57,8 +58,8 @@ from tuner.options import DEFAULTS
 HOUR_S = 600.0
 """Of the twin's time: the day takes a sixth of its time, and the book has as much less to react in."""
 PHASES_AN_HOUR = 2
-RATE, SWING, PEAK_H = 1500.0, 0.5, 16.0
-"""Client operations a second in the mean of the day, the share by which they swing, and when they are the most."""
+RATE, PEAK_H = 1500.0, BUSIEST_H + 0.5
+"""Client operations a second in the mean of the day, and when they are the most; the day's shape is that of a trace."""
 OSD = OsdModel(
     Device(iops=1075.0, bandwidth_bytes_s=60.0 * MIB, shared=False),
     capacity_iops=935.0,
@@ -174,7 +175,7 @@ class DayWorld(World):
 
 def rate_at(hour: float) -> float:
     """Client operations a second."""
-    return RATE * (1.0 + SWING * math.cos(2.0 * math.pi * (hour - PEAK_H) / 24.0))
+    return RATE * clients_at(hour)
 
 
 def with_work(model: ClusterModel, rate: float, works: Tuple[int, int, int]) -> ClusterModel:

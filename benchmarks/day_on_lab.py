@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import math
 import statistics
 import sys
 import time
@@ -26,6 +25,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 import runs_file
 from automatic_on_lab import Mode
+from day_shape import clients_at
 
 from ceph_lab.cluster import Lab
 from ceph_lab.loads.client import ClientLoad
@@ -48,8 +48,8 @@ HOUR_S = 20.0
 SPELL_H = 2
 """Hours for which the clients keep a rate."""
 WINDOW_S = 10.0
-RATE, SWING, PEAK_H = 250.0, 0.5, 16.0
-"""Client operations a second in the mean of the day, the share by which they swing, and when they are the most."""
+RATE = 250.0
+"""Client operations a second in the mean of the day, whose shape is that of a trace."""
 BUSY = 250.0
 MIB = 1 << 20
 OBJECTS, CLONES = 2400, 8000
@@ -104,7 +104,7 @@ class Moment(NamedTuple):
 
 def rate_at(hour: float) -> float:
     """Client operations a second."""
-    return RATE * (1.0 + SWING * math.cos(2.0 * math.pi * (hour - PEAK_H) / 24.0))
+    return RATE * clients_at(hour)
 
 
 @contextmanager

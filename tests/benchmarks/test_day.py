@@ -29,7 +29,7 @@ def line(policy: str, day: int, **counts: Any) -> Dict[str, Any]:
 
 
 def test_clients_ask_for_the_most_in_the_afternoon() -> None:
-    assert max(range(24), key=rate_at) == PEAK_H
+    assert max(range(48), key=lambda half: rate_at(half / 2)) == 2 * PEAK_H
     assert Situation(rate_at(PEAK_H), True, False, True).regime == "busy+recovering+trimming"
     assert Situation(1.0, False, False, False).regime == "idle"
     assert set(Situation(1e9, True, True, True).regime.split("+")) == set(MARKERS)
