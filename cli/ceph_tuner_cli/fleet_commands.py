@@ -15,6 +15,7 @@ COMMANDS = {
     "recommend": ("fleet_recommend", "recommend", "Settings for each cluster on its twin; touches none."),
     "apply": ("fleet_rollout", "apply", "A profile to a canary, then in waves; stops at a breach."),
     "boost": ("fleet_boost", "app", "Recovery, backfill, scrub or snaptrim sooner, on many."),
+    "book": ("fleet_book", "app", "The settings of each regime, on many; pages for others."),
     "rollback": ("fleet_rollout", "rollback", "Take back what apply kept."),
 }
 """Name -> module, function, and what the list of commands says of it."""

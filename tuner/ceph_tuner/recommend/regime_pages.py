@@ -19,7 +19,7 @@ from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import check_settings
 from ceph_tuner.core.measure.timeline import REGIME, TimelineEntry
 from ceph_tuner.core.profiles.translation import to_release_units
-from ceph_tuner.core.regimes.bounds import IDLE, RegimeBounds
+from ceph_tuner.core.regimes.bounds import IDLE, RegimeBounds, regime_of
 from ceph_tuner.recommend import Prediction, Question, changed
 from ceph_tuner.recommend.paired_effect import paired_effects
 from ceph_tuner.recommend.question import question_of
@@ -51,16 +51,6 @@ class RegimeQuestion:
     def work(self) -> Tuple[str, ...]:
         """Kinds of work that there are."""
         return tuple(self.question.work)
-
-
-def regime_of(name: str, bounds: RegimeBounds) -> str:
-    """The name as the plugin writes it, its markers in order. Raises InputError for markers that there are not."""
-    wanted = [part.strip() for part in name.split("+")]
-    known = [marker.name for marker in bounds.markers]
-    unknown = [part for part in wanted if part not in (*known, IDLE)]
-    if unknown or (IDLE in wanted and len(wanted) > 1):
-        raise InputError("--regime", repr(name[:60]), f"{IDLE}, or with + between them: {', '.join(known)}")
-    return "+".join(marker for marker in known if marker in wanted) or IDLE
 
 
 def usual_regimes(bounds: RegimeBounds, entries: Iterable[TimelineEntry] = (), scope: str = "") -> Tuple[str, ...]:
