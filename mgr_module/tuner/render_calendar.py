@@ -54,4 +54,8 @@ def week(document: Mapping[str, Any]) -> str:
     for entry in document["policies"]:
         lines.append(f"{entry['name']}: {entry['hours_in_force']:.4g} hours")
         lines.append(objectives(entry["objectives"]))
-    return "\n".join([*lines, "nothing is set yet: give the same command with --yes to set it"])
+    lines += [
+        "nothing is set yet: give the same command with --yes to set it",
+        "what the twin says of each policy and hour: `ceph-tuner slo week FILE --cluster ceph`",
+    ]
+    return "\n".join(lines)

@@ -96,9 +96,7 @@ def question_in(
     model = _with_work(description.model, kinds)
     asked_iops = _asked_iops(regime, bounds, model, iops_seen)
     if asked_iops is not None:
-        offered = sum(stream.rate or 0.0 for stream in model.clients)
-        streams = (replace(stream, rate=(stream.rate or 0.0) * asked_iops / offered) for stream in model.clients)
-        model = replace(model, clients=tuple(streams))
+        model = with_client_iops(model, asked_iops)
     question = question_of(replace(description, model=model), slo, knobs)
     missing = [kind for kind in sorted(work_in((regime,), bounds)) if kind not in question.work]
     if missing:
@@ -110,6 +108,13 @@ def question_in(
     goal = question.slo.goal if question.slo.goal is None or question.slo.goal.text not in left_out else None
     wanted = replace(question.slo, objectives=objectives, goal=goal)
     return RegimeQuestion(regime, replace(question, slo=wanted), asked_iops, left_out)
+
+
+def with_client_iops(model: ClusterModel, iops: float) -> ClusterModel:
+    """The cluster with clients that ask for so much together, shared out as they are. They must have rates."""
+    offered = sum(stream.rate or 0.0 for stream in model.clients)
+    streams = (replace(stream, rate=(stream.rate or 0.0) * iops / offered) for stream in model.clients)
+    return replace(model, clients=tuple(streams))
 
 
 @dataclass(frozen=True)
