@@ -37,6 +37,7 @@ from ceph_tuner.core.book.book import PAGES_KEY, Book, parse_book
 from ceph_tuner.core.book.choice import OF_THE_TWIN
 from ceph_tuner.core.book.events import ON
 from ceph_tuner.core.book.page import TRIAL, VALIDATED, Page
+from ceph_tuner.core.boost.rules import OPTION as BOOST_RULES
 from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Settings, nine
@@ -114,6 +115,10 @@ OPTIONS = {
     "book_watch": 60.0,
     "book_rest": 600.0,
 }
+
+
+BOOSTED = "recovery after 50s at-most 1h"
+"""The rule of degraded objects: 5 min and 6 h, in the time of the day. The objective of the cluster guards it."""
 
 
 class Situation(NamedTuple):
@@ -333,13 +338,14 @@ def oracle(world: DayWorld, names: Tuple[str, ...] = tuple(GRID)) -> Iterator[No
         yield
 
 
-def book(world: DayWorld, rows: Optional[Sequence[Page]] = None) -> Iterator[None]:
-    """The plugin, which is told nothing; without pages, with those of the grid."""
+def book(world: DayWorld, rows: Optional[Sequence[Page]] = None, boost_rules: str = "") -> Iterator[None]:
+    """The plugin, which is told nothing; without pages, with those of the grid. `boost_rules`: as of its option."""
     rows = pages(7) if rows is None else rows
     store = world.cluster.store
     store.set(PAGES_KEY, json.dumps(versioned(Book(tuple(rows), len(rows)).to_dict())))
     store.set(BOUNDS_KEY, json.dumps(BOUNDS.to_dict()))
-    process = MgrProcess(world, Trouble(), 1, lambda number: True, {**OPTIONS, "book_unvalidated": OF_THE_TWIN}.get)
+    options = {**OPTIONS, "book_unvalidated": OF_THE_TWIN, BOOST_RULES: boost_rules}
+    process = MgrProcess(world, Trouble(), 1, lambda number: True, options.get)
     process.service.slo_commands.set(f"client.p95_ms<={BOUND_MS:g}", False, 1.0, "")
     process.tick()
     process.command(lambda: process.modes.books.switch(ON))
@@ -360,6 +366,7 @@ POLICIES: Dict[str, Callable[[DayWorld], Iterator[None]]] = {
     "the book, pages of the grid": book,
     "the book, one page by the twin for each regime": lambda world: book(world, predicted(EACH)),
     "the book, pages by the twin": lambda world: book(world, predicted()),
+    "the book, pages by the twin, and a boost rule": lambda world: book(world, predicted(), BOOSTED),
     "an oracle of the grid": oracle,
     "an oracle of both": lambda world: oracle(world, tuple(singles())),
 }
