@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 import pytest
 
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.core.errors import ClusterNotFound, CommandFailed
+from ceph_tuner.core.errors import ClusterNotFound, ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.fleet import boosts
 from ceph_tuner.fleet.contract import Member
@@ -180,6 +180,23 @@ def test_what_was_done_before_ctrl_c_is_told(
     assert rows(out)["milan"] == "not asked - - -"
     assert "it may have begun on rome: see" in " ".join(err.split())
     assert plugins["milan"].asked == []
+
+
+@pytest.mark.parametrize(
+    ("error", "cell"),
+    [
+        (ClusterTimeout("cluster rome: no answer within 30 s"), "late"),
+        (PermissionRefused("cluster rome", "no capability", "mgr 'allow module tuner rw'"), "refused"),
+        (ClusterNotFound("cluster rome", "no monitor", "one that answers"), "down"),
+        (CommandFailed("ceph tuner boost recovery", -errno.EIO, "the boost ended at once"), "declined"),
+    ],
+)
+def test_a_way_that_fails_is_told_apart_from_a_plugin_that_declines(
+    run: Run, plugins: Dict[str, Plugin], fleet: List[str], error: Exception, cell: str
+) -> None:
+    plugins["rome"].error = error
+    code, out, _ = run("fleet", "boost", "recovery", "rome", *fleet, "--yes")
+    assert (code, rows(out)["rome"]) == (1, f"{cell} - - -")
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Dict, Mapping
 
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.cluster.dashboard import NotByRest
 from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.core.boost.state import OFF
-from ceph_tuner.core.errors import ClusterTimeout, InputError, RetryLater, Stopped
+from ceph_tuner.core.errors import (
+    ClusterNotFound,
+    ClusterTimeout,
+    InputError,
+    PermissionRefused,
+    RetryLater,
+    Stopped,
+)
 from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Member
 
@@ -66,7 +72,7 @@ def cancel(member: Member, why: str, within_s: float) -> MemberBoost:
 def _said(cluster: Cluster, command: str, arguments: Mapping[str, str]) -> MemberBoost:
     try:
         document: Dict[str, Any] = plugin_answer(cluster.commander, command, arguments)
-    except (NotByRest, ClusterTimeout):
+    except (PermissionRefused, ClusterNotFound, ClusterTimeout):
         # it was not asked, or nobody knows what came of it
         raise
     except (InputError, RetryLater, Stopped) as refusal:
