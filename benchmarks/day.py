@@ -4,8 +4,8 @@
     python benchmarks/day.py --days 3 --output benchmarks/results/day.jsonl
     python benchmarks/day.py --render benchmarks/results/day.jsonl --page benchmarks/results/day.md
 
-Clients swing over the day, two OSDs are lost, deep scrubs are due, a snapshot is deleted. An hour of the day lasts
-`HOUR_S` seconds. What is compared: each built-in profile all day, each custom setting of a grid by hand or of those
+Clients have the daily shape of a block trace (`day_shape.py`), two OSDs are lost, deep scrubs are due, a snapshot is
+deleted. An hour of the day lasts `HOUR_S` seconds. What is compared: each built-in profile all day, each custom setting of a grid by hand or of those
 that were found all day, `cron` (which writes one profile at 8 and another at 20 h), `book` (the plugin with its book
 on, as on a cluster), and an oracle, which knows each phase beforehand.
 
@@ -443,7 +443,7 @@ def table(lines: List[Dict[str, Any]]) -> str:
             name = f"**{policy}** (best on day 0)" if policy == best else policy
             rows.append(f"| {name} | {' | '.join(cells)} |")
     days = len({line["day"] for line in lines if line["day"] > 0})
-    return "\n".join([*rows, "", f"Means of {days} days."])
+    return "\n".join([*rows, "", "Of one day." if days == 1 else f"Means of {days} days."])
 
 
 def main() -> int:
