@@ -5,9 +5,10 @@
     python benchmarks/day.py --render benchmarks/results/day.jsonl --page benchmarks/results/day.md
 
 Clients have the daily shape of a block trace (`day_shape.py`), two OSDs are lost, deep scrubs are due, a snapshot is
-deleted. An hour of the day lasts `HOUR_S` seconds. What is compared: each built-in profile all day, each custom setting of a grid by hand or of those
-that were found all day, `cron` (which writes one profile at 8 and another at 20 h), `book` (the plugin with its book
-on, as on a cluster), and an oracle, which knows each phase beforehand.
+deleted. An hour of the day lasts `HOUR_S` seconds. What is compared: each built-in profile all day, each custom
+setting of a grid by hand or of those that were found all day, `cron` (which writes one profile at 8 and another at
+20 h), `book` (the plugin with its book on, as on a cluster, without and with a boost rule), and an oracle, which knows
+each phase beforehand.
 
 Pages are either of the grid, chosen by runs of the twin with seeds of their own, or those that `book predict` finds
 (`--predict`, in minutes). An oracle chooses from the grid, another one from both. The best single setting is chosen on

@@ -5,9 +5,10 @@
     python benchmarks/day_on_lab.py --cluster day --pages benchmarks/results/day-on-lab-pages.json --repeats 2
     python benchmarks/day_on_lab.py --render benchmarks/results/day-on-lab.jsonl --page benchmarks/results/day-on-lab.md
 
-Clients have the daily shape of a block trace (`day_shape.py`). Deep scrubs run by night, an OSD lacks objects at 9 h and again at 21 h, a snapshot is
-trimmed at 14 h. What is compared: each built-in profile all day, settings that are named by `--single`, `cron`, which
-writes one profile at 8 and another at 20 h, and `book`, the plugin with its book on. One line of the output is one day.
+Clients have the daily shape of a block trace (`day_shape.py`). Deep scrubs run by night, an OSD lacks objects at 9 h
+and again at 21 h, a snapshot is trimmed at 14 h. What is compared: each built-in profile all day, settings that are
+named by `--single`, `cron`, which writes one profile at 8 and another at 20 h, and `book`, the plugin with its book
+on. One line of the output is one day.
 Run it on a machine that does nothing else.
 """
 
