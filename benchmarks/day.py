@@ -4,10 +4,11 @@
     python benchmarks/day.py --days 3 --output benchmarks/results/day.jsonl
     python benchmarks/day.py --render benchmarks/results/day.jsonl --page benchmarks/results/day.md
 
-Clients swing over the day, two OSDs are lost, deep scrubs are due, a snapshot is deleted. An hour of the day lasts
-`HOUR_S` seconds. What is compared: each built-in profile all day, each custom setting of a grid by hand or of those
-that were found all day, `cron` (which writes one profile at 8 and another at 20 h), `book` (the plugin with its book
-on, as on a cluster), and an oracle, which knows each phase beforehand.
+Clients have the daily shape of a block trace (`day_shape.py`), two OSDs are lost, deep scrubs are due, a snapshot is
+deleted. An hour of the day lasts `HOUR_S` seconds. What is compared: each built-in profile all day, each custom
+setting of a grid by hand or of those that were found all day, `cron` (which writes one profile at 8 and another at
+20 h), `book` (the plugin with its book on, as on a cluster, without and with a boost rule), and an oracle, which knows
+each phase beforehand.
 
 Pages are either of the grid, chosen by runs of the twin with seeds of their own, or those that `book predict` finds
 (`--predict`, in minutes). An oracle chooses from the grid, another one from both. The best single setting is chosen on
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import runs_file
+from day_shape import BUSIEST_H, clients_at
 from flight_mgr import MgrProcess, Trouble
 from flight_world import OSDS, World, p95_ms
 
@@ -36,6 +38,7 @@ from ceph_tuner.core.book.book import PAGES_KEY, Book, parse_book
 from ceph_tuner.core.book.choice import OF_THE_TWIN
 from ceph_tuner.core.book.events import ON
 from ceph_tuner.core.book.page import TRIAL, VALIDATED, Page
+from ceph_tuner.core.boost.rules import OPTION as BOOST_RULES
 from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Settings, nine
@@ -57,8 +60,8 @@ from tuner.options import DEFAULTS
 HOUR_S = 600.0
 """Of the twin's time: the day takes a sixth of its time, and the book has as much less to react in."""
 PHASES_AN_HOUR = 2
-RATE, SWING, PEAK_H = 1500.0, 0.5, 16.0
-"""Client operations a second in the mean of the day, the share by which they swing, and when they are the most."""
+RATE, PEAK_H = 1500.0, BUSIEST_H + 0.5
+"""Client operations a second in the mean of the day, and when they are the most; the day's shape is that of a trace."""
 OSD = OsdModel(
     Device(iops=1075.0, bandwidth_bytes_s=60.0 * MIB, shared=False),
     capacity_iops=935.0,
@@ -113,6 +116,10 @@ OPTIONS = {
     "book_watch": 60.0,
     "book_rest": 600.0,
 }
+
+
+BOOSTED = "recovery after 50s at-most 1h"
+"""The rule of degraded objects: 5 min and 6 h, in the time of the day. The objective of the cluster guards it."""
 
 
 class Situation(NamedTuple):
@@ -174,7 +181,7 @@ class DayWorld(World):
 
 def rate_at(hour: float) -> float:
     """Client operations a second."""
-    return RATE * (1.0 + SWING * math.cos(2.0 * math.pi * (hour - PEAK_H) / 24.0))
+    return RATE * clients_at(hour)
 
 
 def with_work(model: ClusterModel, rate: float, works: Tuple[int, int, int]) -> ClusterModel:
@@ -332,13 +339,14 @@ def oracle(world: DayWorld, names: Tuple[str, ...] = tuple(GRID)) -> Iterator[No
         yield
 
 
-def book(world: DayWorld, rows: Optional[Sequence[Page]] = None) -> Iterator[None]:
-    """The plugin, which is told nothing; without pages, with those of the grid."""
+def book(world: DayWorld, rows: Optional[Sequence[Page]] = None, boost_rules: str = "") -> Iterator[None]:
+    """The plugin, which is told nothing; without pages, with those of the grid. `boost_rules`: as of its option."""
     rows = pages(7) if rows is None else rows
     store = world.cluster.store
     store.set(PAGES_KEY, json.dumps(versioned(Book(tuple(rows), len(rows)).to_dict())))
     store.set(BOUNDS_KEY, json.dumps(BOUNDS.to_dict()))
-    process = MgrProcess(world, Trouble(), 1, lambda number: True, {**OPTIONS, "book_unvalidated": OF_THE_TWIN}.get)
+    options = {**OPTIONS, "book_unvalidated": OF_THE_TWIN, BOOST_RULES: boost_rules}
+    process = MgrProcess(world, Trouble(), 1, lambda number: True, options.get)
     process.service.slo_commands.set(f"client.p95_ms<={BOUND_MS:g}", False, 1.0, "")
     process.tick()
     process.command(lambda: process.modes.books.switch(ON))
@@ -359,6 +367,7 @@ POLICIES: Dict[str, Callable[[DayWorld], Iterator[None]]] = {
     "the book, pages of the grid": book,
     "the book, one page by the twin for each regime": lambda world: book(world, predicted(EACH)),
     "the book, pages by the twin": lambda world: book(world, predicted()),
+    "the book, pages by the twin, and a boost rule": lambda world: book(world, predicted(), BOOSTED),
     "an oracle of the grid": oracle,
     "an oracle of both": lambda world: oracle(world, tuple(singles())),
 }
@@ -435,7 +444,7 @@ def table(lines: List[Dict[str, Any]]) -> str:
             name = f"**{policy}** (best on day 0)" if policy == best else policy
             rows.append(f"| {name} | {' | '.join(cells)} |")
     days = len({line["day"] for line in lines if line["day"] > 0})
-    return "\n".join([*rows, "", f"Means of {days} days."])
+    return "\n".join([*rows, "", "Of one day." if days == 1 else f"Means of {days} days."])
 
 
 def main() -> int:

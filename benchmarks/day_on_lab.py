@@ -5,9 +5,10 @@
     python benchmarks/day_on_lab.py --cluster day --pages benchmarks/results/day-on-lab-pages.json --repeats 2
     python benchmarks/day_on_lab.py --render benchmarks/results/day-on-lab.jsonl --page benchmarks/results/day-on-lab.md
 
-Clients swing over the day. Deep scrubs run by night, an OSD lacks objects at 9 h and again at 21 h, a snapshot is
-trimmed at 14 h. What is compared: each built-in profile all day, settings that are named by `--single`, `cron`, which
-writes one profile at 8 and another at 20 h, and `book`, the plugin with its book on. One line of the output is one day.
+Clients have the daily shape of a block trace (`day_shape.py`). Deep scrubs run by night, an OSD lacks objects at 9 h
+and again at 21 h, a snapshot is trimmed at 14 h. What is compared: each built-in profile all day, settings that are
+named by `--single`, `cron`, which writes one profile at 8 and another at 20 h, and `book`, the plugin with its book
+on. One line of the output is one day.
 Run it on a machine that does nothing else.
 """
 
@@ -16,7 +17,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import math
 import statistics
 import sys
 import time
@@ -26,6 +26,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Opt
 
 import runs_file
 from automatic_on_lab import Mode
+from day_shape import clients_at
 
 from ceph_lab.cluster import Lab
 from ceph_lab.loads.client import ClientLoad
@@ -48,8 +49,8 @@ HOUR_S = 20.0
 SPELL_H = 2
 """Hours for which the clients keep a rate."""
 WINDOW_S = 10.0
-RATE, SWING, PEAK_H = 250.0, 0.5, 16.0
-"""Client operations a second in the mean of the day, the share by which they swing, and when they are the most."""
+RATE = 250.0
+"""Client operations a second in the mean of the day, whose shape is that of a trace."""
 BUSY = 250.0
 MIB = 1 << 20
 OBJECTS, CLONES = 2400, 8000
@@ -104,7 +105,7 @@ class Moment(NamedTuple):
 
 def rate_at(hour: float) -> float:
     """Client operations a second."""
-    return RATE * (1.0 + SWING * math.cos(2.0 * math.pi * (hour - PEAK_H) / 24.0))
+    return RATE * clients_at(hour)
 
 
 @contextmanager

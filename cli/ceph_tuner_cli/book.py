@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import typer
 
+from ceph_tuner.cluster import Cluster
 from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.core.book.book import parse_book
+from ceph_tuner.core.book.page import IMPORT, UNVALIDATED, Page
+from ceph_tuner.core.book.page_check import check_page
 from ceph_tuner.core.bounded import read_file, read_json
+from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.changes.writer import said_of_class
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.regimes.bounds import parse_bounds
+from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.core.regimes.bounds import parse_bounds, regime_of, stored_bounds
 from ceph_tuner.files.atomic_write import write_text
+from ceph_tuner.fleet.trust import check_newest, remember
+from ceph_tuner_cli import complete, profiles
+from ceph_tuner_cli.apply import OlderOption, PolicyOption
 from ceph_tuner_cli.book_predict import predict
-from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, at_work
-from ceph_tuner_cli.render import Format, FormatOption, emit
+from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, TargetOption, at_work
+from ceph_tuner_cli.render import Format, FormatOption, emit, say
 
 app = typer.Typer(help="The settings of each regime, and which are in force.", no_args_is_help=True)
 app.command()(predict)
@@ -93,14 +101,59 @@ def export(
 
 @app.command("import")
 def import_(
-    file: Path = typer.Argument(..., help="A book, as `export` gives it."),
+    file: Optional[Path] = typer.Argument(None, help="A book, as `export` gives it; none with --profile."),
     cluster: str = ClusterOption,
+    profile: Optional[str] = typer.Option(
+        None,
+        "--profile",
+        help="A profile in the place of FILE: a file, or a built-in one such as balanced.",
+        autocompletion=complete.profiles,
+    ),
+    regime: List[str] = typer.Option(
+        [], "--regime", "-R", help="With --profile: the regime that it is for, such as busy+recovering; repeatable."
+    ),
+    target: str = TargetOption,
+    fleet: Optional[Path] = PolicyOption,
+    older: bool = OlderOption,
     form: Format = FormatOption,
 ) -> None:
-    """Take the pages of a file; they are unvalidated here until a trial under their regime."""
-    text = read_file(file, "a book, as `ceph-tuner book export` gives it").decode("utf-8", "replace")
-    parse_book(read_json(text, str(file)), str(file))
-    _ask("import", {}, cluster, form, text)
+    """Take the pages of a file, or a profile as a page; they are unvalidated here until a trial under their regime."""
+    if (file is None) == (profile is None):
+        found = "neither a file nor --profile" if file is None else "a file and --profile"
+        raise InputError("book import", found, "one of them")
+    if bool(regime) != (profile is not None):
+        raise InputError("--regime", "nothing" if profile else "no --profile beside it", "both of them, or a file")
+    if file is not None:
+        text = read_file(file, "a book, as `ceph-tuner book export` gives it").decode("utf-8", "replace")
+        parse_book(read_json(text, str(file)), str(file))
+        _ask("import", {}, cluster, form, text)
+        return
+    with at_work(cluster, "book import") as connection:
+        source = profiles.read_vouched(str(profile), connection.version, fleet)
+        if source.portable is not None:
+            check_newest(connection.store, source.portable, older)
+        pages = _pages_of(source.profile, connection, regime, target)
+        payload = json.dumps(versioned({"pages": [page.to_dict() for page in pages]}))
+        document = plugin_answer(connection.commander, "tuner book import", {}, payload)
+        if source.portable is not None:
+            remember(connection.store, source.portable)
+    emit(document, form, lambda: "\n".join(_words(document)))
+
+
+def _pages_of(profile: Profile, cluster: Cluster, regimes: Sequence[str], target: str) -> List[Page]:
+    """A page for each regime, with a profile's settings as the target's OSDs would have them. Raises InputError."""
+    bounds = stored_bounds(cluster.store)
+    names = dict.fromkeys(regime_of(name, bounds) for name in regimes)
+    translation = cluster.translated(profile, target)
+    say(profiles.notes(translation.notes))
+    settings, at = dict(translation.settings), cluster.clock.now()
+    pages = [
+        Page(number, name, settings, UNVALIDATED, IMPORT, at, target, verdict=f"profile {profile.name}")
+        for number, name in enumerate(names, 1)
+    ]
+    for page in pages:
+        check_page(page, cluster.version)
+    return pages
 
 
 @app.command()

@@ -15,7 +15,10 @@ app = typer.Typer(help="Recovery, backfill, scrub or snaptrim sooner, until it i
 
 STATUS = "tuner boost status"
 
-UntilOption = typer.Option("clean", "--until", help="Only `clean`: until nothing of it is left.")
+CLEAN = "clean"
+"""The one end that there is."""
+
+UntilOption = typer.Option(CLEAN, "--until", help="Only `clean`: until nothing of it is left.")
 AtMostOption = typer.Option("6h", "--at-most", help="It ends after this time, whatever is left: 90min, 6h, 2d.")
 KeepOption = typer.Option(
     [], "--keep", help="An objective that ends it when it is missed, such as 'client.p95_ms<=20'; repeatable."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence, TypeVar
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, TypeVar
 
 import typer
 from rich.text import Text
@@ -60,6 +60,38 @@ def status(
 def asked(members: Sequence[Member], ask: Callable[[Member], T], within_s: float) -> List[MemberAnswer[T]]:
     """Every member's answer in the order of the file, with progress for people meanwhile."""
     answers: Dict[str, MemberAnswer[T]] = {}
+    _ask_into(answers, members, ask, within_s)
+    return [answers[member.name] for member in members]
+
+
+def asked_so_far(
+    members: Sequence[Member], ask: Callable[[Member], T], within_s: float
+) -> Tuple[List[MemberAnswer[T]], bool]:
+    """The same where asking changes something: Ctrl-C ends the asking, and what was answered is given.
+
+    Also whether it was interrupted. A member that was asked and has not answered may do it all the same.
+    """
+    answers: Dict[str, MemberAnswer[T]] = {}
+    under_way: Set[str] = set()
+
+    def asking(member: Member) -> T:
+        under_way.add(member.name)
+        return ask(member)
+
+    interrupted = False
+    try:
+        _ask_into(answers, members, asking, within_s)
+    except KeyboardInterrupt:
+        interrupted = True
+    for member in members:
+        kind = "interrupted" if member.name in under_way else "not asked"
+        answers.setdefault(member.name, MemberAnswer(member, None, "interrupted before it answered", kind))
+    return [answers[member.name] for member in members], interrupted
+
+
+def _ask_into(
+    answers: Dict[str, MemberAnswer[T]], members: Sequence[Member], ask: Callable[[Member], T], within_s: float
+) -> None:
     with working("asking the clusters") as tell:
 
         def report() -> None:
@@ -70,7 +102,6 @@ def asked(members: Sequence[Member], ask: Callable[[Member], T], within_s: float
         for answer in ask_all(members, ask, within_s):
             answers[answer.member.name] = answer
             report()
-    return [answers[member.name] for member in members]
 
 
 def _document(answer: MemberAnswer[Status]) -> Dict[str, Any]:

@@ -14,6 +14,8 @@ COMMANDS = {
     "import": ("fleet_profiles", "import_profile", "That file to clusters, one after the other."),
     "recommend": ("fleet_recommend", "recommend", "Settings for each cluster on its twin; touches none."),
     "apply": ("fleet_rollout", "apply", "A profile to a canary, then in waves; stops at a breach."),
+    "boost": ("fleet_boost", "app", "Recovery, backfill, scrub or snaptrim sooner, on many."),
+    "book": ("fleet_book", "app", "The settings of each regime, on many; pages for others."),
     "rollback": ("fleet_rollout", "rollback", "Take back what apply kept."),
 }
 """Name -> module, function, and what the list of commands says of it."""

@@ -63,4 +63,8 @@ def week(document: Mapping[str, Any]) -> str:
         lines.append(f"{entry['name']}: {entry['hours_in_force']:.4g} hours")
         lines.append(objectives(entry["objectives"]))
         lines += _boosts(entry["boosts"])
-    return "\n".join([*lines, "nothing is set yet: give the same command with --yes to set it"])
+    lines += [
+        "nothing is set yet: give the same command with --yes to set it",
+        "what the twin says of each policy and hour: `ceph-tuner slo week FILE --cluster ceph`",
+    ]
+    return "\n".join(lines)

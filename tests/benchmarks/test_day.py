@@ -6,6 +6,7 @@ from typing import Any, Dict
 
 import pytest
 from day import (
+    BOOSTED,
     GRID,
     HOUR_S,
     MARKERS,
@@ -22,6 +23,8 @@ from day import (
     table,
 )
 
+from ceph_tuner.core.boost.rules import parse_rules
+
 
 def line(policy: str, day: int, **counts: Any) -> Dict[str, Any]:
     usual = {"missed_minutes": 60.0, "degraded_object_hours": 100.0, "scrubs_not_done": 0.0, "changes": 1}
@@ -29,7 +32,7 @@ def line(policy: str, day: int, **counts: Any) -> Dict[str, Any]:
 
 
 def test_clients_ask_for_the_most_in_the_afternoon() -> None:
-    assert max(range(24), key=rate_at) == PEAK_H
+    assert max(range(48), key=lambda half: rate_at(half / 2)) == 2 * PEAK_H
     assert Situation(rate_at(PEAK_H), True, False, True).regime == "busy+recovering+trimming"
     assert Situation(1.0, False, False, False).regime == "idle"
     assert set(Situation(1e9, True, True, True).regime.split("+")) == set(MARKERS)
@@ -58,12 +61,19 @@ def test_an_osd_is_lost_in_the_night() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("policy", ["the book, pages of the grid", "the book, pages by the twin"])
+@pytest.mark.parametrize("policy", [policy for policy in POLICIES if policy.startswith("the book, pages")])
 def test_the_book_switches_by_the_regime(policy: str) -> None:
     lived = live(policy, 1, 1.0)
     assert lived["changes"] >= 1
     assert 0.0 <= lived["scrubs_not_done"] < 1.0
     assert lived["missed_minutes"] <= 60.0
+
+
+def test_the_boost_rule_is_one_of_the_plugin_in_the_time_of_the_day() -> None:
+    (rule,) = parse_rules(BOOSTED)
+    assert (rule.kind, rule.keep) == ("recovery", "")
+    assert rule.after_s == pytest.approx(300.0 * HOUR_S / 3600.0)
+    assert rule.at_most_s == pytest.approx(6.0 * HOUR_S)
 
 
 def test_what_the_twin_found_is_tried_all_day_as_well_and_each_once() -> None:
@@ -98,3 +108,4 @@ def test_the_day_that_was_chosen_on_is_not_told() -> None:
     assert "| **all day: halves** (best on day 0) | 30 | 100 | 0% | 1.0 |" in told
     assert "| the book, pages of the grid | 5 |" in told
     assert told.endswith("Means of 2 days.")
+    assert table(lines[:2]).endswith("Of one day.")

@@ -51,6 +51,8 @@ class PluginAnswers:
         self.calls.append((prefix, dict(arguments), payload))
         if self.error is not None:
             raise self.error
+        if prefix == "osd metadata":
+            return "[]"
         return json.dumps(BOOK if prefix.endswith("export") else SHOWN)
 
 
@@ -118,6 +120,60 @@ def test_a_file_that_is_no_book_is_refused_before_anything_is_asked(
         assert "book.json" in error
     assert run("book", "import", str(tmp_path / "none"), "-c", "a")[0] == 2
     assert plugin.calls == []
+
+
+def test_a_profile_becomes_a_page_of_each_regime_that_is_named(run: Run, plugin: PluginAnswers) -> None:
+    regimes = ("--regime", "recovering+busy", "-R", "idle", "-R", "busy+recovering")
+    code, out, _ = run("book", "import", "--profile", "high_recovery_ops", *regimes, "-c", "a")
+    assert code == 0
+    assert out.startswith("cluster: recovering")
+    prefix, arguments, payload = plugin.calls[-1]
+    assert (prefix, arguments) == ("tuner book import", {})
+    pages = parse_book(json.loads(payload), "it").pages
+    assert [(page.number, page.regime) for page in pages] == [(1, "busy+recovering"), (2, "idle")]
+    assert {page.state for page in pages} == {"unvalidated"}
+    assert {page.origin for page in pages} == {"import"}
+    assert [dict(page.settings) for page in pages] == 2 * [{"osd_mclock_profile": "high_recovery_ops"}]
+    assert pages[0].verdict == "profile high_recovery_ops"
+
+
+def test_a_profile_of_a_file_is_translated_and_stands_for_its_target(
+    run: Run, plugin: PluginAnswers, tmp_path: Path
+) -> None:
+    file = tmp_path / "scrubs.yaml"
+    file.write_text("schema: 1\nname: scrubs\nrelease: tentacle\nsettings: {osd_max_scrubs: 2}\n")
+    code, _, _ = run("book", "import", "--profile", str(file), "-R", "scrub-late", "-t", "osd/class:ssd", "-c", "a")
+    assert code == 0
+    (page,) = parse_book(json.loads(plugin.calls[-1][2]), "it").pages
+    assert (page.target, dict(page.settings)) == ("osd/class:ssd", {"osd_max_scrubs": 2})
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ((), "neither a file nor --profile"),
+        (("book.json", "--profile", "balanced", "-R", "idle"), "a file and --profile"),
+        (("--profile", "balanced"), "--regime: found nothing"),
+        (("book.json", "-R", "idle"), "no --profile beside it"),
+        (("--profile", "balanced", "-R", "asleep"), "idle, or with + between them: busy"),
+        (("--profile", "nowhere", "-R", "idle"), "nowhere"),
+    ],
+)
+def test_a_profile_without_a_regime_of_the_cluster_is_refused(
+    run: Run, plugin: PluginAnswers, words: Tuple[str, ...], shown: str
+) -> None:
+    code, _, error = run("book", "import", *words, "-c", "a")
+    assert code == 2
+    assert shown in " ".join(error.split())
+    assert not [prefix for prefix, _, _ in plugin.calls if prefix == "tuner book import"]
+
+
+def test_a_profile_with_a_knob_that_needs_a_restart_is_no_page(run: Run, plugin: PluginAnswers, tmp_path: Path) -> None:
+    file = tmp_path / "threads.yaml"
+    file.write_text("schema: 1\nname: threads\nrelease: tentacle\nsettings: {osd_op_num_threads_per_shard_hdd: 2}\n")
+    code, _, error = run("book", "import", "--profile", str(file), "-R", "idle", "-c", "a")
+    assert code == 2
+    assert "needs no restart" in " ".join(error.split())
 
 
 def test_the_plugins_refusal_keeps_its_meaning(run: Run, plugin: PluginAnswers) -> None:

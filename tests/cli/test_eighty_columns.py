@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console, Group, RenderableType
 
 import ceph_tuner_cli
+from ceph_tuner.core.book.page import Page
 from ceph_tuner.core.changes.forecast_pairs import ForecastPair
 from ceph_tuner.core.changes.journal import Entry
 from ceph_tuner.core.changes.plan import Step
@@ -26,6 +27,8 @@ from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRe
 from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.fleet.books import Taken
+from ceph_tuner.fleet.boosts import MemberBoost
 from ceph_tuner.fleet.changes import NewestChange
 from ceph_tuner.fleet.difference import Difference
 from ceph_tuner.fleet.member_answers import MemberAnswer
@@ -40,6 +43,8 @@ from ceph_tuner.scrub_plan import HOURS, MEASURED, RateRange
 from ceph_tuner_cli import (
     explain_page,
     fleet,
+    fleet_book,
+    fleet_boost,
     fleet_foresight,
     fleet_history,
     fleet_profiles,
@@ -82,7 +87,7 @@ COMMANDS: List[Tuple[str, ...]] = [
     ("example",),
     ("slo", "metrics"),
     ("slo", "check", *(str(path) for path in sorted((ROOT / "examples").glob("slo-*.yaml")))),
-    ("slo", "week", str(ROOT / "examples" / "slo-calendar.yaml"), "--from", "2027-12-20", "--days", "14"),
+    ("slo", "week", str(ROOT / "examples" / "slo-calendar.yaml"), "--begin", "2027-12-20", "--days", "14"),
     ("lab", "load", "ls"),
     ("twin", "replay", *TRACES[:2]),
 ]
@@ -243,10 +248,39 @@ def recommended(*labels: str, winner: str, slo: Slo = SLO) -> Any:
     )
 
 
+def boosted() -> List[Any]:
+    document = {
+        "phase": "starting", "request": {"kind": "recovery"}, "left": 123456789.0, "finish": {"expected": 2e9},
+        "ends_at": 2e9,
+    }  # fmt: skip
+    name = SimpleNamespace(name=CLUSTER)
+    return [MemberAnswer(name, MemberBoost(document)), MemberAnswer(name, None, "", "interrupted")]  # type: ignore[arg-type]
+
+
+def books_shown() -> List[Any]:
+    switching = {"on": True, "phase": "holding", "page": 123}
+    regimes = [{"scope": "", "regime": "busy+recovering+backfilling+scrub-late"}]
+    document = {"switching": switching, "regimes": regimes, "pages": []}
+    return [MemberAnswer(SimpleNamespace(name=CLUSTER), document)]  # type: ignore[arg-type]
+
+
+def pages_offered() -> List[Any]:
+    page = Page(1, "busy+recovering+backfilling+scrub-late", {"osd_max_scrubs": 1}, "validated", "trial", 1.0)
+    return [MemberAnswer(SimpleNamespace(name=CLUSTER), Taken((page, page), ("no",), (3,)))]  # type: ignore[arg-type]
+
+
 def week_predicted() -> Dict[str, Any]:
     objective = {"objective": "client.write_p99_ms <= 1234.5 ms", "seen": 1234.5, "met": False}
     searched = {"in_force": [objective] * 2, "verdicts": [objective] * 2, "better": True}
     return {"cluster": CLUSTER, "predicted": {"base": searched, "nights-and-weekends-of-the-year": searched}}
+
+
+def week_by_hour() -> Dict[str, Any]:
+    verdict = {"objective": "client.write_p99_ms <= 1234.5 ms", "seen": 1234.5, "met": False, "margin": -0.1}
+    verdicts = {"in_force": [verdict], "recommended": [verdict]}
+    hour = {"hour": 23, "policy": "nights-and-weekends-of-the-year", "client_iops": 12345.0, "verdicts": verdicts}
+    missed = {"start": 1767225600.0, "policy": "nights-and-weekends-of-the-year", "objectives": [verdict] * 2}
+    return {"zone": "UTC", "hours": [hour], "past": {"windows": 168, "missed": [missed]}}
 
 
 def foreseen() -> Any:
@@ -430,6 +464,11 @@ TABLES: Dict[str, Callable[[], RenderableType]] = {
     "recommend_rebuild._effects": lambda: recommend_rebuild._effects(SimpleNamespace(effects=[EFFECT])),  # type: ignore[arg-type]
     "slo._table": lambda: slo._table(SLO, Judge(SLO, SEEN).verdicts_at_work(SEEN)),
     "slo_week._predictions": lambda: Group(*slo_week._predictions(week_predicted())),
+    "fleet_book._books": lambda: fleet_book._books(books_shown()),
+    "fleet_book._offered": lambda: fleet_book._offered(pages_offered(), False),
+    "fleet_boost._table": lambda: fleet_boost._table(boosted()),
+    "slo_week._by_hour": lambda: Group(*slo_week._by_hour(week_by_hour())),
+    "slo_week._missed": lambda: Group(*slo_week._missed(week_by_hour()["past"], timezone.utc)),
     "tune_page._accounting": lambda: tune_page._accounting(tuned(), TENTACLE, NOW)[1],
     "tune_page._objectives": lambda: tune_page._objectives(tuned()),
     "tune_page._settings": lambda: tune_page._settings(tuned(), TENTACLE, NOW),

@@ -52,7 +52,7 @@ CALENDAR = str(EXAMPLES / "slo-calendar.yaml")
 
 def test_the_week_of_a_calendar_shows_who_holds_when_and_when_the_clock_is_set(run: Run) -> None:
     # the clock is set on Sunday the 28th
-    code, out, _ = run("slo", "week", CALENDAR, "--from", "2027-03-26T00:00", "--days", "3", "--format", "json")
+    code, out, _ = run("slo", "week", CALENDAR, "--begin", "2027-03-26T00:00", "--days", "3", "--format", "json")
     document = json.loads(out)
     assert code == 0
     assert [spell["policy"] for spell in document["spells"]] == ["night", "base", "office", "base"]
@@ -63,7 +63,7 @@ def test_the_week_of_a_calendar_shows_who_holds_when_and_when_the_clock_is_set(r
         ("night", True),
         ("christmas", False),
     ]
-    shown = run("slo", "week", CALENDAR, "--from", "2027-03-26T00:00", "--days", "3")[1]
+    shown = run("slo", "week", CALENDAR, "--begin", "2027-03-26T00:00", "--days", "3")[1]
     assert "the clock is set forward, from UTC+1 h to UTC+2 h" in shown
     assert "Fri 2027-03-26 08:00" in shown
     assert "not in force in these days: christmas" in shown

@@ -192,6 +192,22 @@ def test_a_recommendation_by_a_report_has_its_assumptions(
     assert any("the mean since each pool was made" in note for note in document["assumptions"])
 
 
+@pytest.mark.slow
+def test_a_week_by_a_report_has_policies_and_no_past(
+    write: Callable[[Dict[str, Any]], Path], run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "slo.yaml").write_text("schema: 1\nobjectives: [client.p95_ms <= 60 s]\n")
+    words = ("--from", str(write(busy_report())), "--trials", "1", "--processes", "1", "--format", "json")
+    code, out, err = run("slo", "week", str(tmp_path / "slo.yaml"), *words)
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["predicted"]["base"]["keeps_hard"] is True
+    assert document["hours"] == []
+    assert "past" not in document
+    assert "nothing is kept of the past" in " ".join(err.split())
+    assert "the mean since each pool was made" in " ".join(err.split())
+
+
 def test_objectives_that_a_report_is_not_enough_for_are_refused_each_by_its_name(
     write: Callable[[Dict[str, Any]], Path], run: Run, tmp_path: Path
 ) -> None:

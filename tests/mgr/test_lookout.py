@@ -306,6 +306,7 @@ def test_a_calendar_is_shown_before_it_is_taken() -> None:
     text = render.slo(shown)
     assert {spell["policy"] for spell in shown["week"]["spells"]} == {"odd", "base"}
     assert "--yes" in text
+    assert "ceph-tuner slo week FILE --cluster ceph" in text
     assert "client.p95_ms <= 0.02 ms" in text
     taken = aboard.service.slo_commands.set("", False, 1.0, calendar, True)
     assert taken == aboard.service.slo_commands.document()

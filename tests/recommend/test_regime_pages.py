@@ -15,7 +15,7 @@ from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, Release
 from ceph_tuner.core.measure.timeline import POLICY, REGIME, TimelineEntry
-from ceph_tuner.core.regimes.bounds import DEFAULT, Marker, RegimeBounds
+from ceph_tuner.core.regimes.bounds import DEFAULT, Marker, RegimeBounds, regime_of
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.recommend.recommendation import recommend
@@ -23,7 +23,6 @@ from ceph_tuner.recommend.regime_pages import (
     RegimeAnswer,
     pages_of,
     question_in,
-    regime_of,
     usual_regimes,
     work_in,
 )

@@ -13,9 +13,12 @@ from ceph_tuner.core.ceph.commands import shaped
 from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
+from ceph_tuner.core.wording import first_of
 from ceph_tuner.files import slo_file
 
 KEY = "slo"
+_NAMED = 5
+"""Policies that a status names."""
 
 
 class SloPart:
@@ -56,7 +59,17 @@ class SloPart:
 
     def words(self, key: str, value: Value) -> str:
         """What a value is, for people."""
-        return "no objectives" if value is None else f"the SLO {value['name']}"
+        return "no objectives" if value is None else f"the SLO {value['name']}{_week(value)}"
+
+
+def _week(value: Mapping[str, Any]) -> str:
+    """Which policy holds when, in short, and the same at all times: each change of a status is an event."""
+    calendar = value.get("calendar")
+    if not isinstance(calendar, Mapping):
+        return ""
+    with shaped("the record"):
+        policies = [f"{policy['name']} {policy['hours']}" for policy in calendar["policies"]]
+        return f" ({first_of(policies, _NAMED, '; ')}; else base; {calendar['zone']})"
 
 
 def _plain(answer: Mapping[str, Any]) -> Dict[str, Any]:

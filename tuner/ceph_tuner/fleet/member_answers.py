@@ -27,7 +27,10 @@ class MemberAnswer(Generic[T]):
     found: Optional[T] = None
     problem: str = ""
     kind: str = "ok"
-    """`ok`; `late`: no answer in time; `refused`: it does not let us; `nonsense`: it cannot be understood; `failed`."""
+    """`ok`; `late`: no answer in time; `refused`: it does not let us; `nonsense`: it cannot be understood; `failed`.
+
+    Where the asking was interrupted: `interrupted`, or `not asked`.
+    """
     seconds: float = 0.0
 
 

@@ -20,7 +20,7 @@ from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import check_settings
 from ceph_tuner.core.measure.timeline import REGIME, TimelineEntry
 from ceph_tuner.core.profiles.translation import to_release_units
-from ceph_tuner.core.regimes.bounds import IDLE, RegimeBounds
+from ceph_tuner.core.regimes.bounds import IDLE, RegimeBounds, regime_of
 from ceph_tuner.recommend import Prediction, Question, changed
 from ceph_tuner.recommend.paired_effect import paired_effects
 from ceph_tuner.recommend.question import question_of
@@ -53,16 +53,6 @@ class RegimeQuestion:
     def work(self) -> Tuple[str, ...]:
         """Kinds of work that there are."""
         return tuple(self.question.work)
-
-
-def regime_of(name: str, bounds: RegimeBounds) -> str:
-    """The name as the plugin writes it, its markers in order. Raises InputError for markers that there are not."""
-    wanted = [part.strip() for part in name.split("+")]
-    known = [marker.name for marker in bounds.markers]
-    unknown = [part for part in wanted if part not in (*known, IDLE)]
-    if unknown or (IDLE in wanted and len(wanted) > 1):
-        raise InputError("--regime", repr(name[:60]), f"{IDLE}, or with + between them: {', '.join(known)}")
-    return "+".join(marker for marker in known if marker in wanted) or IDLE
 
 
 def usual_regimes(bounds: RegimeBounds, entries: Iterable[TimelineEntry] = (), scope: str = "") -> Tuple[str, ...]:
@@ -108,9 +98,7 @@ def question_in(
     model = _with_work(description.model, kinds)
     asked_iops = _asked_iops(regime, bounds, model, iops_seen)
     if asked_iops is not None:
-        offered = sum(stream.rate or 0.0 for stream in model.clients)
-        streams = (replace(stream, rate=(stream.rate or 0.0) * asked_iops / offered) for stream in model.clients)
-        model = replace(model, clients=tuple(streams))
+        model = with_client_iops(model, asked_iops)
     question = question_of(replace(description, model=model), slo, knobs)
     missing = [kind for kind in sorted(work_in((regime,), bounds)) if kind not in question.work]
     if missing:
@@ -122,6 +110,13 @@ def question_in(
     goal = question.slo.goal if question.slo.goal is None or question.slo.goal.text not in left_out else None
     wanted = replace(question.slo, objectives=objectives, goal=goal)
     return RegimeQuestion(regime, replace(question, slo=wanted), asked_iops, left_out)
+
+
+def with_client_iops(model: ClusterModel, iops: float) -> ClusterModel:
+    """The cluster with clients that ask for so much together, shared out as they are. They must have rates."""
+    offered = sum(stream.rate or 0.0 for stream in model.clients)
+    streams = (replace(stream, rate=(stream.rate or 0.0) * iops / offered) for stream in model.clients)
+    return replace(model, clients=tuple(streams))
 
 
 @dataclass(frozen=True)

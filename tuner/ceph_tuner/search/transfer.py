@@ -97,7 +97,28 @@ def judged(profile: Profile, here: Here, baseline: Mapping[str, float], space: K
 
 def unlike(profile: Profile, here: Here, baseline: Mapping[str, float]) -> str:
     """Say in what a profile's origin is too far from this cluster; nothing where it is alike."""
-    return _unlike_hardware(profile, here) or _unlike_work(profile, here) or _unlike_load(profile, here, baseline)
+    own = here.hardware
+    return (
+        unlike_hardware(profile.hardware, profile.osds, own)
+        or _unlike_work(profile, here)
+        or _unlike_load(profile, here, baseline)
+    )
+
+
+def unlike_hardware(origin: Optional[Hardware], osds: Optional[int], own: Hardware) -> str:
+    """Say in what OSDs elsewhere are too far from those here; nothing where they are alike."""
+    if origin is None or osds is None:
+        return "it does not say on which hardware it was found"
+    if origin.device_class != own.device_class:
+        return f"found on {origin.device_class}, here is {own.device_class}"
+    for there, now, unit in (
+        (origin.capacity_iops, own.capacity_iops, "IOPS"),
+        (origin.bandwidth_bytes_s / 1e6, own.bandwidth_bytes_s / 1e6, "MB/s"),
+        (origin.shards, own.shards, "shards"),
+    ):
+        if _apart(there, now) > FACTOR:
+            return f"an OSD had {there:.0f} {unit} there, and {now:.0f} here"
+    return ""
 
 
 def proposals(entries: Sequence[Judged]) -> List[SettingsProposal]:
@@ -182,22 +203,6 @@ def _settings_here(profile: Profile, here: Here) -> Settings:
     settings = dict(translate(profile, here.release, here.hardware).settings)
     built_in = here.release.profiles.get(str(settings.pop(PROFILE, "")))
     return dict(built_in) if built_in is not None else from_release_units(settings, here.release, here.hardware)
-
-
-def _unlike_hardware(profile: Profile, here: Here) -> str:
-    origin, own = profile.hardware, here.hardware
-    if origin is None or profile.osds is None:
-        return "it does not say on which hardware it was found"
-    if origin.device_class != own.device_class:
-        return f"found on {origin.device_class}, here is {own.device_class}"
-    for there, now, unit in (
-        (origin.capacity_iops, own.capacity_iops, "IOPS"),
-        (origin.bandwidth_bytes_s / 1e6, own.bandwidth_bytes_s / 1e6, "MB/s"),
-        (origin.shards, own.shards, "shards"),
-    ):
-        if _apart(there, now) > FACTOR:
-            return f"an OSD had {there:.0f} {unit} there, and {now:.0f} here"
-    return ""
 
 
 def _unlike_work(profile: Profile, here: Here) -> str:

@@ -108,6 +108,16 @@ def changes_in_words(old: RegimeBounds, new: RegimeBounds) -> List[str]:
     return lines
 
 
+def regime_of(name: str, bounds: RegimeBounds, place: str = "--regime") -> str:
+    """The name as the plugin writes it, its markers in order. Raises InputError for markers that there are not."""
+    wanted = [part.strip() for part in name.split("+")]
+    known = [marker.name for marker in bounds.markers]
+    unknown = [part for part in wanted if part not in (*known, IDLE)]
+    if unknown or (IDLE in wanted and len(wanted) > 1):
+        raise InputError(place, repr(name[:60]), f"{IDLE}, or with + between them: {', '.join(known)}")
+    return "+".join(marker for marker in known if marker in wanted) or IDLE
+
+
 def parse_bounds(document: Any, place: str = "regimes") -> RegimeBounds:
     """Inverse of `to_dict`. Raises InputError that names the place."""
     if not isinstance(document, Mapping):

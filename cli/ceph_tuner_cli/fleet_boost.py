@@ -1,0 +1,254 @@
+"""`ceph-tuner fleet boost`: the boosts of many clusters, each begun and ended by its own plugin."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+import typer
+
+from ceph_tuner.core.boost.events import Request
+from ceph_tuner.core.boost.goals import MOST, SEPARATOR
+from ceph_tuner.core.ceph.target import Target
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import parse_objective
+from ceph_tuner.core.moments import duration, duration_s
+from ceph_tuner.core.wording import first_of
+from ceph_tuner.fleet import boosts, fleet_file
+from ceph_tuner.fleet.boosts import MemberBoost
+from ceph_tuner.fleet.contract import Member
+from ceph_tuner.fleet.member_answers import MemberAnswer
+from ceph_tuner_cli.boost import CLEAN, AtMostOption, KeepOption, UntilOption, WhoOption
+from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, WithinOption, asked, asked_so_far
+from ceph_tuner_cli.interruption import INTERRUPTED
+from ceph_tuner_cli.render import Format, FormatOption, emit, say
+from ceph_tuner_cli.tables import Cell, Columns, columns
+
+app = typer.Typer(
+    help="Recovery, backfill, scrub or snaptrim sooner, on many clusters, until it is done.", no_args_is_help=True
+)
+
+YesOption = typer.Option(False, "--yes", "-y", help="Begin them; without, only show what is boosted now.")
+
+_NAMED = 10
+"""Clusters that a line names."""
+
+Answers = List[MemberAnswer[MemberBoost]]
+
+
+@app.command()
+def recovery(
+    names: Optional[List[str]] = NamesArgument,
+    fleet: Path = FleetOption,
+    labels: List[str] = LabelOption,
+    until: str = UntilOption,
+    at_most: str = AtMostOption,
+    keep: List[str] = KeepOption,
+    target: str = WhoOption,
+    within: float = WithinOption,
+    yes: bool = YesOption,
+    form: Format = FormatOption,
+) -> int:
+    """Recover degraded objects sooner on each cluster; each ends its own boost. Exit code 1 where one begins none."""
+    return _begin("recovery", fleet, names, labels, until, at_most, keep, target, within, yes, form)
+
+
+@app.command()
+def backfill(
+    names: Optional[List[str]] = NamesArgument,
+    fleet: Path = FleetOption,
+    labels: List[str] = LabelOption,
+    until: str = UntilOption,
+    at_most: str = AtMostOption,
+    keep: List[str] = KeepOption,
+    target: str = WhoOption,
+    within: float = WithinOption,
+    yes: bool = YesOption,
+    form: Format = FormatOption,
+) -> int:
+    """Move degraded and misplaced objects sooner on each cluster. Exit code 1 where one begins no boost."""
+    return _begin("backfill", fleet, names, labels, until, at_most, keep, target, within, yes, form)
+
+
+@app.command()
+def scrub(
+    names: Optional[List[str]] = NamesArgument,
+    fleet: Path = FleetOption,
+    labels: List[str] = LabelOption,
+    until: str = UntilOption,
+    at_most: str = AtMostOption,
+    keep: List[str] = KeepOption,
+    target: str = WhoOption,
+    within: float = WithinOption,
+    yes: bool = YesOption,
+    form: Format = FormatOption,
+) -> int:
+    """Scrub PGs past their deep-scrub date sooner on each cluster. Exit code 1 where one begins no boost."""
+    return _begin("scrub", fleet, names, labels, until, at_most, keep, target, within, yes, form)
+
+
+@app.command()
+def snaptrim(
+    names: Optional[List[str]] = NamesArgument,
+    fleet: Path = FleetOption,
+    labels: List[str] = LabelOption,
+    until: str = UntilOption,
+    at_most: str = AtMostOption,
+    keep: List[str] = KeepOption,
+    target: str = WhoOption,
+    within: float = WithinOption,
+    yes: bool = YesOption,
+    form: Format = FormatOption,
+) -> int:
+    """Empty the snaptrim queue sooner on each cluster. Exit code 1 where one begins no boost."""
+    return _begin("snaptrim", fleet, names, labels, until, at_most, keep, target, within, yes, form)
+
+
+@app.command()
+def status(
+    names: Optional[List[str]] = NamesArgument,
+    fleet: Path = FleetOption,
+    labels: List[str] = LabelOption,
+    within: float = WithinOption,
+    form: Format = FormatOption,
+) -> int:
+    """Say what each cluster boosts, what is left, and when it will be done. Exit code 1 where one cannot say."""
+    members = fleet_file.read(fleet).chosen(names or (), labels)
+    return _show(asked(members, lambda member: boosts.status(member, within), within), form)
+
+
+@app.command()
+def cancel(
+    names: Optional[List[str]] = NamesArgument,
+    fleet: Path = FleetOption,
+    labels: List[str] = LabelOption,
+    why: str = typer.Option("", "--why", help="A word for the audit trails."),
+    within: float = WithinOption,
+    form: Format = FormatOption,
+) -> int:
+    """End the boost of each cluster that has one, and take its settings back. It acts at once, as it is the safe way.
+
+    Exit code 1 where a boost may still be on.
+    """
+    members = fleet_file.read(fleet).chosen(names or (), labels)
+    return _done(members, lambda member: boosts.cancel(member, why, within), within, "ended", form)
+
+
+def _begin(
+    kind: str,
+    fleet: Path,
+    names: Optional[Sequence[str]],
+    labels: Sequence[str],
+    until: str,
+    at_most: str,
+    keep: Sequence[str],
+    target: str,
+    within: float,
+    yes: bool,
+    form: Format,
+) -> int:
+    arguments = _checked(kind, until, at_most, keep, target)
+    members = fleet_file.read(fleet).chosen(names or (), labels)
+    if yes:
+        return _done(members, lambda member: boosts.begin(member, kind, arguments, within), within, "begun", form)
+    answers = asked(members, lambda member: boosts.status(member, within), within)
+    code = _show(answers, form)
+    free = [_name(answer) for answer in answers if answer.found and not (answer.found.declined or answer.found.kind)]
+    without = f"add --yes to boost {kind} on {first_of(free, _NAMED)}" if free else f"none is free to boost {kind}"
+    say([f"nothing is changed: {without}"])
+    return code
+
+
+def _checked(kind: str, until: str, at_most: str, keep: Sequence[str], target: str) -> Dict[str, str]:
+    """What each plugin is told, in the order in which it declares it. Raises InputError before any is asked."""
+    if until != CLEAN:
+        raise InputError("--until", until, CLEAN)
+    Target.parse(target)
+    if len(keep) > MOST:
+        raise InputError("--keep", f"{len(keep)} objectives", f"at most {MOST}")
+    for text in keep:
+        if parse_objective(text, lambda *keys: "--keep").scope is not None:
+            raise InputError("--keep", text, "an objective on the whole cluster")
+    Request(kind, duration_s(at_most, "--at-most"))
+    arguments = {"until": until, "at_most": at_most, "who": target}
+    if keep:
+        arguments["keep"] = SEPARATOR.join(keep)
+    return arguments
+
+
+def _done(
+    members: Sequence[Member], do: Callable[[Member], MemberBoost], within: float, word: str, form: Format
+) -> int:
+    """Have it done on all at once, and tell what is known of each, also after Ctrl-C."""
+    answers, interrupted = asked_so_far(members, do, within)
+    code = _show(answers, form)
+    unknown = [_name(answer) for answer in answers if answer.kind in ("late", "interrupted")]
+    if unknown:
+        say([f"it may have {word} on {first_of(unknown, _NAMED)}: see `ceph-tuner fleet boost status`"])
+    return INTERRUPTED if interrupted else code
+
+
+def _show(answers: Answers, form: Format) -> int:
+    """A row for each, and what fits no cell behind it; the exit code."""
+    emit([_document(answer) for answer in answers], form, lambda: _table(answers))
+    if form is Format.table:
+        say([f"{_name(answer)}: {line}" for answer in answers for line in _remarks(answer)])
+    return 0 if all(answer.found is not None and not answer.found.declined for answer in answers) else 1
+
+
+def _document(answer: MemberAnswer[MemberBoost]) -> Dict[str, Any]:
+    member, found = answer.member, answer.found
+    declined = found.declined if found is not None else ""
+    return {
+        "cluster": member.name,
+        "reached_by": member.access.kind,
+        "labels": dict(member.labels),
+        "answer": "declined" if declined else answer.kind,
+        "problem": declined or answer.problem or None,
+        "seconds": round(answer.seconds, 3),
+        "begun": found is not None and found.begun,
+        "boost": dict(found.document) if found is not None and not declined else None,
+    }
+
+
+def _table(answers: Answers) -> Columns:
+    table = columns("cluster", "boost", ">left", "done in", "ends in at most")
+    for answer in answers:
+        bad = answer.found is None or bool(answer.found.declined)
+        table.add_row(_name(answer), *_cells(answer), style="red" if bad else None)
+    return table
+
+
+def _cells(answer: MemberAnswer[MemberBoost]) -> List[Cell]:
+    found = answer.found
+    if found is None:
+        return ["down" if answer.kind == "failed" else answer.kind, *["-"] * 3]
+    if found.declined:
+        return ["declined", *["-"] * 3]
+    if not found.kind:
+        return ["none", *["-"] * 3]
+    document, now = found.document, time.time()
+    expected = (document.get("finish") or {}).get("expected")
+    amount, end = document.get("left"), document.get("ends_at")
+    return [
+        f"{found.kind}, {document['phase']}",
+        "?" if amount is None else f"{amount:.6g}",
+        "?" if expected is None else duration(max(expected - now, 0.0)),
+        "?" if end is None else duration(max(end - now, 0.0)),
+    ]
+
+
+def _remarks(answer: MemberAnswer[MemberBoost]) -> List[str]:
+    found = answer.found
+    if found is None:
+        # most errors name the cluster themselves
+        return [answer.problem.removeprefix(f"cluster {_name(answer)}: ")]
+    if found.declined:
+        return [found.declined]
+    problem = found.document.get("problem")
+    return [*([str(problem)] if problem else []), *map(str, found.document.get("notes", []))]
+
+
+def _name(answer: MemberAnswer[MemberBoost]) -> str:
+    return answer.member.name
