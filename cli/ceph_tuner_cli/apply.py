@@ -21,11 +21,13 @@ from ceph_tuner.core.changes.forecast_pairs import (
 )
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE, knob
+from ceph_tuner.core.knobs.recovery_limit import LIMIT
 from ceph_tuner.core.knobs.settings import Settings, settings_in_force
 from ceph_tuner.core.measure.forecast_record import ForecastRecord
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.metrics import Scope
 from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.core.profiles.in_force import notes_on_recovery_limit
 from ceph_tuner.core.profiles.translation import from_release_units
 from ceph_tuner.fleet.portable import Portable
 from ceph_tuner.fleet.trust import check_newest, remember
@@ -239,6 +241,9 @@ def wanted(
         if not equals:
             raise InputError("--set", f"`{text}`", "KNOB=VALUE")
         settings[name.strip()] = knob(name.strip(), "--set").read(value, f"--set {name.strip()}")
+    # of a profile alone its translation says so
+    if any(text.partition("=")[0].strip() == LIMIT for text in sets):
+        say(notes_on_recovery_limit(settings, target, cluster.commander, cluster.config, cluster.release))
     return settings, portable
 
 
