@@ -67,6 +67,21 @@ def test_programs_get_both_queues_their_orders_the_cost_and_the_caveats(run: Run
     assert "published orders" in comparison["caveats"][0]
 
 
+def test_sleeps_of_the_description_s_settings_count(
+    run: Run, files: List[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(files[0]).write_text(CLUSTER + "settings: {osd_recovery_sleep_degraded: 0.5}\n")
+    _, out, _ = run("compare-queues", *files, "--format", "json")
+    comparison = json.loads(out)["comparison"]
+    assert comparison["better"] == "not told"
+    assert comparison["sleeps_under_wpq"] == {"recovery": "osd_recovery_sleep_degraded 0.5 s"}
+    monkeypatch.setattr(render.console, "_width", 80)
+    _, out, _ = run("compare-queues", *files)
+    words = " ".join(out.split())
+    assert "it cannot be told which queue does better, as wpq sleeps between items of work" in words
+    assert "not told: wpq sleeps between items of that work" in words
+
+
 def test_the_page_fits_80_columns(run: Run, files: List[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render.console, "_width", 80)
     code, out, _ = run("compare-queues", *files)

@@ -1,5 +1,6 @@
 """Wpq or mClock on a described cluster: both on the same seeds, how sure their order is, and what the change costs.
 
+slept_at()          what wpq sleeps between pieces of each kind of work
 QueueOrder          which queue does better in one metric, as far as the twin can tell
 AgainstWpq          wpq beside one choice of mClock settings
 QueueComparison     wpq beside everything that a search compared, and the cost of a change to it
@@ -10,14 +11,15 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import List, Mapping, Optional, Tuple
+from dataclasses import dataclass, field, replace
+from typing import AbstractSet, Dict, List, Mapping, Optional, Tuple
 
 from scipy.special import stdtrit
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.measure.metrics import METRICS, parted
 from ceph_tuner.recommend import COVERAGE, Error, Prediction
 from ceph_tuner.recommend.rebuild import RESTART, RebuildChange
 from ceph_tuner.recommend.rebuild_cost import Cost, cost_of
@@ -28,7 +30,7 @@ from ceph_tuner.twin.model import MCLOCK, WPQ, ClusterModel
 from ceph_tuner.twin.published import TOLD_AGAINST_WPQ, published_metric
 
 QUEUE = "osd_op_queue"
-BETTER_WPQ, BETTER_MCLOCK, UNDECIDED = "wpq", "mClock", "undecided"
+BETTER_WPQ, BETTER_MCLOCK, UNDECIDED, NOT_TOLD = "wpq", "mClock", "undecided", "not told"
 
 EVEN = 0.5
 """Share of published orders told rightly up to which the twin's word is no better than a coin."""
@@ -46,14 +48,23 @@ class QueueOrder:
     wpq: float
     ratio: Optional[Tuple[float, float, float]]
     """None where a run has nothing or 0 of it."""
+    sleeps: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Kind of work -> what wpq sleeps between its pieces, which the twin does not simulate."""
 
     @property
     def better(self) -> str:
-        """The queue that does better; UNDECIDED where chance, or the twin's known error, could turn it round."""
+        """The queue that does better; UNDECIDED where chance, or the twin's known error, could turn it round.
+
+        NOT_TOLD where a sleep of wpq could: work that sleeps does less than the twin says, and clients get more.
+        """
+        if _kind(self.metric) in self.sleeps:
+            return NOT_TOLD
         if self.ratio is None or self.ratio[1] <= 1.0 <= self.ratio[2]:
             return UNDECIDED
         falls = self.ratio[2] < 1.0
-        return BETTER_WPQ if falls == METRICS[self.metric].lower_is_better else BETTER_MCLOCK
+        if falls == METRICS[self.metric].lower_is_better:
+            return BETTER_WPQ
+        return NOT_TOLD if self.sleeps else BETTER_MCLOCK
 
     @property
     def told(self) -> Tuple[int, int]:
@@ -74,7 +85,8 @@ class AgainstWpq:
     mclock: Prediction
     orders: Tuple[QueueOrder, ...]
     better: str
-    """By all objectives together, beyond chance and by enough to be worth a restart; else UNDECIDED."""
+    """By all objectives together, beyond chance and by enough to be worth a restart; else UNDECIDED. NOT_TOLD where a
+    sleep of wpq could turn it round."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +100,8 @@ class QueueComparison:
     cost: Optional[Cost]
     """None where it is more than the twin can simulate at once."""
     caveats: Tuple[str, ...]
+    sleeps: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """As in `QueueOrder`."""
 
     @property
     def best(self) -> AgainstWpq:
@@ -96,12 +110,17 @@ class QueueComparison:
 
 
 def compare_queues(
-    search_result: SearchedSettings, stored_bytes: Mapping[str, float], processes: Optional[int] = None
+    search_result: SearchedSettings,
+    stored_bytes: Mapping[str, float],
+    processes: Optional[int] = None,
+    sleeps_set: Optional[Settings] = None,
 ) -> QueueComparison:
     """Run wpq on the seeds of the last round, and hold it against everything that was compared there.
 
-    `stored_bytes`: bytes by pool, where known. An interrupt is passed on.
+    `stored_bytes`: bytes by pool, where known. `sleeps_set`: sleeps that are not at their default. An interrupt is
+    passed on.
     """
+    sleeps = slept_at(search_result.question.model, sleeps_set or {})
     question, effort = search_result.question, search_result.effort
     model = replace(question.model, scheduler=WPQ)
     change = RebuildChange(RESTART, model, {QUEUE: (MCLOCK, WPQ)})
@@ -111,7 +130,7 @@ def compare_queues(
         wpq = Prediction(WPQ, settings, runs.start(model, settings, seeds).collect(), errors=question.errors)
         predictions = [search_result.closest, search_result.before, *search_result.built_in]
         by_label = {entry.label: entry for entry in predictions}
-        against = tuple(_against(search_result, change, entry, wpq) for entry in by_label.values())
+        against = tuple(_against(search_result, change, entry, wpq, sleeps) for entry in by_label.values())
         cost = None
         # with what was missed during a restart there may be more work than the twin has room for
         with suppress(InputError):
@@ -119,10 +138,16 @@ def compare_queues(
             cost = cost_of(
                 change, question.model, settings, search_result.before.candidate.means, stored_bytes, runs, few
             )
-    return QueueComparison(search_result, change, wpq, against, cost, tuple(caveats(question.model)))
+    return QueueComparison(search_result, change, wpq, against, cost, tuple(caveats(question.model, sleeps)), sleeps)
 
 
-def _against(search_result: SearchedSettings, change: RebuildChange, mclock: Prediction, wpq: Prediction) -> AgainstWpq:
+def _against(
+    search_result: SearchedSettings,
+    change: RebuildChange,
+    mclock: Prediction,
+    wpq: Prediction,
+    sleeps: Mapping[str, str],
+) -> AgainstWpq:
     question, judge = search_result.question, search_result.judge
     forth = judged(change, question.model, mclock, wpq, judge)
     back = judged(change, question.model, wpq, mclock, judge)
@@ -132,14 +157,23 @@ def _against(search_result: SearchedSettings, change: RebuildChange, mclock: Pre
             effect.before,
             effect.after,
             _with_model_error(effect.ratio, question.errors.get(effect.metric)),
+            sleeps,
         )
         for effect in forth.effects
     )
-    return AgainstWpq(mclock, orders, _better(forth, back))
+    kinds = {_kind(objective.metric) for objective in question.slo.objectives}
+    return AgainstWpq(mclock, orders, _better(forth, back, sleeps, kinds))
 
 
-def _better(forth: Planned, back: Planned) -> str:
+def _better(forth: Planned, back: Planned, sleeps: Mapping[str, str], kinds: AbstractSet[str]) -> str:
+    """By all objectives, which are about these kinds of work."""
+    if kinds & set(sleeps) or (sleeps and back.worth):
+        return NOT_TOLD
     return BETTER_WPQ if forth.worth else BETTER_MCLOCK if back.worth else UNDECIDED
+
+
+def _kind(metric: str) -> str:
+    return parted(metric)[0].split(".")[0]
 
 
 def _with_model_error(
@@ -154,7 +188,7 @@ def _with_model_error(
     return ratio[0], math.exp(mean - math.hypot(mean - low, own)), math.exp(mean + math.hypot(high - mean, own))
 
 
-def caveats(model: ClusterModel) -> List[str]:
+def caveats(model: ClusterModel, sleeps: Mapping[str, str]) -> List[str]:
     """Where the twin's word about wpq is worth less, and what Ceph itself says of such a cluster."""
     right, of = (sum(part) for part in zip(*TOLD_AGAINST_WPQ.values()))
     notes = [
@@ -169,24 +203,47 @@ def caveats(model: ClusterModel) -> List[str]:
                 "before 20.2.3 the reads that rebuild an erasure code go past mClock and past its limits; Ceph's "
                 "documentation advises wpq for erasure-coded clusters with slow operations (ceph/ceph#68932)"
             )
-    sleeps = _sleeps(model)
     if sleeps:
         notes.append(
-            f"under wpq an OSD sleeps between items of work ({', '.join(sleeps)}), which the twin does not simulate: "
-            "clients get more there, and that work less, than it says"
+            f"under wpq an OSD sleeps between items of work ({', '.join(dict.fromkeys(sleeps.values()))}), which the "
+            "twin does not simulate: clients get more there, and that work less, than it says. So no queue is named "
+            f"for {', '.join(sleeps)}, nor mClock for clients"
         )
     notes.append("the twin knows osd_op_queue_cut_off `high` alone, and the default priorities of wpq")
     return notes
 
 
-def _sleeps(model: ClusterModel) -> List[str]:
-    """Sleeps that mClock forces to 0 and wpq keeps, of the work that the model has, at Ceph's defaults."""
-    kind = model.osd.kind
-    works = {
-        "osd_recovery_sleep": model.recovery,
-        "osd_snap_trim_sleep": model.snaptrim,
-        "osd_delete_sleep": model.deletion,
+def slept_at(model: ClusterModel, sleeps_set: Settings) -> Dict[str, str]:
+    """Kind of work that the model has -> what wpq sleeps between its pieces, where that is not 0.
+
+    An option without a drive's kind goes before those with one (`OSD::get_osd_recovery_sleep`); the release's defaults
+    hold where `sleeps_set` has none.
+    """
+    stems = {
+        "recovery": _recovery_stem(model) if any(work.degraded for work in model.recovery) else "",
+        "backfill": "osd_recovery_sleep" if any(not work.degraded for work in model.recovery) else "",
+        "snaptrim": "osd_snap_trim_sleep" if model.snaptrim else "",
+        "deletion": "osd_delete_sleep" if model.deletion else "",
+        "scrub": "osd_scrub_sleep" if model.scrub else "",
     }
-    knobs = [KNOBS[f"{stem}_{kind}"] for stem, work in works.items() if work]
-    seconds = {knob.name: float(knob.default(model.release) or 0.0) for knob in knobs}
-    return [f"{name} {value:g} s" for name, value in seconds.items() if value]
+    drive = "hybrid" if model.osd.has_head and model.osd.db is not None else model.osd.kind
+    slept: Dict[str, str] = {}
+    for kind, stem in stems.items():
+        for name in (stem, f"{stem}_{drive}") if stem else ():
+            seconds = _in_force(name, model, sleeps_set)
+            if seconds > 0:
+                slept[kind] = f"{name} {seconds:g} s"
+                break
+    return slept
+
+
+def _recovery_stem(model: ClusterModel) -> str:
+    """Degraded PGs have a sleep of their own from some patch level on."""
+    own = "osd_recovery_sleep_degraded"
+    return own if KNOBS[own].default(model.release, model.version) is not None else "osd_recovery_sleep"
+
+
+def _in_force(name: str, model: ClusterModel, sleeps_set: Settings) -> float:
+    if name not in KNOBS:
+        return 0.0
+    return float(sleeps_set.get(name, KNOBS[name].default(model.release, model.version)) or 0.0)

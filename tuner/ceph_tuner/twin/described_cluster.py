@@ -37,6 +37,8 @@ class DescribedCluster:
     """What of it is possible, and most often a mistake."""
     seen: Mapping[str, float] = field(default_factory=dict)
     """Means of a window under this very work and these settings, where one is known; no file has them."""
+    sleeps: Settings = field(default_factory=dict)
+    """Pauses between pieces of background work that are in force: mClock forces them to 0, wpq keeps them."""
 
     def check_target(self, target: str, place: str) -> None:
         """Raise InputError where settings are to be written to other OSDs than these: nothing follows for those."""
