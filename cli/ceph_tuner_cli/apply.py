@@ -47,7 +47,7 @@ from ceph_tuner_cli.cluster_option import (
     step_table,
 )
 from ceph_tuner_cli.description import read_description
-from ceph_tuner_cli.render import Format, FormatOption, console, emit, say, show_lines, warn, working
+from ceph_tuner_cli.render import Format, FormatOption, console, emit, hint, say, show_lines, warn, working
 from ceph_tuner_cli.tables import Columns, columns
 
 PolicyOption = typer.Option(
@@ -153,13 +153,13 @@ def apply(
         if forecast is not None:
             console.print(forecast_table(forecast, {} if outcome is None else outcome.measures))
         show_commands(plan.commands)
+    if model is None and plan.steps:
+        hint(without_model(cluster, target))
     if number is None and plan.steps:
         say([preview(plan.places)])
     elif number is not None:
         where_seen = "seen at the OSDs but for those that are named" if notes else f"seen at {reach(plan.places)}"
         say([f"written as change {number} and {where_seen}; `ceph-tuner rollback --cluster {cluster}` takes it back"])
-    if model is None and plan.steps:
-        say([without_model(cluster, target)])
 
 
 def without_model(cluster: str, target: str) -> str:
