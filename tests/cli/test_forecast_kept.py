@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,11 +11,13 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 import pytest
 
-from ceph_tuner.core.changes.forecast_pairs import kept_pairs
+from ceph_tuner.core.changes.forecast_pairs import ForecastPair, kept_pairs
 from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.metrics import CLASS, Scope, parted
+from ceph_tuner.report.plots_of_forecasts import coverage
 from ceph_tuner_cli import cluster_option, render
+from ceph_tuner_cli.apply import without_model
 from ceph_tuner_cli.fleet_foresight import kept_forecast
 from ceph_tuner_cli.tune_prior import RULES, Believed
 from twin_cluster.cluster import TwinCluster
@@ -200,3 +203,17 @@ def test_a_fleet_s_write_keeps_what_is_said_of_just_its_osds(
     kept = kept_forecast(foreseen, target, twin)
     assert list(kept.get("metrics", {None: 0})) == [metric]
     assert kept_forecast(None, target, twin) == {}
+
+
+def test_what_would_keep_a_prediction_is_said_by_the_target() -> None:
+    assert "--cluster a --output FILE" in without_model("a", "osd")
+    assert "--cluster a --target osd/class:ssd --output FILE" in without_model("a", "osd/class:ssd")
+    assert "no window shows osd/host:h0 by itself" in without_model("a", "osd/host:h0")
+
+
+def test_the_report_draws_what_was_said_of_a_device_class() -> None:
+    interval = ForecastInterval(5.0, 4.0, 8.0)
+    drawn = coverage("client.p95_ms{class=ssd}", [ForecastPair(1.0, "change 1", "m", 0.9, interval, 6.0)])
+    names = re.findall(r'\bid="([^"]*)"', drawn)
+    assert names
+    assert not any(set("{}=") & set(name) for name in names)
