@@ -1,7 +1,8 @@
 # make recommend  settings for a described cluster, found on the twin: needs no cluster and no root
 # make lab     a real Ceph cluster on this machine, with the plugin loaded (root on Debian or Ubuntu)
 # make tune    the main job on that lab: SLO in, tuned profile written back
-# make validate-twin   the twin against a lab: two hours; with WINDOWS=file it only predicts; with DRIVE=hdd unfitted, and ahead
+# make validate-twin   the twin against a lab: two hours; with WINDOWS=file it only predicts; with DRIVE=hdd unfitted, and
+#                      ahead: POOL=ec:2+1 has the loads on such a pool, SLOWER=6 the drives so many times slower
 # make repeatability  how far windows of the same settings differ on each drive: hours, on a machine that does nothing else
 # make test    every test: unit, contract, real clusters
 # make quiet   the automatic mode finds settings beside scrub: on a machine that does nothing else
@@ -35,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help compiled distributions packages release verify-release upstream setup recommend lab tune validate-twin repeatability test quiet long bare laws fuzz coverage test-unit lowest check hooks sbom audit lock format reference pictures docs clean
 help:
-	@sed -n 's/^# make /make /p' Makefile
+	@sed -n 's/^# make /make /p; s/^#  \( *[a-z]\)/  \1/p' Makefile
 
 # packages have the hashes of requirements/, the build backend too; the project itself is built with what is there. A lock
 # is whole, so pip resolves nothing: it would take a newer coverage[toml] than the pinned coverage, and refuse it
@@ -87,14 +88,19 @@ tune: lab
 
 # what is measured is kept after every window: run it again to go on where it stopped
 WINDOWS ?=
+POOL ?=
+SLOWER ?=
+# a lab's name has letters, digits and hyphens alone
+AHEAD = ahead-$(DRIVE)$(if $(SLOWER),-slower-$(subst .,-,$(SLOWER)))$(if $(POOL),-$(subst +,-,$(subst :,-,$(POOL))))
 MEASURED := $(or $(WINDOWS),build/twin-windows.json)
 
 validate-twin: setup
 ifneq ($(DRIVE),)
 	mkdir -p build
-	$(BIN)/ceph-tuner lab up --name ahead-$(DRIVE) --drive $(DRIVE) --device-size 6GiB
-	$(BIN)/python benchmarks/twin_ahead.py --cluster ahead-$(DRIVE) --ahead build/twin-ahead-$(DRIVE).json \
-	  --output build/twin-ahead.jsonl; code=$$?; $(BIN)/ceph-tuner lab down --name ahead-$(DRIVE); exit $$code
+	$(BIN)/ceph-tuner lab up --name $(AHEAD) --drive $(DRIVE) --device-size 6GiB $(if $(SLOWER),--slower $(SLOWER))
+	$(BIN)/python benchmarks/twin_ahead.py --cluster $(AHEAD) --ahead build/twin-$(AHEAD).json \
+	  $(if $(POOL),--load-option pool=$(POOL)) --output build/twin-ahead.jsonl; code=$$?; \
+	  $(BIN)/ceph-tuner lab down --name $(AHEAD); exit $$code
 else
 ifeq ($(WINDOWS),)
 	$(BIN)/ceph-tuner lab up

@@ -63,6 +63,7 @@ def measure(arguments: argparse.Namespace) -> None:
             continue
         options = options_for_window(name, {"rate": rate_s}, arguments.seconds + SETTLE_S)
         with scenarios.scenario(name, lab, **options) as scenario:
+            runs_file.tell_shortfalls(scenario, arguments.seconds + SETTLE_S)
             for number in range(len(there), arguments.windows):
                 if runs_file.over(arguments):
                     return

@@ -6,11 +6,14 @@ import argparse
 import json
 import os
 import platform
+import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping
 
 import measured_page
+
+from ceph_lab.scenarios import Scenario
 
 
 def parser(document: str, output: str) -> argparse.ArgumentParser:
@@ -62,6 +65,12 @@ def measure_and_show(
     if arguments.render is None:
         measure(arguments)
     show(table(lines_of(arguments.render or arguments.output)), arguments)
+
+
+def tell_shortfalls(loads: Scenario, seconds: float) -> None:
+    """Say which loads may run out of work within so many seconds, settling included."""
+    for line in loads.shortfalls(seconds):
+        print(line, file=sys.stderr, flush=True)
 
 
 def append(path: Path, line: Mapping[str, Any]) -> None:

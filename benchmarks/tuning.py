@@ -19,6 +19,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Dict, List
 
+import runs_file
 from locked_lab import locked_lab
 from measured_page import shown
 
@@ -48,6 +49,7 @@ def measure(arguments: argparse.Namespace) -> Dict[str, Any]:
         now = opened.in_force("osd")
         options = options_for_window(wanted.scenario, wanted.options, timing.settle + timing.window)
         work = stack.enter_context(scenario(wanted.scenario, lab, **options))
+        runs_file.tell_shortfalls(work, timing.settle + timing.window)
         progress = stack.enter_context(TuneProgress(wanted.slo))
         interrupts = stack.enter_context(Interrupts(progress.interrupted))
         measuring = target.runner(wanted.slo, work, clock, progress, interrupts, timing)

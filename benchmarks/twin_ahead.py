@@ -167,6 +167,7 @@ def measure(arguments: argparse.Namespace) -> None:
             if (row["load"], row["label"]) in done or runs_file.over(arguments):
                 continue
             with scenario(row["load"], target.lab, **row["options"]) as work:
+                runs_file.tell_shortfalls(work, timing.settle + timing.window)
                 measuring = target.runner(slo, work, clock, progress, interrupts, timing)
                 processors = runs_file.Processors()
                 kind = "profile" if PROFILE in row["settings"] else "trial" if row["settings"] else "baseline"

@@ -209,7 +209,9 @@ def measure(arguments: argparse.Namespace) -> None:
             timing = SHORT if mix == "client-snaptrim" else whole
             chosen = options_for_window(mix, MORE_WORK.get(mix, {}), timing.settle + timing.window)
             with ExitStack() as inner:
-                work = Watched(inner.enter_context(scenario(mix, lab, **chosen)), lab)
+                loads = inner.enter_context(scenario(mix, lab, **chosen))
+                runs_file.tell_shortfalls(loads, timing.settle + timing.window)
+                work = Watched(loads, lab)
                 inner.callback(work.close)
                 measuring = target.runner(slo, work, clock, progress, interrupts, timing)
                 run = Run("trial" if settings else "baseline", label, settings)

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Set
+from typing import Any, Callable, Dict, List, Optional, Set
 
 import pytest
 import typer
@@ -167,6 +167,40 @@ def test_make_calls_commands_that_exist() -> None:
         assert called, target
         for words in called:
             known(words)
+
+
+@pytest.mark.parametrize(
+    ("given", "lab", "option"),
+    [
+        (["DRIVE=hdd"], ["--name", "ahead-hdd", "--drive", "hdd", "--device-size", "6GiB"], None),
+        (
+            ["DRIVE=nvme", "SLOWER=6"],
+            ["--name", "ahead-nvme-slower-6", "--drive", "nvme", "--device-size", "6GiB", "--slower", "6"],
+            None,
+        ),
+        (
+            ["DRIVE=hdd", "POOL=ec:2+1"],
+            ["--name", "ahead-hdd-ec-2-1", "--drive", "hdd", "--device-size", "6GiB"],
+            "pool=ec:2+1",
+        ),
+    ],
+)
+def test_make_validates_the_twin_on_the_lab_that_is_asked_for(
+    given: List[str], lab: List[str], option: Optional[str]
+) -> None:
+    printed = subprocess.run(
+        ["make", "--dry-run", "validate-twin", *given], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.replace("\\\n", " ")
+    (up,) = (line.split() for line in printed.splitlines() if "ceph-tuner lab up" in line)
+    assert up[1:] == ["lab", "up", *lab]
+    known(up)
+    (measured,) = (line.split() for line in printed.splitlines() if "twin_ahead.py" in line)
+    name = lab[1]
+    assert measured[measured.index("--cluster") + 1] == name
+    assert measured[measured.index("--ahead") + 1] == f"build/twin-{name}.json"
+    assert (measured[measured.index("--load-option") + 1] if "--load-option" in measured else None) == option
+    # whatever the measurement came to
+    assert measured[measured.index("down") + 2] == f"{name};"
 
 
 def test_languages_of_blocks_are_ones_that_are_looked_at() -> None:

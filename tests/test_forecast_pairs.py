@@ -15,6 +15,7 @@ from ceph_tuner.core.changes.forecast_pairs import (
     LONGEST_S,
     SETTLED_S,
     Outcome,
+    awaited_scopes,
     coverage,
     due,
     forecast_pairs,
@@ -28,6 +29,7 @@ from ceph_tuner.core.changes.plan import Step
 from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.measure.forecast_record import VERSION, ForecastInterval, ForecastRecord
 from ceph_tuner.core.measure.history import MINUTE, History
+from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.core.measure.sample import Measure, Window
 from monitors import MemoryStore
 
@@ -133,6 +135,54 @@ def test_the_store_s_pairs_are_of_kept_outcomes_of_minutes_and_of_trials() -> No
     found = {pair.subject: pair.inside for pair in kept_pairs(history, [first, second])}
     # what failed says nothing of the twin
     assert found == {"change 1": False, "change 2": False, "trial 3": True}
+
+
+OF_SSD = "client.p95_ms{class=ssd}"
+
+
+def of_class(count: int) -> List[Window]:
+    """Minutes of a mixed cluster: the class does better than the whole."""
+    return [
+        replace(window, measures={**window.measures, OF_SSD: Measure(5.0, 0.5, 12), "client.p95_ms{class=hdd}": hdd})
+        for window in minutes(count)
+        for hdd in [Measure(40.0, 0.5, 12)]
+    ]
+
+
+@pytest.mark.parametrize("said", [SAID, SAID.within(Scope(CLASS, "ssd"))])
+def test_a_change_for_a_device_class_is_held_against_that_class_alone(said: ForecastRecord) -> None:
+    change = replace(entry(forecast=said.to_dict()), target="osd/class:ssd")
+    found = outcome_of(change, [change], of_class(30))
+    assert found is not None
+    assert list(found.measures) == [OF_SSD]
+    (pair,) = forecast_pairs([change], {1: found}, [])
+    assert (pair.metric, pair.measured, pair.inside) == (OF_SSD, 5.0, True)
+
+
+def test_minutes_in_which_a_class_was_not_sampled_show_nothing_of_it() -> None:
+    change = replace(entry(), target="osd/class:ssd")
+    assert outcome_of(change, [change], minutes(30)) is None
+    # sampled from the seventh minute on: there are five of the ten that count
+    late = [*minutes(6), *of_class(30)[6:]]
+    found = outcome_of(change, [change], late)
+    assert found is not None
+    assert found.start == BEGAN + 6 * MINUTE
+
+
+def test_classes_are_sampled_while_the_outcome_of_their_change_is_awaited() -> None:
+    ssd = replace(entry(), target="osd/class:ssd")
+    others = [entry(2), replace(entry(3, forecast={}), target="osd/class:hdd"), replace(entry(4), target="osd/host:h0")]
+    assert awaited_scopes([ssd, *others], BEGAN + SETTLED_S + LONGEST_S) == (Scope(CLASS, "ssd"),)
+    assert awaited_scopes([ssd], BEGAN + 3600.0) == ()
+
+
+def test_trials_of_a_device_class_are_pairs_of_that_class() -> None:
+    history = History(MemoryStore())
+    trial = Trial(Run("trial", "trial 3", {}, forecast=SAID), 1.0, 25.0, {P95: Measure(4.0, 0.0, 5)})
+    history.add_trial({**trial.to_dict(), "target": "osd/class:ssd"})
+    history.add_trial({**trial.to_dict(), "target": "osd"})
+    history.add_trial(replace(trial, device_class="hdd").to_dict())
+    assert [pair.metric for pair in kept_pairs(history, [])] == [P95, "client.p95_ms{class=hdd}", OF_SSD]
 
 
 def test_coverage_counts_what_the_intervals_held_ends_included() -> None:

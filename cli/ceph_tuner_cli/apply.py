@@ -11,17 +11,28 @@ from ceph_tuner.cluster import Cluster
 from ceph_tuner.cluster.lock_holder import holder_of
 from ceph_tuner.cluster.sampler import ClusterSampler, observe
 from ceph_tuner.core.ceph.target import classes_of, reach
-from ceph_tuner.core.changes.forecast_pairs import SETTLED_S, Outcome, outcome_record
+from ceph_tuner.core.changes.forecast_pairs import (
+    SETTLED_S,
+    Outcome,
+    measured_apart,
+    measures_within,
+    outcome_record,
+    scope_of,
+)
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE, knob
+from ceph_tuner.core.knobs.recovery_limit import LIMIT
 from ceph_tuner.core.knobs.settings import Settings, settings_in_force
 from ceph_tuner.core.measure.forecast_record import ForecastRecord
 from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.metrics import Scope
 from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.core.profiles.in_force import notes_on_recovery_limit
 from ceph_tuner.core.profiles.translation import from_release_units
 from ceph_tuner.fleet.portable import Portable
 from ceph_tuner.fleet.trust import check_newest, remember
 from ceph_tuner.report.words import amount, quantity
+from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli import complete, profiles
 from ceph_tuner_cli.cluster_option import (
     ClusterOption,
@@ -36,14 +47,16 @@ from ceph_tuner_cli.cluster_option import (
     step_table,
 )
 from ceph_tuner_cli.description import read_description
-from ceph_tuner_cli.render import Format, FormatOption, console, emit, say, show_lines, warn, working
+from ceph_tuner_cli.render import Format, FormatOption, console, emit, hint, say, show_lines, warn, working
 from ceph_tuner_cli.tables import Columns, columns
 
 PolicyOption = typer.Option(
     None, "--fleet", envvar="CEPH_TUNER_FLEET", help="A fleet file whose trust policy a profile's file has to meet."
 )
 ModelOption = typer.Option(
-    None, "--model", help="The cluster's description: what its twin says is shown, and kept with the change."
+    None,
+    "--model",
+    help="A description of the target (all OSDs, or a device class): what its twin says is shown, and kept.",
 )
 MeasureOption = typer.Option(
     0.0,
@@ -80,15 +93,20 @@ def apply(
     """Set a profile or single knobs: shows the difference and the commands; --yes writes and checks the effect."""
     if profile is None and not sets:
         raise InputError("apply", "neither a profile nor --set", "a profile, or --set KNOB=VALUE")
-    if model is not None and target != "osd":
-        raise InputError("--model", f"the target {target}, while the twin speaks of a whole cluster", "the target osd")
+    if model is not None and not measured_apart(target):
+        raise InputError(
+            "--model", f"the target {target}, which no window shows by itself", "the target osd or osd/class:CLASS"
+        )
+    description = None if model is None else read_description(model, target)
     phase = f"writing to {target}, until its OSDs show it" if yes else f"reading what {target} has"
     with at_work(cluster, phase) as connection:
         # before anything is taken back, which writes
         settings, portable = wanted(profile, sets, connection, target, fleet, older)
         reason = why or (f"profile {profile}" if profile else "single knobs")
         applier = connection.applier()
-        forecast = None if model is None else foretold(model, completed(settings, connection, target), connection)
+        forecast = None
+        if description is not None:
+            forecast = foretold(description, completed(settings, connection, target), connection)
         if not yes:
             # before the journal is read: what ends meanwhile is not taken for left behind
             claim = holder_of(connection)
@@ -109,7 +127,7 @@ def apply(
                 if portable is not None:
                     remember(connection.store, portable)
             if entry is not None and measured_s:
-                outcome = measured(connection, measured_s)
+                outcome = measured(connection, measured_s, scope_of(target))
                 if outcome is not None:
                     History(connection.store).add_outcome(outcome_record(entry, outcome))
     number = None if entry is None else entry.number
@@ -135,6 +153,8 @@ def apply(
         if forecast is not None:
             console.print(forecast_table(forecast, {} if outcome is None else outcome.measures))
         show_commands(plan.commands)
+    if model is None and plan.steps:
+        hint(without_model(cluster, target))
     if number is None and plan.steps:
         say([preview(plan.places)])
     elif number is not None:
@@ -142,17 +162,28 @@ def apply(
         say([f"written as change {number} and {where_seen}; `ceph-tuner rollback --cluster {cluster}` takes it back"])
 
 
-def foretold(model: Path, settings: Settings, cluster: Cluster) -> Optional[ForecastRecord]:
-    """What the twin of a described cluster says of settings over what is in force. Raises InputError."""
+def without_model(cluster: str, target: str) -> str:
+    """Why a change will not be held against a prediction, and what would have it so."""
+    if not measured_apart(target):
+        return f"no prediction is kept with it: no window shows {target} by itself, as one shows osd or osd/class:CLASS"
+    of_target = "" if target == "osd" else f" --target {target}"
+    return (
+        f"no prediction is kept with it, to be held against what is measured later: --model FILE does so "
+        f"(FILE by `ceph-tuner twin describe --cluster {cluster}{of_target} --output FILE`)"
+    )
+
+
+def foretold(description: DescribedCluster, settings: Settings, cluster: Cluster) -> Optional[ForecastRecord]:
+    """What the twin of described OSDs says of settings over what they have in force. Raises InputError."""
     # they bring numba and scipy, which who asks no twin does not wait for
     from ceph_tuner.recommend.write_forecast import write_forecasts
     from ceph_tuner.tune.past import written_out
     from ceph_tuner.twin.fit_runs import Runner
 
-    description, release = read_description(model), cluster.release
+    release = cluster.release
     if description.model.release.name != release.name:
-        raise InputError(str(model), f"a cluster of {description.model.release.title}", release.title)
-    now = cluster.in_force("osd")
+        raise InputError(description.name, f"a cluster of {description.model.release.title}", release.title)
+    now = cluster.in_force(description.target)
     nine = all(name in settings for name in MCLOCK_NINE)
     own = from_release_units(settings, release, now.hardware) if nine else settings
     with working("asking the twin"), Runner(None) as runner:
@@ -160,17 +191,19 @@ def foretold(model: Path, settings: Settings, cluster: Cluster) -> Optional[Fore
         forecast = write_forecasts(description, runner).of(whole, cluster.clock.now())
     if forecast is None:
         say(["the twin has nothing to say of this: its work is more than it has room for"])
-    return forecast
+        return None
+    return forecast.within(scope_of(description.target))
 
 
-def measured(cluster: Cluster, seconds: float) -> Optional[Outcome]:
-    """What the cluster shows, once it has settled; None where it gave no sample."""
+def measured(cluster: Cluster, seconds: float, scope: Optional[Scope] = None) -> Optional[Outcome]:
+    """What the cluster, or a device class of it, shows once it has settled; None where it gave no sample."""
     cluster.clock.sleep(min(SETTLED_S, seconds))
-    window, _ = observe(ClusterSampler(cluster.commander, cluster.clock.now), cluster.clock, seconds)
+    scopes = () if scope is None else (scope,)
+    window, _ = observe(ClusterSampler(cluster.commander, cluster.clock.now, scopes), cluster.clock, seconds)
     if window is None:
         warn([f"{cluster.name} gave no sample within {seconds:g} s: nothing is kept beside what the twin said"])
         return None
-    return Outcome(window.start, window.end, window.measures)
+    return Outcome(window.start, window.end, measures_within(window.measures, scope))
 
 
 def forecast_table(forecast: ForecastRecord, measures: Mapping[str, Measure]) -> Columns:
@@ -208,6 +241,9 @@ def wanted(
         if not equals:
             raise InputError("--set", f"`{text}`", "KNOB=VALUE")
         settings[name.strip()] = knob(name.strip(), "--set").read(value, f"--set {name.strip()}")
+    # of a profile alone its translation says so
+    if any(text.partition("=")[0].strip() == LIMIT for text in sets):
+        say(notes_on_recovery_limit(settings, target, cluster.commander, cluster.config, cluster.release))
     return settings, portable
 
 

@@ -95,7 +95,7 @@ def _comparison(path: Path, slo: Path, effort: SearchEffort, processes: Optional
     with RecommendProgress(question.slo) as progress, Interrupts(progress.interrupted) as interrupts, interrupts():
         result = search(question, effort, progress, processes)
     with working("simulating wpq, and what a restart costs"):
-        return compare(result, read.stored, processes)
+        return compare(result, read.stored, processes, read.sleeps)
 
 
 def _queue_trial(cluster: str, host: str) -> QueueTrial:

@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from ceph_tuner.cluster.connection import Cluster
+from ceph_tuner.core.changes.forecast_pairs import measured_apart, scope_of
 from ceph_tuner.core.errors import ClusterTimeout, InputError, Stopped, TunerError
 from ceph_tuner.core.goals.judge import Verdict
 from ceph_tuner.core.goals.stored_slo import stored_baseline
@@ -126,6 +127,8 @@ class Fitter:
         try:
             slo = wanted(member, cluster)
             twin = described(member, cluster, slo, self.target, self.within)
+            if member.description:
+                twin.check_target(self.target, str(member.description))
             forecast = ForecastCluster(member.name, twin, slo, {}, stored_baseline(cluster.store))
         except InputError as fault:
             raise _or_unpredicted(fault) from fault
@@ -147,8 +150,13 @@ def check_prediction(unpredicted: bool, dask: Optional[str]) -> None:
 
 
 def kept_forecast(foreseen: Optional[Foreseen], target: str, cluster: Cluster) -> Dict[str, Any]:
-    """What a cluster's twin says of a profile, to be kept with the write; a twin speaks of all OSDs together."""
-    return foreseen.record(cluster.clock.now()).to_dict() if foreseen is not None and target == "osd" else {}
+    """What a cluster's twin says of a profile, to be kept with the write: of all OSDs, or of a device class.
+
+    Nothing where the twin is of other OSDs than are written to, or where nothing is measured of these by themselves.
+    """
+    if foreseen is None or foreseen.target != target or not measured_apart(target):
+        return {}
+    return foreseen.record(cluster.clock.now()).within(scope_of(target)).to_dict()
 
 
 def predict(

@@ -220,6 +220,8 @@ def _one(status: Dict[str, Any]) -> Columns:
     table = columns("", "")
     for key in ("name", "release", "phase", "health", "monitor", "directory", "conf", "mgr_modules", "capacity_iops"):
         table.add_row(key.replace("_", " "), str(status.get(key, "")))
+    for drive, doubt in status.get("capacity_doubts", {}).items():
+        table.add_row("not verified", f"the capacity on {drive}: {doubt}")
     for key, value in status["options"].items():
         if key not in _NOT_SHOWN:
             text = format_size(value) if key in ("bandwidth", "device_size") else str(value or "Ceph's own")

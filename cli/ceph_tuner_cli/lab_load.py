@@ -144,7 +144,7 @@ def backfill(
 
     def make(lab: Lab, session: LabSession, tell: Tell) -> Load:
         layout = layout_of(lab, pool, device_class, backfill_load.REPLICAS, "--pool")
-        count = objects or Bench(lab, session, tell).moved(settle + seconds + MARGIN_S, layout, size)
+        count = objects or Bench(lab, session, tell).misplaced(settle + seconds + MARGIN_S, layout, size)
         return BackfillLoad(lab, session, count, size, tell, layout)
 
     run_load("backfill", name, make, How(seconds, settle, repeat, remove, form))
@@ -231,13 +231,14 @@ def list_scenarios(form: Format = FormatOption) -> None:
     descriptions = scenarios.described()
 
     def table() -> Columns:
-        rows = columns("scenario", "what runs", "options")
+        rows = columns(
+            "scenario",
+            "what runs",
+            "options",
+            caption="pool: replicated:N or ec:K+M, else each load's own; device_class: OSDs of it alone, else all.",
+        )
         for entry in descriptions:
-            rows.add_row(
-                entry.name,
-                entry.meaning,
-                " ".join(f"{key}={value}" for key, value in entry.options.items() if value != ""),
-            )
+            rows.add_row(entry.name, entry.meaning, " ".join(f"{key}={value}" for key, value in entry.options.items()))
         return rows
 
     emit([{"name": e.name, "meaning": e.meaning, "options": dict(e.options)} for e in descriptions], form, table)

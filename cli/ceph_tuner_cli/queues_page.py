@@ -11,7 +11,7 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
 from ceph_tuner.recommend.answer import rounded
 from ceph_tuner.recommend.queue_trial import MEASURE, RUN, TELL_TALE, QueueTrial, TrialStep
-from ceph_tuner.recommend.queues import BETTER_MCLOCK, BETTER_WPQ, UNDECIDED, QueueComparison, QueueOrder
+from ceph_tuner.recommend.queues import BETTER_MCLOCK, BETTER_WPQ, NOT_TOLD, UNDECIDED, QueueComparison, QueueOrder
 from ceph_tuner.report.words import amount, percent_change
 from ceph_tuner_cli.recommend_page import cell
 from ceph_tuner_cli.recommend_rebuild import cost_document, restart_cost
@@ -21,6 +21,7 @@ _VERDICTS = {
     BETTER_WPQ: "By the twin, wpq would do better than any mClock settings that were tried",
     BETTER_MCLOCK: "By the twin, mClock with the best settings does better than wpq",
     UNDECIDED: "By the twin it is undecided whether wpq or the best mClock settings do better",
+    NOT_TOLD: "By the twin it cannot be told which queue does better, as wpq sleeps between chunks of scrub",
 }
 
 
@@ -35,6 +36,8 @@ def page(comparison: QueueComparison) -> List[RenderableType]:
     parts += [Text(""), _orders(comparison), Text("")]
     parts.append(Text("undecided: chance alone, or the twin's known error, may turn the order round."))
     parts.append(Text("orders told: published orders in such a metric that the twin has as they were measured."))
+    if any(order.better == NOT_TOLD for entry in comparison.against for order in entry.orders):
+        parts.append(Text("not told: wpq sleeps between chunks of scrub, which the twin does not simulate."))
     if any(order.weak for entry in comparison.against for order in entry.orders):
         parts.append(Text("weak: those are half of them, or fewer."))
     parts += [Text(""), *(Text(line) for line in _cost(comparison)), Text("")]
@@ -61,6 +64,7 @@ def document(comparison: QueueComparison) -> Dict[str, Any]:
         ],
         "baseline": {name: rounded(value) for name, value in judge.reference.items()},
         "cost": None if comparison.cost is None else cost_document(comparison.cost),
+        "sleeps_under_wpq": {kind: str(sleep) for kind, sleep in comparison.sleeps.items()},
         "caveats": list(comparison.caveats),
     }
 
@@ -144,7 +148,8 @@ def _orders(comparison: QueueComparison) -> Columns:
         for order in entry.orders:
             right, of = order.told
             share = f"{right} of {of}" if of else "none"
-            better = f"{order.better} (weak)" if order.weak and order.better != UNDECIDED else order.better
+            named = order.better in (BETTER_WPQ, BETTER_MCLOCK)
+            better = f"{order.better} (weak)" if order.weak and named else order.better
             table.add_row(entry.mclock.label, order.metric, _ratio(order), better, share)
     return table
 

@@ -137,6 +137,11 @@ def say(lines: Iterable[str]) -> None:
         messages.print(printable(line), markup=False, soft_wrap=True)
 
 
+def hint(line: str) -> None:
+    """Tell what could be done another time; dim, as nothing is wrong."""
+    messages.print(printable(line), markup=False, soft_wrap=True, style="dim")
+
+
 def warn(lines: Iterable[str]) -> None:
     """Tell what ended otherwise than it should have, without an end to the command; heard with --quiet as well."""
     for line in lines:

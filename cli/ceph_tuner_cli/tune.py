@@ -14,7 +14,7 @@ from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.slo import wanted_of
 from ceph_tuner.core.goals.trial import TrialBudget
-from ceph_tuner.files import profile_file, slo_file
+from ceph_tuner.files import cluster_file, profile_file, slo_file
 from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.optimise import Options
 from ceph_tuner_cli import complete
@@ -51,7 +51,9 @@ def tune(
         2, "--violation-budget", min=0, help="Trials that may break a hard objective before the search freezes."
     ),
     model: Optional[Path] = typer.Option(
-        None, "--model", help="The cluster's description (`ceph-tuner twin describe`): the twin is asked first."
+        None,
+        "--model",
+        help="The description (`ceph-tuner twin describe`) of the target's OSDs: the twin is asked first.",
     ),
     prior: bool = typer.Option(
         True, "--prior/--no-prior", help="Whether a model is asked first: a lab's own twin, else mClock's rules."
@@ -98,6 +100,9 @@ def tune(
     if scenario_slo.calendar is not None:
         say([f"objectives of the policy {scenario_slo.policy}, which holds now, for the whole run"])
     scenario_slo = replace(scenario_slo, slo=wanted_of(scenario_slo.slo, Target.parse(target).device_class))
+    if model is not None:
+        # before anybody waits for the lock
+        cluster_file.read(model).check_target(target, str(model))
     if save is not None:
         check_free(save, force)
     request = TuneRequest(

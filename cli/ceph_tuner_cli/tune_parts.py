@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ContextManager, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import ContextManager, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ceph_lab.cluster import lab_of
 from ceph_lab.recipes import options_for_window
@@ -121,15 +121,32 @@ def _part(mask: Target, target: str, places: Sequence[Place], own: Set[int]) -> 
 def work_of(
     connection: Cluster, scenario_slo: slo_file.SloFile, timing: Timing, device_class: str = ""
 ) -> ContextManager[MeasuredWork]:
-    """Start a lab's scenario, or take the own load of the cluster, or of one device class, as it is."""
+    """Start a lab's scenario, or take the own load of the cluster, or of one device class, as it is.
+
+    Says beforehand which of a scenario's loads may run out of work.
+    """
     lab = lab_of(connection)
     if lab is not None and scenario_slo.scenario:
-        options = options_for_window(scenario_slo.scenario, scenario_slo.options, timing.settle + timing.window)
-        return make_scenario(scenario_slo.scenario, lab, **options)
+        seconds = timing.settle + timing.window
+        options = options_for_window(scenario_slo.scenario, scenario_slo.options, seconds)
+        made = make_scenario(scenario_slo.scenario, lab, **options)
+        try:
+            say(_before_it_runs_out(made.shortfalls(seconds), options))
+        except BaseException:
+            made.close()
+            raise
+        return made
     if scenario_slo.scenario:
         say([f"{connection.name} is no lab: its own load is measured, no scenario is started"])
     of = Scope(CLASS, device_class) if device_class else None
     return nullcontext(LiveWork(ClusterSampler(connection.commander, connection.clock.now, of=of), connection.clock))
+
+
+def _before_it_runs_out(shortfalls: Sequence[str], options: Mapping[str, object]) -> List[str]:
+    """Which loads may end before a window does, and what helps."""
+    amounts = [f"`{name}`" for name in ("seconds", "objects", "clones") if name in options]
+    more = f", or more work by {' or '.join(amounts)} under `options:` in the SLO file" if amounts else ""
+    return [f"{line}: give a shorter --window{more}" for line in shortfalls]
 
 
 def capacity_accounts(outcome: TuneOutcome, now: InForce, belief: Believed) -> List[Account]:

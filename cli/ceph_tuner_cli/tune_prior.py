@@ -72,14 +72,14 @@ class Believed:
 
 
 def believed(
-    connection: Cluster, objectives: slo_file.SloFile, now: InForce, timing: Timing, model: Optional[Path]
+    connection: Cluster, objectives: slo_file.SloFile, now: InForce, timing: Timing, model: Optional[Path], target: str
 ) -> Believed:
     """Give the model of a described cluster, or the lab's own, or the rules.
 
-    Raises InputError for a description of another release.
+    Raises InputError for a description of another release or of other OSDs than `target`.
     """
     if model is not None:
-        description = read_description(model)
+        description = read_description(model, target)
         if description.model.release.name != connection.release.name:
             raise InputError(str(model), f"a cluster of {description.model.release.title}", connection.release.title)
         fit = None if description.calibration is None else fit_file.read(description.calibration)

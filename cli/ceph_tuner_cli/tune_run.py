@@ -63,7 +63,9 @@ def run_locked(connection: Cluster, request: TuneRequest) -> Ran:
             )
             on_canary.check()
             canary = Canary(request.canary.name, on_canary)
-        belief = believed(connection, scenario_slo, now, timing, request.model) if request.prior else Believed()
+        belief = Believed()
+        if request.prior:
+            belief = believed(connection, scenario_slo, now, timing, request.model, target)
         others = gathered(request.profiles_from, connection.store) if request.elsewhere else []
         heading = Heading(
             scenario_slo.slo.to_dict(),

@@ -25,6 +25,10 @@ class ScopesWatched:
         self._commander, self._now = commander, now
         self._looked = float("-inf")
         self._scopes: Tuple[Scope, ...] = ()
+        self._of_slo: Tuple[Scope, ...] = ()
+        """Those of them that objectives are about."""
+        self.awaited: Tuple[Scope, ...] = ()
+        """Sampled as well: device classes of changes that a twin spoke of, until it is seen what these did."""
         self._crush: Tuple[str, Optional[CrushMap]] = ("", None)
         self._texts = ("", "")
         """What the monitors said of the CRUSH map and the pools at the last look."""
@@ -35,7 +39,9 @@ class ScopesWatched:
 
     def look(self, slo: Union[Slo, SloCalendar, None]) -> None:
         """Take the objectives as they are now; the cluster is asked once a minute, and when other scopes are wanted."""
-        scopes = slo.scopes if slo is not None else ()
+        of_slo = slo.scopes if slo is not None else ()
+        scopes = tuple(dict.fromkeys((*of_slo, *self.awaited)))
+        self._of_slo = of_slo
         if not scopes:
             self._scopes, self.layout, self.members = (), None, {}
             self._crush, self._texts = ("", None), ("", "")
@@ -58,7 +64,7 @@ class ScopesWatched:
         layout = self.layout
         if layout is None or len(layout.classes) < 2:
             return ()
-        return tuple(sorted({name for scope in self._scopes for name in layout.class_of(scope)}))
+        return tuple(sorted({name for scope in self._of_slo for name in layout.class_of(scope)}))
 
     def among(self, osds: Iterable[int], device_class: str) -> List[int]:
         """Those of these OSDs that are of a class; all of them without one, and while it is not known what is in it."""
@@ -67,7 +73,7 @@ class ScopesWatched:
 
     def missing(self) -> List[str]:
         """In words, what objectives are about and the cluster has not."""
-        return self.layout.missing(self._scopes) if self.layout is not None else []
+        return self.layout.missing(self._of_slo) if self.layout is not None else []
 
     def _read_layout(self) -> Optional[Layout]:
         """The layout, the same object while the monitors say the same; None where they say nothing that can be read."""

@@ -12,6 +12,7 @@ from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore, osd_versi
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.ceph.target import Target
+from ceph_tuner.core.changes.forecast_pairs import awaited_scopes
 from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.errors import InputError, RetryLater
 from ceph_tuner.core.goals.judge import Judge
@@ -342,8 +343,10 @@ class Service:
         return answer
 
     def look_at_journal(self) -> None:
-        """See what of it cannot be read. Raises TunerError."""
-        self._set_aside = [str(item) for item in Journal(self.store).read().set_aside]
+        """See what of it cannot be read, and of which device classes it awaits an outcome. Raises TunerError."""
+        contents = Journal(self.store).read()
+        self._set_aside = [str(item) for item in contents.set_aside]
+        self.scopes.awaited = awaited_scopes(contents.entries, self.clock.now())
 
     def health(self) -> Dict[str, Union[str, List[str]]]:
         """Health check -> its message, or several."""

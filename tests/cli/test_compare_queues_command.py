@@ -67,6 +67,18 @@ def test_programs_get_both_queues_their_orders_the_cost_and_the_caveats(run: Run
     assert "published orders" in comparison["caveats"][0]
 
 
+def test_sleeps_of_the_description_s_settings_count(
+    run: Run, files: List[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(files[0]).write_text(CLUSTER + "settings: {osd_recovery_sleep_degraded: 0.5}\n")
+    _, out, _ = run("compare-queues", *files, "--format", "json")
+    comparison = json.loads(out)["comparison"]
+    assert comparison["sleeps_under_wpq"] == {"recovery": "osd_recovery_sleep_degraded 0.5 s"}
+    # an object of 1 MiB each half second on each of four OSDs, at most
+    assert comparison["wpq"]["means"]["recovery.bytes_s"] <= 4 * 2 * 2**20 * 1.05
+    assert "(osd_recovery_sleep_degraded 0.5 s)" in " ".join(comparison["caveats"])
+
+
 def test_the_page_fits_80_columns(run: Run, files: List[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(render.console, "_width", 80)
     code, out, _ = run("compare-queues", *files)

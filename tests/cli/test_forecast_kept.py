@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Dict, Tuple
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import pytest
 
-from ceph_tuner.core.changes.forecast_pairs import kept_pairs
+from ceph_tuner.core.changes.forecast_pairs import ForecastPair, kept_pairs
+from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
 from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.metrics import CLASS, Scope, parted
+from ceph_tuner.report.plots_of_forecasts import coverage
 from ceph_tuner_cli import cluster_option, render
+from ceph_tuner_cli.apply import without_model
+from ceph_tuner_cli.fleet_foresight import kept_forecast
 from ceph_tuner_cli.tune_prior import RULES, Believed
 from twin_cluster.cluster import TwinCluster
-from twins import small_model, small_twin
+from twins import OSD, small_model, small_twin
 
 Run = Callable[..., Tuple[int, str, str]]
 CLUSTER = """\
@@ -39,6 +46,13 @@ clients:
 @pytest.fixture
 def twin(monkeypatch: pytest.MonkeyPatch) -> TwinCluster:
     made = small_twin()
+    monkeypatch.setattr(cluster_option, "open_cluster", lambda name: made)
+    return made
+
+
+@pytest.fixture
+def of_ssds(monkeypatch: pytest.MonkeyPatch) -> TwinCluster:
+    made = small_twin(osd=replace(OSD, device_class="ssd"))
     monkeypatch.setattr(cluster_option, "open_cluster", lambda name: made)
     return made
 
@@ -73,6 +87,38 @@ def test_a_write_keeps_what_the_twin_said_and_what_was_measured(run: Run, twin: 
     assert {pair.subject for pair in pairs} == {"change 1"}
 
 
+def test_a_write_to_a_device_class_is_held_against_what_is_measured_of_that_class(
+    run: Run, of_ssds: TwinCluster, tmp_path: Path
+) -> None:
+    path = tmp_path / "ssd.yaml"
+    path.write_text(CLUSTER.format("tentacle") + "target: osd/class:ssd\n")
+    words = ("--target", "osd/class:ssd", "--model", str(path), "--measure", "60", "--yes")
+    document = applied(run, *words)
+    scope = Scope(CLASS, "ssd")
+    for names in (document["forecast"]["metrics"], document["measured"]):
+        assert {parted(name)[1] for name in names} == {scope}
+    assert document["measured"]["client.iops{class=ssd}"] == pytest.approx(300, rel=0.15)
+    (entry,) = of_ssds.applier().history()
+    assert entry.forecast == document["forecast"]
+    pairs = {pair.metric: pair for pair in kept_pairs(History(of_ssds.store), [entry])}
+    assert pairs["client.iops{class=ssd}"].measured == document["measured"]["client.iops{class=ssd}"]
+    _, out, _ = run("history", "--cluster", "a")
+    assert "client.iops{class=ssd}" in "".join(out.split())
+
+
+def test_a_description_of_hard_disks_says_nothing_of_a_write_to_ssds(
+    run: Run, of_ssds: TwinCluster, tmp_path: Path
+) -> None:
+    path = tmp_path / "hdd.yaml"
+    path.write_text(CLUSTER.format("tentacle") + "target: osd/class:hdd\n")
+    for target in ("osd", "osd/class:ssd"):
+        code, _, err = run(
+            *("apply", "--set", "osd_max_scrubs=2", "--cluster", "a", "--target", target, "--model", str(path), "--yes")
+        )
+        assert (code, f"a description of osd/class:hdd, while {target} is written to" in err) == (2, True)
+    assert of_ssds.applier().history() == []
+
+
 def test_history_shows_both_in_80_columns(
     run: Run, twin: TwinCluster, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -99,14 +145,21 @@ def test_a_tuning_run_asks_the_twin_that_it_knows_and_none_where_there_is_none(t
 
 
 def test_without_yes_it_is_only_said(run: Run, twin: TwinCluster, model: str) -> None:
-    document = applied(run, "--model", model)
+    code, out, err = run(
+        *("apply", "--set", "osd_max_scrubs=2", "--cluster", "a", "--model", model, "--format", "json")
+    )
+    document = json.loads(out)
+    assert (code, "no prediction is kept" in err) == (0, False)
     assert (document["written"], document["measured"]) == (False, None)
     assert "client.p95_ms" in document["forecast"]["metrics"]
     assert twin.applier().history() == []
 
 
 def test_a_write_without_a_model_carries_nothing(run: Run, twin: TwinCluster) -> None:
-    assert applied(run, "--yes")["forecast"] is None
+    code, out, err = run("apply", "--set", "osd_max_scrubs=2", "--cluster", "a", "--yes", "--format", "json")
+    assert (code, json.loads(out)["forecast"]) == (0, None)
+    assert "no prediction is kept with it, to be held against what is measured later: --model FILE does so" in err
+    assert "`ceph-tuner twin describe --cluster a --output FILE`" in err
     assert [entry.forecast for entry in twin.applier().history()] == [{}]
     _, out, _ = run("history", "--cluster", "a", "--format", "json")
     assert (json.loads(out)[0]["forecast"], json.loads(out)[0]["measured"]) == (None, None)
@@ -114,7 +167,12 @@ def test_a_write_without_a_model_carries_nothing(run: Run, twin: TwinCluster) ->
 
 @pytest.mark.parametrize(
     ("release", "target", "message"),
-    [("reef", "osd", "a cluster of Reef"), ("tentacle", "osd.1", "the twin speaks of a whole cluster")],
+    [
+        ("reef", "osd", "a cluster of Reef"),
+        ("tentacle", "osd.1", "which no window shows by itself"),
+        ("tentacle", "osd/class:ssd", "a description of osd, while osd/class:ssd is written to"),
+        ("tentacle\ntarget: osd/class:hdd", "osd", "a description of osd/class:hdd, while osd is written to"),
+    ],
 )
 def test_a_model_that_does_not_fit_is_refused_before_anything_is_written(
     run: Run, twin: TwinCluster, tmp_path: Path, release: str, target: str, message: str
@@ -125,3 +183,37 @@ def test_a_model_that_does_not_fit_is_refused_before_anything_is_written(
     code, _, err = run(*words)
     assert (code, message in err) == (2, True)
     assert twin.applier().history() == []
+
+
+@pytest.mark.parametrize(
+    ("of", "target", "metric"),
+    [
+        ("osd", "osd", "client.p95_ms"),
+        ("osd/class:ssd", "osd/class:ssd", "client.p95_ms{class=ssd}"),
+        # a mixed cluster's twin is of the class of most OSDs
+        ("osd/class:ssd", "osd", None),
+        ("osd/rack:r1", "osd/rack:r1", None),
+    ],
+)
+def test_a_fleet_s_write_keeps_what_is_said_of_just_its_osds(
+    twin: TwinCluster, of: str, target: str, metric: Optional[str]
+) -> None:
+    said = ForecastRecord(5.0, "twin of a", 0.9, {"client.p95_ms": ForecastInterval(5.0, 4.0, 8.0)})
+    foreseen: Any = SimpleNamespace(target=of, record=lambda at: said)
+    kept = kept_forecast(foreseen, target, twin)
+    assert list(kept.get("metrics", {None: 0})) == [metric]
+    assert kept_forecast(None, target, twin) == {}
+
+
+def test_what_would_keep_a_prediction_is_said_by_the_target() -> None:
+    assert "--cluster a --output FILE" in without_model("a", "osd")
+    assert "--cluster a --target osd/class:ssd --output FILE" in without_model("a", "osd/class:ssd")
+    assert "no window shows osd/host:h0 by itself" in without_model("a", "osd/host:h0")
+
+
+def test_the_report_draws_what_was_said_of_a_device_class() -> None:
+    interval = ForecastInterval(5.0, 4.0, 8.0)
+    drawn = coverage("client.p95_ms{class=ssd}", [ForecastPair(1.0, "change 1", "m", 0.9, interval, 6.0)])
+    names = re.findall(r'\bid="([^"]*)"', drawn)
+    assert names
+    assert not any(set("{}=") & set(name) for name in names)

@@ -219,6 +219,10 @@ def test_the_twin_is_asked_first_where_the_cluster_is_described(
     code, _, err = run("tune", "--slo", slo, *short(), "--yes", "--model", str(described))
     assert code == 2
     assert "a cluster of Reef" in err
+    # said before anything is asked of the cluster
+    described.write_text(f"{MODEL}target: osd/class:hdd\n", encoding="utf-8")
+    code, _, err = run("tune", "--slo", slo, *short(), "--model", str(described))
+    assert (code, "a description of osd/class:hdd, while osd is written to" in err) == (2, True)
 
 
 def test_an_interrupted_run_is_resumed_with_the_same_proposals(

@@ -52,6 +52,14 @@ def test_a_twin_that_was_fitted_again_is_another_one() -> None:
     assert undercoverage([*pairs([False] * 20), *pairs([True] * 5, model="m2")]) == []
 
 
+def test_each_device_class_has_a_twin_of_its_own() -> None:
+    disks = pairs([False] * 20, "client.p95_ms{class=hdd}", "hdd 01")
+    flash = pairs([True] * 20, "client.p95_ms{class=ssd}", "ssd 01")
+    for order in ([*disks, *flash], [*flash, *disks]):
+        (found,) = undercoverage(order)
+        assert found.coverage.metric == "client.p95_ms{class=hdd}"
+
+
 def test_what_the_search_itself_expected_says_nothing_about_a_twin() -> None:
     own = pairs([False] * 20, model=SEARCH_MODEL)
     assert twin_drift(healthy(forecasts=tuple(own))) == []

@@ -6,7 +6,7 @@ import pytest
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, SQUID, TENTACLE
-from ceph_tuner.files import cluster_file
+from ceph_tuner.files import cluster_file, cluster_text
 from ceph_tuner.files.cluster_bounds import MOST_ENTRIES
 from ceph_tuner.files.quantities import quantity
 from ceph_tuner.twin.model import ClientStream, Device, ScrubWork, SnaptrimWork
@@ -221,3 +221,14 @@ def test_the_examples_are_right_and_say_where_their_figures_come_from(path: Path
     text = path.read_text(encoding="utf-8")
     for command in ("ceph versions", "ceph osd stat", "ceph osd pool ls detail", "ceph osd pool stats"):
         assert command in text
+
+
+def test_sleeps_are_settings_of_wpq_alone() -> None:
+    text = GOOD.replace("settings:\n", "settings:\n  osd_recovery_sleep_hdd: 0.05\n")
+    assert text != GOOD
+    found = cluster_file.from_text(text)
+    assert found.settings == {"osd_max_scrubs": 5}
+    assert found.sleeps == {"osd_recovery_sleep_hdd": 0.05}
+    assert "osd_recovery_sleep_hdd: 0.05" in cluster_text.to_text(found)
+    with pytest.raises(InputError, match="osd_recovery_sleep_hdd"):
+        cluster_file.from_text(text.replace("0.05", "-1"))

@@ -8,6 +8,7 @@ from host_lab import HostLab
 
 from ceph_lab import quiet, scenarios
 from ceph_lab.loads import LoadProgress, LoadResult
+from ceph_lab.loads.backfill import BackfillLoad
 from ceph_lab.loads.layout import PoolLayout
 from ceph_lab.loads.recovery import RecoveryLoad
 from ceph_lab.loads.session import LabSession
@@ -213,7 +214,13 @@ class Drives:
         self.lab = HostLab("")
         self.lab.osds = [0, 1, 2, 3, 4, 5]
         self.lab.classes = {"ssd": [0, 1, 2], "hdd": [3, 4, 5]}
+        self.backfills = 1
         monkeypatch.setattr(LabSession, "mon", lambda _, prefix, **given: self.answer(prefix, **given))
+        monkeypatch.setattr(LabSession, "osd", lambda _, osd, prefix, **given: self.told(prefix, **given))
+
+    def told(self, prefix: str, **given: Any) -> Any:
+        assert (prefix, given) == ("config get", {"var": "osd_max_backfills"})
+        return {"osd_max_backfills": str(self.backfills)}
 
     def answer(self, prefix: str, **given: Any) -> Any:
         if prefix == "osd metadata":
@@ -252,6 +259,22 @@ def test_recovery_has_work_for_the_seconds_at_the_full_speed_of_its_drives(
     assert load.osd == (2 if options.get("device_class") == "ssd" else 5)
     assert scenario.shortfalls(29.9) == ()
     assert "recovery may run out of work" in scenario.shortfalls(40)[0]
+
+
+@pytest.mark.parametrize(("backfills", "drives"), [(1, 1), (2, 2), (10, 3)])
+def test_backfill_has_work_for_the_pgs_that_osd_max_backfills_in_force_lets_move(
+    backfills: int, drives: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Drives(monkeypatch)
+    machine.backfills = backfills
+    scenario = scenarios.scenario("client-backfill", machine.lab, seconds=30.0, objects=1, device_class="ssd")
+    load = scenario.loads[-1]
+    assert isinstance(load, BackfillLoad)
+    assert load.objects == pytest.approx(1688 * drives, abs=2)
+    assert scenario.shortfalls(29.9) == ()
+    # what was enough for one PG at a time is not for several
+    few = BackfillLoad(machine.lab, LabSession(machine.lab), 1688, layout=load.pool.layout)
+    assert few.lasts_s() == pytest.approx(30.0 / drives, rel=0.01)
 
 
 def test_many_degraded_objects_are_spread_over_more_pgs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,14 +1,31 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ceph_lab.memory import DISK_BYTES, DISK_DEVICE, OSD_BYTES, RAM_DEVICE, SPARE_BYTES, Need, memory_need, placed
-from ceph_lab.options import GIB, LabOptions
+from ceph_lab.drives.presets import PRESETS
+from ceph_lab.loads.drive_speed import DriveSpeed, objects_for
+from ceph_lab.loads.layout import PoolLayout
+from ceph_lab.loads.room import NEARLY_FULL
+from ceph_lab.memory import (
+    DISK_BYTES,
+    DISK_DEVICE,
+    OSD_BYTES,
+    RAM_DEVICE,
+    SPARE_BYTES,
+    Need,
+    memory_need,
+    placed,
+    ram_devices,
+)
+from ceph_lab.options import GIB, MIB, LabOptions
 from ceph_lab.places import LabPlaces
+from ceph_lab.recipes import options_for_window
 from ceph_lab.state import STARTING, UP, LabState
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.tune.measurement import Timing
 
 DISK = 1024 * GIB
 NEED = 3 * (RAM_DEVICE + OSD_BYTES) + SPARE_BYTES
@@ -30,6 +47,34 @@ def test_devices_lie_in_memory_where_it_fits_to_the_last_page(
 ) -> None:
     chosen = placed(LabOptions(), need(LabOptions(), tmp_path, NEED + more), DISK)
     assert (chosen.storage, chosen.device_size) == (storage, size)
+
+
+@pytest.mark.parametrize(("osds", "large"), [("3xhdd", 6), ("3xhybrid", 8), ("3xnvme,3xhdd", 6), ("3xnvme", 5)])
+def test_hard_disks_have_larger_devices_where_memory_suffices(tmp_path: Path, osds: str, large: int) -> None:
+    options = LabOptions.from_dict({"osds": osds})
+    usual = options.osds * (RAM_DEVICE + OSD_BYTES) + SPARE_BYTES
+    more = options.osds * (large * GIB - RAM_DEVICE)
+    for available, size in ((usual + more, large * GIB), (usual + more - 1024, RAM_DEVICE if more else DISK_DEVICE)):
+        chosen = placed(options, need(options, tmp_path, available), DISK)
+        assert chosen.device_size == size
+    stated = replace(options, device_size=4 * GIB)
+    assert placed(stated, need(stated, tmp_path, 10 * usual), DISK).device_size == 4 * GIB
+
+
+@pytest.mark.parametrize("drive", ["hdd", "hybrid"])
+@pytest.mark.parametrize("name", ["client-recovery", "client-backfill"])
+def test_half_a_minute_of_recovery_and_the_clients_image_fit_on_the_data_s_device(drive: str, name: str) -> None:
+    preset = PRESETS[drive]
+    speed = DriveSpeed.of(preset.data.sequential_bandwidth, preset.bench_iops["tentacle"], drive == "hybrid")
+    layout = PoolLayout(2)
+    # settling, a window of `tune`, and the margin
+    seconds = options_for_window(name, {}, Timing.settle + Timing.window)["seconds"]
+    objects = objects_for(seconds, speed.moved_objects_s(layout, MIB))
+    # backfill leaves the copies that were moved, on three OSDs
+    share = 1.0 if name == "client-recovery" else (1 + 1 / 2) * 2 / 3
+    size = ram_devices(LabOptions.from_dict({"osds": f"3x{drive}"}))[0]
+    data_bytes = size if drive == "hdd" else size * 3 // 4
+    assert objects * MIB * share + GIB <= NEARLY_FULL * data_bytes
 
 
 def test_memory_that_is_asked_for_and_short_is_refused_with_what_it_takes(tmp_path: Path) -> None:

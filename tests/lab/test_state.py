@@ -43,6 +43,12 @@ def test_a_lab_s_state_survives_its_file(places: LabPlaces) -> None:
     assert [path.name for path in places.directory.iterdir()] == ["lab.json"]
 
 
+def test_a_capacity_that_is_not_verified_stands_in_the_status(places: LabPlaces) -> None:
+    doubt = "the bench gave 600 IOPS, an OSD on such a drive does 900 at least; mClock is told 600"
+    state(STARTING).with_changes(doubts={"nvme": doubt}).write(places)
+    assert lab_status("lab", places.labs)["capacity_doubts"] == {"nvme": doubt}
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"version": 1, "keeper": null, "options": {"osds": "3"}}'])
 def test_a_damaged_file_names_itself_and_the_way_out(places: LabPlaces, text: str) -> None:
     places.state.write_text(text)

@@ -70,6 +70,23 @@ def test_the_monitors_are_asked_once_a_minute_and_when_other_scopes_are_wanted()
     assert monitors.asked == 3
 
 
+def test_a_class_whose_outcome_is_awaited_is_sampled_and_gets_no_mode() -> None:
+    scopes, _monitors, _ = watched()
+    scopes.awaited = (Scope(CLASS, "hdd"),)
+    scopes.look(None)
+    assert scopes.members[Scope(CLASS, "hdd")].osds == frozenset({1})
+    assert scopes.classes() == ()
+    scopes.look(OF_POOL)
+    assert set(scopes.members) == {Scope(CLASS, "hdd"), Scope(CLASS, "nvme"), Scope(POOL, "volumes")}
+    assert scopes.classes() == ("nvme",)
+    scopes.awaited = (Scope(CLASS, "gone"),)
+    scopes.look(OF_POOL)
+    assert scopes.missing() == []
+    scopes.awaited = ()
+    scopes.look(None)
+    assert scopes.members == {}
+
+
 @pytest.mark.parametrize("answer", [None, "", "[]", "{}", '{"devices": [{}], "buckets": []}', '{"devices": 3}'])
 def test_what_was_known_stays_where_the_monitors_say_nothing_that_can_be_read(answer: Optional[str]) -> None:
     scopes, monitors, now = watched()

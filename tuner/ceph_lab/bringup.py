@@ -11,7 +11,7 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_lab import devices, memory
 from ceph_lab.capacity import measured_capacities
@@ -109,6 +109,8 @@ def _build(places: LabPlaces, options: LabOptions, mirror: str, report: Report) 
     throttle = host_throttle() if options.throttled else None
     _need_tools()
     marks = {MARK: str(places.directory)}
+    # before Ceph's tree is fetched, which takes minutes
+    _placed(places, options)
     chroot = ensure_chroot(recipe_for(options.release, mirror), marks, report)
     began = time.monotonic()
     state = _reserve(places, options, chroot, report)
@@ -129,9 +131,14 @@ def _build(places: LabPlaces, options: LabOptions, mirror: str, report: Report) 
     _make_pools(lab)
     _wait_serving(lab)
     capacities = measured_capacities(lab, report)
-    _store_capacities(lab, capacities)
+    _store_capacities(lab, {drive: found.iops for drive, found in capacities.items()})
     version = lab.run(["ceph-osd", "--version"]).split()[2]
-    state = state.with_changes(phase=UP, ceph_version=version, capacities=capacities)
+    state = state.with_changes(
+        phase=UP,
+        ceph_version=version,
+        capacities={drive: found.iops for drive, found in capacities.items()},
+        doubts={drive: found.doubt for drive, found in capacities.items() if found.doubt},
+    )
     state.write(places)
     report(f"lab {places.name} is up: Ceph {version} ({time.monotonic() - began:.0f} s)")
     return Lab(places, state)
@@ -173,9 +180,7 @@ def _which(tool: str) -> bool:
 def _reserve(places: LabPlaces, options: LabOptions, chroot: Path, report: Report) -> LabState:
     """Write down that the lab exists, with ports and memory that no other lab has, before anything else is made."""
     with locked(places.labs / ".ports.lock", "ports are being given out", wait=30):
-        need = memory.memory_need(options, places.labs)
-        disk_free = shutil.disk_usage(places.labs).free
-        options = memory.placed(options, need, disk_free)
+        options, need, disk_free = _placed(places, options)
         report(f"devices: {_devices_words(options, need, disk_free)}")
         state = LabState(
             name=places.name,
@@ -189,6 +194,13 @@ def _reserve(places: LabPlaces, options: LabOptions, chroot: Path, report: Repor
         places.directory.mkdir(mode=0o755)
         state.write(places)
     return state
+
+
+def _placed(places: LabPlaces, options: LabOptions) -> Tuple[LabOptions, memory.Need, int]:
+    """With storage and device size, what is needed for it, and bytes free on disk. Raises InputError where short."""
+    places.labs.mkdir(parents=True, exist_ok=True)
+    need, disk_free = memory.memory_need(options, places.labs), shutil.disk_usage(places.labs).free
+    return memory.placed(options, need, disk_free), need, disk_free
 
 
 def _free_port(places: LabPlaces) -> int:

@@ -2,14 +2,16 @@
 
 A drive decides what its OSD does, and the machine's other work only takes away. So a preset states what its OSD gave
 on an idle machine, every lab is told that, and the bench has to agree. For other drives, runs have to agree with each
-other.
+other, and to reach what the drive's own model lets an OSD do: a steadily loaded machine agrees with itself.
 Nothing is remembered: what a busy machine gave once would be believed for ever.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Callable, Dict, List, Optional
+from typing import TYPE_CHECKING, Callable, Dict, List, NamedTuple, Optional
+
+from ceph_lab.drives.presets import bench_bound_iops
 
 if TYPE_CHECKING:
     from ceph_lab.cluster import Lab
@@ -26,17 +28,34 @@ TOLERANCE = 0.05
 MOST_RUNS = 5
 
 
-def measured_capacities(lab: Lab, report: Report) -> Dict[str, float]:
-    """Drive -> IOPS of 4 KiB writes of an OSD on it."""
+class Capacity(NamedTuple):
+    """IOPS of 4 KiB writes of an OSD, and why they are not verified; empty where they are."""
+
+    iops: float
+    doubt: str = ""
+
+
+def measured_capacities(lab: Lab, report: Report) -> Dict[str, Capacity]:
+    """By the drive that the OSD is on."""
     options = lab.state.options
-    capacities: Dict[str, float] = {}
+    capacities: Dict[str, Capacity] = {}
     for osd in lab.osds:
         name = options.group_of(osd).drive
         if name not in capacities:
             drive = options.drive_of(osd)
             statement = drive.bench_iops.get(options.release) if drive is not None else None
             report(f"verifying what an OSD does on {name}" if statement else f"measuring what an OSD does on {name}")
-            capacities[name] = capacity(lambda osd=osd: bench(lab, osd), statement, name, report)  # type: ignore[misc]
+            bound = 0.0
+            if drive is not None and statement is None:
+                data_bytes = options.device_size * (3 if drive.database is not None else 4) // 4
+                bound = bench_bound_iops(drive, options.release, data_bytes)
+            capacities[name] = capacity(
+                lambda osd=osd: bench(lab, osd),  # type: ignore[misc]
+                statement,
+                name,
+                report,
+                bound,
+            )
     return capacities
 
 
@@ -46,23 +65,29 @@ def bench(lab: Lab, osd: int) -> float:
     return float(json.loads(answer)["iops"])
 
 
-def capacity(run: Callable[[], float], statement: Optional[float], name: str, report: Report) -> float:
+def capacity(
+    run: Callable[[], float], statement: Optional[float], name: str, report: Report, bound: float = 0.0
+) -> Capacity:
     """What is stated, where a run agrees; without a statement, the highest of runs of which two agree.
 
-    Where none does, the machine is busy: the statement holds, or the highest run, and `report` says so.
+    These have to reach `bound`, to TOLERANCE. Where none does, the machine is busy: the statement holds, or the highest
+    run, with the doubt, and `report` says so.
     """
     runs: List[float] = []
     while len(runs) < MOST_RUNS:
         runs.append(run())
         reference = statement if statement is not None else max(runs)
         agreement = [iops for iops in runs if abs(iops - reference) <= TOLERANCE * reference]
-        if len(agreement) >= (1 if statement is not None else 2):
-            return round(reference, 1)
+        if len(agreement) >= (1 if statement is not None else 2) and reference >= (1 - TOLERANCE) * bound:
+            return Capacity(round(reference, 1))
     figures = ", ".join(f"{iops:.0f}" for iops in sorted(runs))
     best_iops = statement if statement is not None else max(runs)
-    comparison = f"stated are {statement:.0f}" if statement is not None else "no two agree"
-    report(
-        f"warning: {name}: the bench gave {figures} IOPS, {comparison}; mClock is told {best_iops:.0f}. "
-        "Is the machine busy?"
-    )
-    return round(best_iops, 1)
+    if statement is not None:
+        comparison = f"stated are {statement:.0f}"
+    elif best_iops < (1 - TOLERANCE) * bound:
+        comparison = f"an OSD on such a drive does {bound:.0f} at least"
+    else:
+        comparison = "no two agree"
+    doubt = f"the bench gave {figures} IOPS, {comparison}; mClock is told {best_iops:.0f}"
+    report(f"warning: {name}: {doubt}. Is the machine busy?")
+    return Capacity(round(best_iops, 1), doubt)

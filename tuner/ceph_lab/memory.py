@@ -10,7 +10,7 @@ import os
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Mapping
+from typing import Mapping, Tuple
 
 from ceph_lab.options import DISK, GIB, MIB, RAM, LabOptions, format_size
 from ceph_lab.places import LABS, LabPlaces
@@ -28,7 +28,11 @@ SPARE_BYTES = GIB
 """Left to the machine."""
 
 RAM_DEVICE, DISK_DEVICE = 5 * GIB, 16 * GIB
-"""A device's size where none is stated. Every load of the lab together takes less than the smaller one."""
+"""A device's size where none is stated."""
+
+RAM_HARD_DISK = 6 * GIB
+"""The same of a hard disk's data, where memory suffices. Half a minute of recovery or backfill at a disk's full speed,
+with the clients' image, is 5.1 GB on an OSD; loads fill 85% of a device (`loads/room.py`)."""
 
 MEMINFO = Path("/proc/meminfo")
 
@@ -40,6 +44,8 @@ class Need:
     devices: int
     osds: int
     available: int
+    device: int = RAM_DEVICE
+    """Bytes of one device."""
 
     @property
     def fits(self) -> bool:
@@ -63,7 +69,7 @@ def placed(options: LabOptions, need: Need, disk_free: int) -> LabOptions:
             raise InputError("--storage", RAM, "disk: the kernel throttles no device that lies in memory")
     elif options.storage != DISK:
         if need.fits:
-            return replace(options, storage=RAM, device_size=options.device_size or RAM_DEVICE)
+            return replace(options, storage=RAM, device_size=need.device)
         if options.storage == RAM:
             raise InputError(
                 "--storage",
@@ -80,9 +86,23 @@ def placed(options: LabOptions, need: Need, disk_free: int) -> LabOptions:
 
 
 def memory_need(options: LabOptions, labs: Path = LABS, meminfo: Path = MEMINFO) -> Need:
-    """What a lab with its devices in memory may come to take."""
-    devices = options.osds * (options.device_size or RAM_DEVICE)
-    return Need(devices, options.osds * OSD_BYTES, max(0, _available(meminfo) - _claims(labs)))
+    """What a lab with its devices in memory may come to take: with the largest of its sizes that fits."""
+    available = max(0, _available(meminfo) - _claims(labs))
+    needs = [Need(options.osds * size, options.osds * OSD_BYTES, available, size) for size in ram_devices(options)]
+    return next((need for need in needs if need.fits), needs[-1])
+
+
+def ram_devices(options: LabOptions) -> Tuple[int, ...]:
+    """A device's sizes in memory, the best first; the one that is stated alone."""
+    if options.device_size:
+        return (options.device_size,)
+    drives = [options.drive_of(osd) for osd in range(options.osds)]
+    disks = [drive for drive in drives if drive is not None and drive.rotational]
+    if not disks:
+        return (RAM_DEVICE,)
+    # of an OSD with a drive for RocksDB its data have three quarters
+    with_database = any(drive.database is not None for drive in disks)
+    return (RAM_HARD_DISK * 4 // 3 if with_database else RAM_HARD_DISK, RAM_DEVICE)
 
 
 def mount(places: LabPlaces, options: LabOptions, environment: Mapping[str, str]) -> None:

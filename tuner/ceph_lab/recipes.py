@@ -15,7 +15,7 @@ from ceph_lab.loads import LabUnderLoad, Load, backfill, client, recovery, scrub
 from ceph_lab.loads.backfill import BackfillLoad
 from ceph_lab.loads.client import ClientLoad
 from ceph_lab.loads.client_work import FIO, LIBRBD, ClientWork
-from ceph_lab.loads.drive_speed import objects_for, slowest_drive
+from ceph_lab.loads.drive_speed import backfilled_at_once, objects_for, slowest_drive
 from ceph_lab.loads.layout import PoolLayout, layout_of
 from ceph_lab.loads.pools import Tell
 from ceph_lab.loads.recovery import RecoveryLoad
@@ -54,6 +54,10 @@ class Bench:
         """So many objects that recovery or backfill lasts that long, whatever the settings."""
         drive = slowest_drive(self.session, layout.osds(self.lab))
         return objects_for(seconds, drive.moved_objects_s(layout, object_bytes))
+
+    def misplaced(self, seconds: float, layout: PoolLayout, object_bytes: int) -> int:
+        """The same of backfill, which goes on at several drives where osd_max_backfills in force lets it."""
+        return self.moved(seconds * backfilled_at_once(self.session, layout.osds(self.lab)), layout, object_bytes)
 
     def clones(self, seconds: float, layout: PoolLayout) -> int:
         """So many clones that trimming lasts that long."""
@@ -147,7 +151,7 @@ def _snaptrim(bench: Bench, options: Options) -> Load:
 def _backfill(bench: Bench, options: Options) -> Load:
     size = int(options["object_bytes"])
     layout = bench.layout(options, backfill.REPLICAS)
-    objects = max(int(options["objects"]), bench.moved(float(options["seconds"]), layout, size))
+    objects = max(int(options["objects"]), bench.misplaced(float(options["seconds"]), layout, size))
     return BackfillLoad(bench.lab, bench.session, objects, size, bench.tell, layout)
 
 

@@ -38,6 +38,8 @@ class LabState:
     keeper: Optional[ProcessId] = None
     capacities: Mapping[str, float] = field(default_factory=dict)
     """IOPS of one OSD by Ceph's bench, by its drive's name; empty until they are measured."""
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    """Drive -> why its capacity is not verified."""
 
     @property
     def capacity_iops(self) -> float:

@@ -36,6 +36,7 @@ def lab_status(name: str, labs: Path = LABS) -> Dict[str, Any]:
         "conf": str(places.shared / "ceph.conf"),
         "mgr_modules": str(lab.mgr_modules),
         "capacity_iops": state.capacity_iops,
+        "capacity_doubts": dict(state.doubts),
         "pools": ", ".join(map(str, state.options.made_pools)),
         "options": state.options.to_dict(),
         "daemons": _daemons(lab),

@@ -15,7 +15,7 @@ from ceph_lab.loads import snaptrim as snaptrim_load
 from ceph_lab.loads.client_work import FIO, ClientWork
 from ceph_lab.loads.drive_speed import DriveSpeed
 from ceph_lab.loads.layout import PoolLayout
-from ceph_lab.memory import RAM_DEVICE
+from ceph_lab.memory import ram_devices
 from ceph_lab.options import LabOptions
 from ceph_lab.recipes import RECIPES
 from ceph_tuner.core.errors import InputError
@@ -208,7 +208,7 @@ def _device(drive: Optional[Drive], options: LabOptions, stored_bytes: float) ->
             read_latency_s=max(0.0, 1e-6 * drive.read_latency_us - 1 / drive.read_iops) * factor,
             spread=min(1.0, drive.jitter),
         )  # fmt: skip
-    full = min(1.0, stored_bytes / (options.device_size or RAM_DEVICE))
+    full = min(1.0, stored_bytes / ram_devices(options)[0])
     way_s = drive.position_s(full)
     return Device(
         drive.queued_iops(full),

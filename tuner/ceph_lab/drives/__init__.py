@@ -140,6 +140,9 @@ class Disk:
 
 
 Drive = Union[Flash, Disk]
+BENCH_BYTES = 100 << 20
+"""Ceph's bench writes within so much, as the lab has it run."""
+
 KINDS: Mapping[str, type] = {"flash": Flash, "disk": Disk}
 
 
@@ -166,6 +169,12 @@ class DriveSet:
     def parts(self) -> Dict[str, Drive]:
         """Its drives by what they hold: `data`, and `database` where that has a drive of its own."""
         return {"data": self.data} if self.database is None else {"data": self.data, "database": self.database}
+
+    def small_writes_s(self, data_bytes: float) -> float:
+        """Of 4 KiB a second, many under way, within BENCH_BYTES of a device of that size: by the data's drive alone."""
+        if isinstance(self.data, Flash):
+            return self.data.write_iops / self.data.slow_motion
+        return self.data.queued_iops(min(1.0, BENCH_BYTES / data_bytes))
 
     def slowed(self, times: float) -> DriveSet:
         """The same in slower motion, of which no bench is known. Raises InputError where that is too slow."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Dict, List, Optional
 
 from ceph_lab.loads import LabUnderLoad
 from ceph_lab.loads.background import BackgroundLoad, WorkReading, wait_for
-from ceph_lab.loads.drive_speed import slowest_drive
+from ceph_lab.loads.drive_speed import backfilled_at_once, slowest_drive
 from ceph_lab.loads.layout import PoolLayout, layout_of
 from ceph_lab.loads.pools import LoadPool, Tell, silent, total, write_in_batches
 from ceph_lab.loads.session import LabSession
@@ -78,9 +78,9 @@ class BackfillLoad(BackgroundLoad):
         self.tell(f"{self.pool.name}: {self._misplaced_objects():.0f} objects misplaced, held by nobackfill")
 
     def lasts_s(self) -> float:
-        """With osd_max_backfills at its default, an OSD takes in one PG at a time."""
-        drive = slowest_drive(self.session, self.osds)
-        return self.objects / drive.moved_objects_s(self.pool.layout, self.object_bytes)
+        """As fast as a drive takes objects in: one PG at a time with osd_max_backfills at its default, else several."""
+        rate = slowest_drive(self.session, self.osds).moved_objects_s(self.pool.layout, self.object_bytes)
+        return self.objects / (rate * backfilled_at_once(self.session, self.osds))
 
     def read(self) -> WorkReading:
         """From the primaries' statistics."""

@@ -62,6 +62,15 @@ def slowest_drive(session: LabSession, osds: Sequence[int]) -> DriveSpeed:
     )
 
 
+def backfilled_at_once(session: LabSession, osds: Sequence[int]) -> int:
+    """Drives that backfill keeps busy together at most: those of the PGs that osd_max_backfills in force lets begin.
+
+    The OSDs say so themselves: mClock takes a value back that is in the configuration database without its override.
+    """
+    answers = (session.osd(osd, "config get", var="osd_max_backfills") for osd in osds)
+    return max(1, min(len(osds), max(int(answer["osd_max_backfills"]) for answer in answers)))
+
+
 def _drive(session: LabSession, osd: int) -> DriveSpeed:
     # an OSD goes by what its drive says, whatever class an operator has given it
     said = session.mon("osd metadata", id=osd)

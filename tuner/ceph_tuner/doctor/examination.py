@@ -59,6 +59,7 @@ CHECKS: Dict[str, Check[Facts, Finding]] = {
     "scrub interval": Check(scrubbing.interval, (*_OSDS, OSD_MAP, PGS)),
     "late scrubs": Check(late_scrubs.late_scrubs, (OPTIONS, OSD_MAP, PGS)),
     "recovery chunk": Check(recovering.chunk, _OSDS),
+    "recovery limit": Check(recovering.limit_on_shards, (*_OSDS, ENTRIES)),
     "compression": Check(compressing.compression, (*_OSDS, OSD_MAP, POOL_USE)),
     "laggy PGs": Check(health.laggy, (PG_STATES,)),
     "metadata servers": Check(health.metadata, (HEALTH,)),

@@ -11,6 +11,7 @@ from typing import List, NamedTuple, Sequence
 
 from ceph_tuner.core.changes.forecast_pairs import ForecastPair, IntervalCoverage, coverage
 from ceph_tuner.core.measure.forecast_record import SEARCH_MODEL
+from ceph_tuner.core.measure.metrics import parted
 from ceph_tuner.core.wording import some
 from ceph_tuner.doctor.facts import Facts
 from ceph_tuner.doctor.finding import MISLEADING, Finding
@@ -33,11 +34,13 @@ class Undercoverage(NamedTuple):
 def undercoverage(pairs: Sequence[ForecastPair]) -> List[Undercoverage]:
     """Metrics whose intervals held less often than promised, beyond chance: a one-sided exact binomial test of each.
 
-    Of the newest model's pairs alone, as a twin that was fitted again is another one; with Bonferroni's correction.
+    Of the newest model's pairs alone, as a twin that was fitted again is another one; each device class has a twin of
+    its own. With Bonferroni's correction.
     """
     from scipy.stats import binomtest  # who only examines does not wait for scipy
 
-    own = [pair for pair in pairs if pair.model == pairs[-1].model]
+    newest_model = {parted(pair.metric)[1]: pair.model for pair in pairs}
+    own = [pair for pair in pairs if pair.model == newest_model[parted(pair.metric)[1]]]
     newest = [
         pair
         for metric in dict.fromkeys(pair.metric for pair in own)

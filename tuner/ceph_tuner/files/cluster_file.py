@@ -22,7 +22,16 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
-from ceph_tuner.core.knobs.releases import MCLOCK_NINE, TENTACLE, Release, Settings, Version, level_of, release_of
+from ceph_tuner.core.knobs.releases import (
+    MCLOCK_NINE,
+    TENTACLE,
+    Release,
+    Settings,
+    Value,
+    Version,
+    level_of,
+    release_of,
+)
 from ceph_tuner.core.knobs.settings import check_settings
 from ceph_tuner.files import schema, yaml_document
 from ceph_tuner.files.cluster_schema import CLASSES, CLUSTER
@@ -70,6 +79,11 @@ def _from(document: yaml_document.YamlDocument, path: Path) -> DescribedCluster:
     return description
 
 
+def _sleeps(section: Mapping[str, object]) -> Dict[str, object]:
+    """Those of the settings that count under wpq alone."""
+    return {name: value for name, value in section.items() if name in KNOBS and KNOBS[name].work == "sleeps"}
+
+
 def _settings(section: Mapping[str, object], release: Release, place: Callable[..., str]) -> Settings:
     settings = check_settings(section, release, lambda *keys: place("settings", *keys))
     profile = settings.get(PROFILE)
@@ -101,7 +115,7 @@ class _ClusterReader:
         if not self._values.readable:
             return None
         model, settings, stored_bytes = self._model(), self._settings(), self._stored_bytes()
-        target = self._target()
+        target, sleeps = self._target(), self._sleeps()
         if model is None or self._values.has_faults:
             return None
         return DescribedCluster(
@@ -112,6 +126,7 @@ class _ClusterReader:
             path.parent / data["calibration"] if "calibration" in data else None,
             stored_bytes,
             notes=tuple(data.get("notes", ())),
+            sleeps=sleeps,
             target=target,
             unlikely=tuple(self._values.bounds.unlikely),
         )
@@ -140,6 +155,7 @@ class _ClusterReader:
         section = self._values.data.get("settings", {})
         if not self._values.is_sound(("settings",)) or not self._values.is_sound(("release",)):
             return {}
+        section = {name: value for name, value in section.items() if name not in _sleeps(section)}
         try:
             return _settings(section, self._release, self._values.place)
         except InputError as error:
@@ -147,6 +163,21 @@ class _ClusterReader:
             for name, fault in alone or [("", error)]:
                 self._values.fault(("settings", name), fault)
             return {}
+
+    def _sleeps(self) -> Settings:
+        if not self._values.is_sound(("settings",)) or not self._values.is_sound(("release",)):
+            return {}
+        sleeps = {
+            name: self._sleep(name, value) for name, value in _sleeps(self._values.data.get("settings", {})).items()
+        }
+        return {name: value for name, value in sleeps.items() if value is not None}
+
+    def _sleep(self, name: str, value: object) -> Optional[Value]:
+        try:
+            return KNOBS[name].check(value, self._release, self._values.place("settings", name))
+        except InputError as error:
+            self._values.fault(("settings", name), error)
+            return None
 
     def _fault_of_one(self, name: str, value: object) -> Optional[Tuple[str, InputError]]:
         """Give what is wrong with a setting whatever stands beside it."""

@@ -161,7 +161,8 @@ def _objects(pool: str, count: int, size: int, name: str = "objects") -> Dict[st
 
 
 def _settings(description: DescribedCluster) -> Dict[str, Any]:
-    return {name: description.settings[name] for name in KNOBS if name in description.settings}
+    settings = {**description.settings, **description.sleeps}
+    return {name: settings[name] for name in KNOBS if name in settings}
 
 
 def _amount(value: float, kind: str) -> Union[str, float, int]:

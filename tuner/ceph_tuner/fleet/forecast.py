@@ -71,6 +71,8 @@ class Foreseen:
     notes: Tuple[str, ...] = ()
     baseline: Mapping[str, float] = field(default_factory=dict)
     """What relative bounds refer to, in the scale of the predictions; else what is in force."""
+    target: str = "osd"
+    """The OSDs that the twin is of."""
 
     @property
     def verdicts(self) -> List[Tuple[Verdict, Verdict]]:
@@ -241,7 +243,16 @@ def _forecast_of_runs(
     for objective in slo.objectives:
         if objective.bound.relative and objective.metric in target.baseline and objective.metric not in scale:
             notes.append(f"{objective.text}: of what is in force now, as {objective.metric} was not measured")
-    return Foreseen(target.name, slo, one, other, refusal(slo, one, other, baseline), tuple(notes), baseline)
+    return Foreseen(
+        target.name,
+        slo,
+        one,
+        other,
+        refusal(slo, one, other, baseline),
+        tuple(notes),
+        baseline,
+        target.described.target,
+    )
 
 
 def _objectives_in_runs(target: ForecastCluster, question: Question, runs: Sequence[Means]) -> Tuple[Slo, List[str]]:

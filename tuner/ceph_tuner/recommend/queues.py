@@ -1,5 +1,6 @@
 """Wpq or mClock on a described cluster: both on the same seeds, how sure their order is, and what the change costs.
 
+WpqSleep            what wpq sleeps between pieces of each kind of work
 QueueOrder          which queue does better in one metric, as far as the twin can tell
 AgainstWpq          wpq beside one choice of mClock settings
 QueueComparison     wpq beside everything that a search compared, and the cost of a change to it
@@ -10,31 +11,46 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import List, Mapping, Optional, Tuple
+from dataclasses import dataclass, field, replace
+from typing import AbstractSet, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from scipy.special import stdtrit
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.measure.metrics import METRICS, parted
 from ceph_tuner.recommend import COVERAGE, Error, Prediction
 from ceph_tuner.recommend.rebuild import RESTART, RebuildChange
 from ceph_tuner.recommend.rebuild_cost import Cost, cost_of
 from ceph_tuner.recommend.rebuild_plan import COST_SEEDS, Planned, judged
 from ceph_tuner.recommend.runs import Runs
 from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
-from ceph_tuner.twin.model import MCLOCK, WPQ, ClusterModel
+from ceph_tuner.twin.model import MCLOCK, WPQ, ClusterModel, WpqSleeps
 from ceph_tuner.twin.published import TOLD_AGAINST_WPQ, published_metric
 
 QUEUE = "osd_op_queue"
-BETTER_WPQ, BETTER_MCLOCK, UNDECIDED = "wpq", "mClock", "undecided"
+BETTER_WPQ, BETTER_MCLOCK, UNDECIDED, NOT_TOLD = "wpq", "mClock", "undecided", "not told"
 
 EVEN = 0.5
 """Share of published orders told rightly up to which the twin's word is no better than a coin."""
 
 CODED_READS_SCHEDULED = (20, 2, 3)
 """From this version on mClock schedules the reads of an erasure code's recovery (ceph/ceph#69773)."""
+
+
+class WpqSleep(NamedTuple):
+    """A pause between two pieces of work under wpq."""
+
+    option: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.option} {self.seconds:g} s"
+
+
+_NOT_SIMULATED = "scrub"
+"""The kind of work whose sleep the twin does not have; by default it is 0."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +62,23 @@ class QueueOrder:
     wpq: float
     ratio: Optional[Tuple[float, float, float]]
     """None where a run has nothing or 0 of it."""
+    sleeps: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Kind of work -> what wpq sleeps between its pieces, which the twin does not simulate."""
 
     @property
     def better(self) -> str:
-        """The queue that does better; UNDECIDED where chance, or the twin's known error, could turn it round."""
+        """The queue that does better; UNDECIDED where chance, or the twin's known error, could turn it round.
+
+        NOT_TOLD where a sleep of wpq could: work that sleeps does less than the twin says, and clients get more.
+        """
+        if _kind(self.metric) in self.sleeps:
+            return NOT_TOLD
         if self.ratio is None or self.ratio[1] <= 1.0 <= self.ratio[2]:
             return UNDECIDED
         falls = self.ratio[2] < 1.0
-        return BETTER_WPQ if falls == METRICS[self.metric].lower_is_better else BETTER_MCLOCK
+        if falls == METRICS[self.metric].lower_is_better:
+            return BETTER_WPQ
+        return NOT_TOLD if self.sleeps else BETTER_MCLOCK
 
     @property
     def told(self) -> Tuple[int, int]:
@@ -74,7 +99,8 @@ class AgainstWpq:
     mclock: Prediction
     orders: Tuple[QueueOrder, ...]
     better: str
-    """By all objectives together, beyond chance and by enough to be worth a restart; else UNDECIDED."""
+    """By all objectives together, beyond chance and by enough to be worth a restart; else UNDECIDED. NOT_TOLD where a
+    sleep of wpq could turn it round."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +114,8 @@ class QueueComparison:
     cost: Optional[Cost]
     """None where it is more than the twin can simulate at once."""
     caveats: Tuple[str, ...]
+    sleeps: Mapping[str, WpqSleep] = field(default_factory=dict, hash=False)
+    """Kind of work -> what wpq sleeps between its pieces, simulated or not."""
 
     @property
     def best(self) -> AgainstWpq:
@@ -96,14 +124,20 @@ class QueueComparison:
 
 
 def compare_queues(
-    search_result: SearchedSettings, stored_bytes: Mapping[str, float], processes: Optional[int] = None
+    search_result: SearchedSettings,
+    stored_bytes: Mapping[str, float],
+    processes: Optional[int] = None,
+    sleeps_set: Optional[Settings] = None,
 ) -> QueueComparison:
     """Run wpq on the seeds of the last round, and hold it against everything that was compared there.
 
-    `stored_bytes`: bytes by pool, where known. An interrupt is passed on.
+    `stored_bytes`: bytes by pool, where known. `sleeps_set`: sleeps that are not at their default. An interrupt is
+    passed on.
     """
+    slept = slept_at(search_result.question.model, sleeps_set or {})
+    sleeps = {kind: str(sleep) for kind, sleep in slept.items() if kind == _NOT_SIMULATED}
     question, effort = search_result.question, search_result.effort
-    model = replace(question.model, scheduler=WPQ)
+    model = replace(question.model, scheduler=WPQ, sleeps=simulated(slept))
     change = RebuildChange(RESTART, model, {QUEUE: (MCLOCK, WPQ)})
     seeds = fresh_seeds(effort) if search_result.confirmed else range(effort.seed, effort.seed + effort.seeds)
     with Runs(effort, search_result.run_s, processes) as runs:
@@ -111,7 +145,7 @@ def compare_queues(
         wpq = Prediction(WPQ, settings, runs.start(model, settings, seeds).collect(), errors=question.errors)
         predictions = [search_result.closest, search_result.before, *search_result.built_in]
         by_label = {entry.label: entry for entry in predictions}
-        against = tuple(_against(search_result, change, entry, wpq) for entry in by_label.values())
+        against = tuple(_against(search_result, change, entry, wpq, sleeps) for entry in by_label.values())
         cost = None
         # with what was missed during a restart there may be more work than the twin has room for
         with suppress(InputError):
@@ -119,10 +153,16 @@ def compare_queues(
             cost = cost_of(
                 change, question.model, settings, search_result.before.candidate.means, stored_bytes, runs, few
             )
-    return QueueComparison(search_result, change, wpq, against, cost, tuple(caveats(question.model)))
+    return QueueComparison(search_result, change, wpq, against, cost, tuple(caveats(question.model, slept)), slept)
 
 
-def _against(search_result: SearchedSettings, change: RebuildChange, mclock: Prediction, wpq: Prediction) -> AgainstWpq:
+def _against(
+    search_result: SearchedSettings,
+    change: RebuildChange,
+    mclock: Prediction,
+    wpq: Prediction,
+    sleeps: Mapping[str, str],
+) -> AgainstWpq:
     question, judge = search_result.question, search_result.judge
     forth = judged(change, question.model, mclock, wpq, judge)
     back = judged(change, question.model, wpq, mclock, judge)
@@ -132,14 +172,23 @@ def _against(search_result: SearchedSettings, change: RebuildChange, mclock: Pre
             effect.before,
             effect.after,
             _with_model_error(effect.ratio, question.errors.get(effect.metric)),
+            sleeps,
         )
         for effect in forth.effects
     )
-    return AgainstWpq(mclock, orders, _better(forth, back))
+    kinds = {_kind(objective.metric) for objective in question.slo.objectives}
+    return AgainstWpq(mclock, orders, _better(forth, back, sleeps, kinds))
 
 
-def _better(forth: Planned, back: Planned) -> str:
+def _better(forth: Planned, back: Planned, sleeps: Mapping[str, str], kinds: AbstractSet[str]) -> str:
+    """By all objectives, which are about these kinds of work."""
+    if kinds & set(sleeps) or (sleeps and back.worth):
+        return NOT_TOLD
     return BETTER_WPQ if forth.worth else BETTER_MCLOCK if back.worth else UNDECIDED
+
+
+def _kind(metric: str) -> str:
+    return parted(metric)[0].split(".")[0]
 
 
 def _with_model_error(
@@ -154,7 +203,7 @@ def _with_model_error(
     return ratio[0], math.exp(mean - math.hypot(mean - low, own)), math.exp(mean + math.hypot(high - mean, own))
 
 
-def caveats(model: ClusterModel) -> List[str]:
+def caveats(model: ClusterModel, sleeps: Mapping[str, WpqSleep]) -> List[str]:
     """Where the twin's word about wpq is worth less, and what Ceph itself says of such a cluster."""
     right, of = (sum(part) for part in zip(*TOLD_AGAINST_WPQ.values()))
     notes = [
@@ -169,24 +218,58 @@ def caveats(model: ClusterModel) -> List[str]:
                 "before 20.2.3 the reads that rebuild an erasure code go past mClock and past its limits; Ceph's "
                 "documentation advises wpq for erasure-coded clusters with slow operations (ceph/ceph#68932)"
             )
-    sleeps = _sleeps(model)
-    if sleeps:
+    had = [str(sleep) for kind, sleep in sleeps.items() if kind != _NOT_SIMULATED]
+    if had:
         notes.append(
-            f"under wpq an OSD sleeps between items of work ({', '.join(sleeps)}), which the twin does not simulate: "
-            "clients get more there, and that work less, than it says"
+            f"under wpq an OSD sleeps between items of work ({', '.join(dict.fromkeys(had))}), which the twin has by "
+            "Ceph's sources alone: no measurement was held against it"
+        )
+    if _NOT_SIMULATED in sleeps:
+        notes.append(
+            f"under wpq an OSD sleeps between chunks of scrub ({sleeps[_NOT_SIMULATED]}), which the twin does not "
+            "simulate: clients get more there, and scrub less, than it says. So no queue is named for scrub, nor "
+            "mClock for clients"
         )
     notes.append("the twin knows osd_op_queue_cut_off `high` alone, and the default priorities of wpq")
     return notes
 
 
-def _sleeps(model: ClusterModel) -> List[str]:
-    """Sleeps that mClock forces to 0 and wpq keeps, of the work that the model has, at Ceph's defaults."""
-    kind = model.osd.kind
-    works = {
-        "osd_recovery_sleep": model.recovery,
-        "osd_snap_trim_sleep": model.snaptrim,
-        "osd_delete_sleep": model.deletion,
+def slept_at(model: ClusterModel, sleeps_set: Settings) -> Dict[str, WpqSleep]:
+    """Kind of work that the model has -> what wpq sleeps between its pieces, where that is not 0.
+
+    An option without a drive's kind goes before those with one (`OSD::get_osd_recovery_sleep`); the release's defaults
+    hold where `sleeps_set` has none.
+    """
+    stems = {
+        "recovery": _recovery_stem(model) if any(work.degraded for work in model.recovery) else "",
+        "backfill": "osd_recovery_sleep" if any(not work.degraded for work in model.recovery) else "",
+        "snaptrim": "osd_snap_trim_sleep" if model.snaptrim else "",
+        "deletion": "osd_delete_sleep" if model.deletion else "",
+        "scrub": "osd_scrub_sleep" if model.scrub else "",
     }
-    knobs = [KNOBS[f"{stem}_{kind}"] for stem, work in works.items() if work]
-    seconds = {knob.name: float(knob.default(model.release) or 0.0) for knob in knobs}
-    return [f"{name} {value:g} s" for name, value in seconds.items() if value]
+    drive = "hybrid" if model.osd.has_head and model.osd.db is not None else model.osd.kind
+    slept: Dict[str, WpqSleep] = {}
+    for kind, stem in stems.items():
+        names = (stem, f"{stem}_{drive}") if stem else ()
+        in_force = [WpqSleep(name, _in_force(name, model, sleeps_set)) for name in names]
+        longest = next((sleep for sleep in in_force if sleep.seconds > 0), None)
+        if longest is not None:
+            slept[kind] = longest
+    return slept
+
+
+def simulated(slept: Mapping[str, WpqSleep]) -> WpqSleeps:
+    """Those that the twin's wpq sleeps: all but scrub's."""
+    return WpqSleeps(**{f"{kind}_s": sleep.seconds for kind, sleep in slept.items() if kind != _NOT_SIMULATED})
+
+
+def _recovery_stem(model: ClusterModel) -> str:
+    """Degraded PGs have a sleep of their own from some patch level on."""
+    own = "osd_recovery_sleep_degraded"
+    return own if KNOBS[own].default(model.release, model.version) is not None else "osd_recovery_sleep"
+
+
+def _in_force(name: str, model: ClusterModel, sleeps_set: Settings) -> float:
+    if name not in KNOBS:
+        return 0.0
+    return float(sleeps_set.get(name, KNOBS[name].default(model.release, model.version)) or 0.0)

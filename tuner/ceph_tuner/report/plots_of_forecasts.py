@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Dict, List, Sequence
 
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
@@ -46,4 +47,6 @@ def coverage(metric: str, pairs: Sequence[ForecastPair]) -> str:
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.set_xlabel("write")
         axes.set_ylabel("over the prediction")
-        return inline(chart, f"forecast-{metric}".replace(".", "-"), f"{metric}: predicted and measured")
+        # a metric of a device class has braces, which are none of a name in SVG
+        name = re.sub(r"[^A-Za-z0-9_-]", "-", f"forecast-{metric}")
+        return inline(chart, name, f"{metric}: predicted and measured")

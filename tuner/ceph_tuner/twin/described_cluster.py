@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Mapping, Optional, Tuple
 
+from ceph_tuner.core.ceph.target import Target
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.twin.model import ClusterModel
 
@@ -35,3 +37,14 @@ class DescribedCluster:
     """What of it is possible, and most often a mistake."""
     seen: Mapping[str, float] = field(default_factory=dict)
     """Means of a window under this very work and these settings, where one is known; no file has them."""
+    sleeps: Settings = field(default_factory=dict)
+    """Pauses between pieces of background work that are in force: mClock forces them to 0, wpq keeps them."""
+
+    def check_target(self, target: str, place: str) -> None:
+        """Raise InputError where settings are to be written to other OSDs than these: nothing follows for those."""
+        if Target.parse(target) != Target.parse(self.target):
+            raise InputError(
+                place,
+                f"a description of {self.target}, while {target} is written to",
+                f"--target {self.target}, or a description with `target: {target}`",
+            )

@@ -1,19 +1,22 @@
 """Forecasts beside what was measured after: of lasting changes by the windows that follow them, of trials by their own.
 
 What a change did is seen in the cluster's minutes from SETTLED_S after it on, up to the next change. Minutes are gone
-after some hours, so whoever keeps them also keeps what they said of a change (`due`).
+after some hours, so whoever keeps them also keeps what they said of a change (`due`). A change for a device class is
+held against what the minutes show of that class, under names such as `client.p95_ms{class=ssd}`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ceph_tuner.core.bounded import MISREAD
+from ceph_tuner.core.ceph.target import section_of
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry
 from ceph_tuner.core.goals.trial import Trial
 from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
 from ceph_tuner.core.measure.history import MINUTE, History, merged
+from ceph_tuner.core.measure.metrics import CLASS, POOL, Scope, parted, scoped
 from ceph_tuner.core.measure.sample import Measure, Window
 
 SETTLED_S = 60.0
@@ -60,6 +63,24 @@ class IntervalCoverage(NamedTuple):
     pairs: int
 
 
+def scope_of(target: str) -> Optional[Scope]:
+    """What is measured of a change for this target: its device class by itself; None: the whole cluster."""
+    section = section_of(target)
+    return Scope(CLASS, section.device_class) if section is not None and section.device_class else None
+
+
+def measured_apart(target: str) -> bool:
+    """Whether windows show what a change for this target did: they have the whole cluster and device classes."""
+    return target == "osd" or scope_of(target) is not None
+
+
+def awaited_scopes(entries: Sequence[Entry], now: float) -> Tuple[Scope, ...]:
+    """Device classes about which a twin was asked before a change, while what the change does is being measured."""
+    young = (entry for entry in entries if entry.forecast and now - entry.at <= SETTLED_S + LONGEST_S + MINUTE)
+    scopes = (scope_of(entry.target) for entry in young if entry.state in (APPLIED, UNDONE))
+    return tuple(dict.fromkeys(scope for scope in scopes if scope is not None))
+
+
 def outcome_of(entry: Entry, entries: Sequence[Entry], windows: Sequence[Window]) -> Optional[Outcome]:
     """What the minutes after a change show, before any other change; None where they are too few."""
     begin = entry.at + SETTLED_S
@@ -68,10 +89,14 @@ def outcome_of(entry: Entry, entries: Sequence[Entry], windows: Sequence[Window]
     if entry.state == UNDONE:
         end = min(end, entry.changed)
     parts = [window for window in windows if window.start >= begin and window.end <= min(end, begin + LONGEST_S)]
+    scope = scope_of(entry.target)
+    if scope is not None:
+        # minutes in which the class was not sampled show nothing of it
+        parts = [window for window in parts if any(parted(name)[1] == scope for name in window.measures)]
     together = merged(parts)
     if together is None or sum(window.seconds for window in parts) < LEAST_S:
         return None
-    return Outcome(together.start, together.end, together.measures)
+    return Outcome(together.start, together.end, measures_within(together.measures, scope))
 
 
 def due(entries: Sequence[Entry], outcomes: Mapping[int, Outcome], windows: Sequence[Window]) -> Dict[int, Outcome]:
@@ -117,7 +142,8 @@ def forecast_pairs(
     for entry in entries:
         record = ForecastRecord.from_dict(entry.forecast)
         if record is not None and entry.number in outcomes:
-            pairs += _pairs(f"change {entry.number}", record, outcomes[entry.number].measures)
+            said = record.within(scope_of(entry.target))
+            pairs += _pairs(f"change {entry.number}", said, outcomes[entry.number].measures)
     for trial in trials:
         if trial.run.forecast is not None and trial.failed is None:
             pairs += _pairs(trial.run.label, trial.run.forecast, trial.measures)
@@ -133,7 +159,7 @@ def kept_pairs(history: History, entries: Sequence[Entry]) -> List[ForecastPair]
             outcome = None if entry.number in outcomes else outcome_of(entry, entries, windows)
             if outcome is not None:
                 outcomes[entry.number] = outcome
-    trials = (Trial.remembered(record) for record in history.trials())
+    trials = (_trial(record) for record in history.trials())
     return forecast_pairs(entries, outcomes, [trial for trial in trials if trial is not None])
 
 
@@ -146,6 +172,28 @@ def coverage(pairs: Sequence[ForecastPair]) -> List[IntervalCoverage]:
         IntervalCoverage(metric, level, sum(pair.inside for pair in own), len(own))
         for (metric, level), own in sorted(groups.items())
     ]
+
+
+def measures_within(measures: Mapping[str, Measure], scope: Optional[Scope]) -> Dict[str, Measure]:
+    """What a target's windows show: without a scope all of it, of a device class its own metrics and those of pools."""
+    if scope is None:
+        return dict(measures)
+    scopes = {name: parted(name)[1] for name in measures}
+    return {
+        name: one for name, one in measures.items() if (scopes[name] or scope).kind == POOL or scopes[name] == scope
+    }
+
+
+def _trial(record: Mapping[str, Any]) -> Optional[Trial]:
+    """A trial of a device class was said and measured of that class alone: its metrics get the class's name."""
+    trial = Trial.remembered(record)
+    if trial is None or trial.run.forecast is None:
+        return trial
+    scope = Scope(CLASS, trial.device_class) if trial.device_class else scope_of(str(record.get("target", "")))
+    if scope is None:
+        return trial
+    measures = {scoped(name, scope) if parted(name)[1] is None else name: one for name, one in trial.measures.items()}
+    return replace(trial, run=replace(trial.run, forecast=trial.run.forecast.within(scope)), measures=measures)
 
 
 def _read(record: Mapping[str, Any]) -> Optional[Tuple[int, float, Outcome]]:

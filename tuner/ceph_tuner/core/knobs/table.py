@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import List, Tuple
 
 from ceph_tuner.core.knobs.knob import Knob, KnobEffect, Since
+from ceph_tuner.core.knobs.recovery_limit import LIMIT as RECOVERY_LIMIT
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, Value, Version
 from ceph_tuner.core.knobs.table_background import (
     ABSENT,
@@ -62,6 +63,10 @@ def _shares() -> List[Knob]:
         else:
             meaning, early = f"limit of {who[service_class]}: what they never exceed, even on an idle OSD", 999_999
         history = (Since(QUINCY, early, effect), Since(FRACTIONS, 0.0, effect))
+        if name == RECOVERY_LIMIT:
+            # each shard has its part of it, and recovery is in the shard of one PG at a time
+            parts = f"{effect.because}; divided among the shards, so that 8 of them leave recovery an eighth of it"
+            history = (history[0], Since(FRACTIONS, 0.0, KnobEffect(True, parts)))
         zero = "none" if part == "lim" else ""
         knobs.append(
             Knob(

@@ -8,11 +8,11 @@ Plain values, and the standard library alone: the mgr keeps and shows them, and 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Dict, Mapping, Optional
 
 from ceph_tuner.core.bounded import MISREAD
-from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.metrics import METRICS, Scope, parted, scoped
 
 VERSION = 1
 SEARCH_MODEL = "the search's model"
@@ -55,6 +55,11 @@ class ForecastRecord:
     def __post_init__(self) -> None:
         if not 0 < self.level < 1 or not math.isfinite(self.at):
             raise ValueError(f"level (={self.level}) must be above 0 and below 1, at (={self.at}) finite")
+
+    def within(self, scope: Optional[Scope]) -> ForecastRecord:
+        """The same, said of a scope: metrics that have none of their own get its name. Without one nothing changes."""
+        names = {name: scoped(name, scope) if parted(name)[1] is None else name for name in self.metrics}
+        return replace(self, metrics={names[name]: interval for name, interval in self.metrics.items()})
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, as it is stored."""

@@ -15,6 +15,7 @@ from ceph_tuner.core.changes.configuration import Configuration
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, InputError, PermissionRefused
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE, Knob, searchable, unmet_needs
 from ceph_tuner.core.knobs.cost import Hardware, kind_of_class
+from ceph_tuner.core.knobs.recovery_limit import CHUNK, DEFAULT_CHUNK, limit_note
 from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, Release, Settings, Version, parse_version
 from ceph_tuner.core.knobs.settings import settings_in_force
 from ceph_tuner.core.measure.osd_selection import spread
@@ -160,8 +161,29 @@ def hardware_of(options: Mapping[str, str], device_class: str = "ssd", place: st
 
 def hardware_on(commander: Commander, config: Configuration, place: Place) -> Hardware:
     """Give `hardware_of` the OSD at a place by what it answers. Raises TunerError."""
+    return _asked(commander, config, place)[1]
+
+
+def _asked(commander: Commander, config: Configuration, place: Place) -> Tuple[Mapping[str, str], Hardware]:
+    """An OSD's options, and its hardware. Raises TunerError."""
     kind = kinds_of(commander, [place])[place.osd]
-    return hardware_of(config.effective(place.osd), place.device_class, f"osd.{place.osd}", kind)
+    options = config.effective(place.osd)
+    return options, hardware_of(options, place.device_class, f"osd.{place.osd}", kind)
+
+
+def notes_on_recovery_limit(
+    settings: Settings, target: str, commander: Commander, config: Configuration, release: Release
+) -> Tuple[str, ...]:
+    """What to know of settings that limit the recovery of a target's OSDs. Raises InputError, TunerError."""
+    place = running(target, config.places())[0]
+    return _on_recovery_limit(settings, release, *_asked(commander, config, place))
+
+
+def _on_recovery_limit(
+    settings: Settings, release: Release, options: Mapping[str, str], hardware: Hardware
+) -> Tuple[str, ...]:
+    note = limit_note(settings, release, hardware.shards, float(options.get(CHUNK, DEFAULT_CHUNK)))
+    return () if note is None else (note,)
 
 
 def translated_for(
@@ -169,9 +191,10 @@ def translated_for(
 ) -> Translation:
     """Translate a profile for a target's OSDs. Raises InputError where it cannot be, TunerError where none answers."""
     places = running(target, config.places())
-    hardware = hardware_on(commander, config, places[0])
+    options, hardware = _asked(commander, config, places[0])
     translation = translate(profile, release, hardware, parse_version(version))
-    return replace(translation, notes=(*translation.notes, *_notes_on_classes(target, places)))
+    on_recovery = _on_recovery_limit(translation.settings, release, options, hardware)
+    return replace(translation, notes=(*translation.notes, *on_recovery, *_notes_on_classes(target, places)))
 
 
 def searched_from(options: Mapping[str, str], release: Release, kind: str) -> Settings:
