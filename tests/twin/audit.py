@@ -68,7 +68,6 @@ class Audit:
         """Every item that is in use."""
         where: Dict[str, List[int]] = {"message": self.messages}
         where["thread"] = [index for event, index in self.events if event == k.THREAD_ENDS]
-        where["asleep"] = [index for event, index in self.events if event == k.WORK_WAKES]
         where["queued"] = [i for head in self.shards["head"].ravel() for i in self.chain(head)]
         committing = self.osds["committing_head"][self.osds["committing"] == 1]
         where["commit"] = [i for first in committing for i in self.chain(first)]
