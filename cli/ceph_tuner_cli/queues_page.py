@@ -21,7 +21,7 @@ _VERDICTS = {
     BETTER_WPQ: "By the twin, wpq would do better than any mClock settings that were tried",
     BETTER_MCLOCK: "By the twin, mClock with the best settings does better than wpq",
     UNDECIDED: "By the twin it is undecided whether wpq or the best mClock settings do better",
-    NOT_TOLD: "By the twin it cannot be told which queue does better, as wpq sleeps between chunks of scrub",
+    NOT_TOLD: "By the twin it cannot be told which queue does better, as wpq sleeps between items of work",
 }
 
 
@@ -37,7 +37,9 @@ def page(comparison: QueueComparison) -> List[RenderableType]:
     parts.append(Text("undecided: chance alone, or the twin's known error, may turn the order round."))
     parts.append(Text("orders told: published orders in such a metric that the twin has as they were measured."))
     if any(order.better == NOT_TOLD for entry in comparison.against for order in entry.orders):
-        parts.append(Text("not told: wpq sleeps between chunks of scrub, which the twin does not simulate."))
+        parts.append(
+            Text("not told: wpq sleeps between items of that work, or of work beside the clients (see below).")
+        )
     if any(order.weak for entry in comparison.against for order in entry.orders):
         parts.append(Text("weak: those are half of them, or fewer."))
     parts += [Text(""), *(Text(line) for line in _cost(comparison)), Text("")]
@@ -64,7 +66,7 @@ def document(comparison: QueueComparison) -> Dict[str, Any]:
         ],
         "baseline": {name: rounded(value) for name, value in judge.reference.items()},
         "cost": None if comparison.cost is None else cost_document(comparison.cost),
-        "sleeps_under_wpq": {kind: str(sleep) for kind, sleep in comparison.sleeps.items()},
+        "sleeps_under_wpq": dict(comparison.sleeps),
         "caveats": list(comparison.caveats),
     }
 

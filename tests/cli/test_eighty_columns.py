@@ -394,7 +394,7 @@ def pair(metric: str) -> ForecastPair:
 
 def queues() -> Any:
     orders = [
-        QueueOrder(metric, 1234.5, 1111.0, ratio, {"scrub": "osd_scrub_sleep 0.1 s"})
+        QueueOrder(metric, 1234.5, 1111.0, ratio, {"recovery": "osd_recovery_sleep_degraded_hybrid 0.025 s"})
         for metric, ratio in (("client.write_p99_ms", (0.9, 0.7, 1.1)), ("recovery.finish_s", None))
     ]
     entries = [SimpleNamespace(mclock=prediction(label, **NINE), orders=orders) for label in FIVE[1:]]

@@ -22,23 +22,12 @@ from ceph_tuner.recommend.queues import (
     QueueOrder,
     caveats,
     compare_queues,
-    simulated,
     slept_at,
 )
 from ceph_tuner.recommend.runs import means_of
 from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds, search
 from ceph_tuner.twin import published
-from ceph_tuner.twin.model import (
-    MIB,
-    WPQ,
-    ClusterModel,
-    DeleteWork,
-    Pool,
-    RecoveryWork,
-    ScrubWork,
-    SnaptrimWork,
-    WpqSleeps,
-)
+from ceph_tuner.twin.model import MIB, WPQ, ClusterModel, DeleteWork, Pool, RecoveryWork, ScrubWork, SnaptrimWork
 from ceph_tuner.twin.prediction import PredictionRun
 from silent_listener import SilentListener
 from twins import small_model
@@ -159,52 +148,35 @@ OLD = replace(MODEL, release=REEF, version=(18, 2, 7))
 def test_wpq_sleeps_by_the_drives_and_by_what_is_set(
     model: ClusterModel, sleeps_set: Dict[str, Any], slept: Dict[str, str]
 ) -> None:
-    found = slept_at(model, sleeps_set)
-    assert {kind: str(sleep) for kind, sleep in found.items()} == slept
-    seconds = {kind: sleep.seconds for kind, sleep in found.items() if kind != "scrub"}
-    assert simulated(found) == WpqSleeps(**{f"{kind}_s": value for kind, value in seconds.items()})
+    assert slept_at(model, sleeps_set) == slept
 
 
-SCRUB_SLEEPS = {"scrub": "osd_scrub_sleep 0.1 s"}
+RECOVERY_SLEEPS = {"recovery": "osd_recovery_sleep_hdd 0.1 s"}
 
 
 @pytest.mark.parametrize(
     ("metric", "ratio", "better"),
     [
         # it does less than the twin says, which may turn any order round
-        ("scrub.bytes_s", (1.2, 1.1, 1.3), NOT_TOLD),
-        ("scrub.bytes_s{class=hdd}", (0.8, 0.7, 0.9), NOT_TOLD),
+        ("recovery.bytes_s", (1.2, 1.1, 1.3), NOT_TOLD),
+        ("recovery.bytes_s{class=hdd}", (0.8, 0.7, 0.9), NOT_TOLD),
         # clients get more than it says: who does better already does
         ("client.p95_ms", (0.8, 0.7, 0.9), BETTER_WPQ),
         ("client.p95_ms", (1.2, 1.1, 1.3), NOT_TOLD),
         ("client.p95_ms", (0.9, 0.7, 1.1), UNDECIDED),
     ],
 )
-def test_no_queue_is_named_where_a_sleep_that_is_not_simulated_could_turn_it_round(
-    metric: str, ratio: Any, better: str
-) -> None:
-    assert QueueOrder(metric, 1.0, 1.0, ratio, SCRUB_SLEEPS).better == better
+def test_no_queue_is_named_where_a_sleep_could_turn_the_order_round(metric: str, ratio: Any, better: str) -> None:
+    assert QueueOrder(metric, 1.0, 1.0, ratio, RECOVERY_SLEEPS).better == better
 
 
-def test_the_twin_s_wpq_sleeps_as_long_as_it_is_set_to(searched: SearchedSettings, found: QueueComparison) -> None:
-    sleepy = compare_queues(searched, {}, processes=1, sleeps_set={"osd_recovery_sleep_degraded_ssd": 1.0})
-    assert str(sleepy.sleeps["recovery"]) == "osd_recovery_sleep_degraded_ssd 1 s"
-    rates = [entry.wpq.candidate.means["recovery.bytes_s"] for entry in (sleepy, found)]
-    # an object of 1 MiB a second on each of four OSDs, where they lead PGs
-    assert rates[0] <= 4 * MIB * 1.05
-    assert rates[0] < rates[1] / 2
-    assert "no measurement was held against it" in " ".join(sleepy.caveats)
-    assert not any(order.sleeps for order in sleepy.best.orders)
-
-
-def test_with_an_objective_about_scrub_that_sleeps_no_queue_is_named(searched: SearchedSettings) -> None:
-    slo = slo_file.from_text("schema: 1\nobjectives:\n  - client.p95_ms <= 60 s\n  - scrub.bytes_s >= 1 kB/s\n").slo
-    model = replace(MODEL, recovery=(), scrub=(ScrubWork("rbd", 1000, MIB),))
-    question = replace(searched.question, model=model, slo=slo)
-    scrubbed = search(question, EFFORT, SilentListener(), processes=1)
-    found = compare_queues(scrubbed, {}, processes=1, sleeps_set={"osd_scrub_sleep": 0.3})
+def test_with_an_objective_about_work_that_sleeps_no_queue_is_named(searched: SearchedSettings) -> None:
+    found = compare_queues(searched, {}, processes=1, sleeps_set={"osd_recovery_sleep_degraded_ssd": 0.3})
+    assert found.sleeps == {"recovery": "osd_recovery_sleep_degraded_ssd 0.3 s"}
     assert {entry.better for entry in found.against} == {NOT_TOLD}
-    assert "no queue is named for scrub, nor mClock for clients" in " ".join(found.caveats)
+    rates = [order.better for entry in found.against for order in entry.orders if order.metric == "recovery.bytes_s"]
+    assert set(rates) == {NOT_TOLD}
+    assert "no queue is named for recovery, nor mClock for clients" in " ".join(found.caveats)
 
 
 def test_caveats_name_what_the_twin_does_not_know_of_a_cluster() -> None:
@@ -222,7 +194,6 @@ def test_caveats_name_what_the_twin_does_not_know_of_a_cluster() -> None:
     assert "(osd_recovery_sleep_degraded_hdd 0.1 s)" in disk
     assert "(osd_delete_sleep_ssd 1 s)" in flash
     assert "sleeps" not in said(MODEL)
-    assert "of scrub" not in said(replace(MODEL, scrub=SCRUB))
     assert "past mClock" in old
     assert "past mClock" not in new
     assert "erasure-coded" in new

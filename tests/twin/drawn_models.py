@@ -21,7 +21,6 @@ from ceph_tuner.twin.model import (
     RecoveryWork,
     ScrubWork,
     SnaptrimWork,
-    WpqSleeps,
 )
 
 REPLICATED, CODED = "rbd", "archive"
@@ -107,7 +106,6 @@ def models(clients: st.SearchStrategy[Any] = CLIENTS, endless: bool = True) -> s
         release=st.sampled_from((QUINCY_EARLY, REEF, TENTACLE_EARLY, TENTACLE)),
         network_s=st.sampled_from((0.0, 5e-5)),
         scheduler=st.sampled_from((MCLOCK, MCLOCK, WPQ)),
-        sleeps=st.sampled_from((WpqSleeps(), WpqSleeps(0.005, 0.01, 0.01, 0.005))),
         simulated_osds=st.sampled_from((0, 4)),
         **background(endless),
     )

@@ -16,20 +16,7 @@ from scipy.stats import chisquare
 from ceph_tuner.core.knobs.releases import RELEASES, TENTACLE, TENTACLE_EARLY
 from ceph_tuner.twin.kernel import deletion, events, records, recovery, threads
 from ceph_tuner.twin.kernel.state import SimulationState, over_objects
-from ceph_tuner.twin.model import (
-    KIB,
-    MCLOCK,
-    MIB,
-    WPQ,
-    ClusterModel,
-    DeleteWork,
-    Device,
-    OsdModel,
-    Pool,
-    RecoveryWork,
-    SnaptrimWork,
-    WpqSleeps,
-)
+from ceph_tuner.twin.model import KIB, MIB, WPQ, ClusterModel, DeleteWork, Device, OsdModel, Pool, RecoveryWork
 from ceph_tuner.twin.simulation import Simulation
 
 CODED = Pool("archive", 16, 6, k=4)
@@ -181,40 +168,3 @@ def test_a_turn_of_deletion_costs_each_object_under_mclock_and_once_here() -> No
     assert deletion_cost("mclock_scheduler", osd_pg_delete_cost=4 * MIB) == 120 * MIB
     assert deletion_cost(WPQ) == MIB
     assert deletion_cost(WPQ, osd_pg_delete_cost=4 * MIB) == 4 * MIB
-
-
-SLEEPY = WpqSleeps(recovery_s=0.1, backfill_s=0.2, snaptrim_s=0.5, deletion_s=0.25)
-RUN_S = 60.0
-
-
-def done(counter: str, scheduler: str = WPQ, sleeps: WpqSleeps = SLEEPY, **work: object) -> float:
-    """Objects within a minute, on drives that are never what holds the work."""
-    quick = OsdModel(Device(1e5, 2e9, latency_s=1e-5), shards=2, threads_per_shard=2)
-    cluster = ClusterModel(4, quick, (Pool("rbd", 64, 2),), scheduler=scheduler, sleeps=sleeps, **work)  # type: ignore[arg-type]
-    simulation = Simulation(cluster, {}, 1)
-    simulation.advance(RUN_S)
-    return float(simulation._tables["osds"]["counters"][counter].sum())
-
-
-@pytest.mark.parametrize(("degraded", "pause_s"), [(True, 0.1), (False, 0.2)])
-def test_an_osd_begins_one_object_of_recovery_for_each_sleep_however_many_pgs_it_leads(
-    degraded: bool, pause_s: float
-) -> None:
-    work = (RecoveryWork("rbd", 10**6, 64 * KIB, degraded=degraded),)
-    recovered = done("recovered_objects", recovery=work)
-    # all four lead PGs; where each has a place taken by another's, one waits for it now and then
-    assert 0.7 * 4 * RUN_S / pause_s <= recovered <= 4 * (RUN_S / pause_s + 1)
-    # where it does not sleep, and under mClock, it is many times faster
-    assert done("recovered_objects", sleeps=WpqSleeps(), recovery=work) > 5 * recovered
-    assert done("recovered_objects", MCLOCK, recovery=work) == done(
-        "recovered_objects", MCLOCK, WpqSleeps(), recovery=work
-    )
-
-
-def test_a_pg_that_trims_or_is_deleted_sleeps_after_each_piece() -> None:
-    # two PGs of an OSD at a time, two clones in a piece
-    trimmed = done("trimmed_clones", snaptrim=(SnaptrimWork("rbd", 10**6, 64 * KIB),))
-    assert trimmed == pytest.approx(4 * 2 * 2 * RUN_S / 0.5, rel=0.1)
-    # two PGs of an OSD at a time, 30 objects in a piece
-    deleted = done("deleted_objects", deletion=(DeleteWork("rbd", 10**6),))
-    assert deleted == pytest.approx(4 * 2 * deletion.BATCH * RUN_S / 0.25, rel=0.1)

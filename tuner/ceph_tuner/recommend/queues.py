@@ -1,6 +1,6 @@
 """Wpq or mClock on a described cluster: both on the same seeds, how sure their order is, and what the change costs.
 
-WpqSleep            what wpq sleeps between pieces of each kind of work
+slept_at()          what wpq sleeps between pieces of each kind of work
 QueueOrder          which queue does better in one metric, as far as the twin can tell
 AgainstWpq          wpq beside one choice of mClock settings
 QueueComparison     wpq beside everything that a search compared, and the cost of a change to it
@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import AbstractSet, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import AbstractSet, Dict, List, Mapping, Optional, Tuple
 
 from scipy.special import stdtrit
 
@@ -26,7 +26,7 @@ from ceph_tuner.recommend.rebuild_cost import Cost, cost_of
 from ceph_tuner.recommend.rebuild_plan import COST_SEEDS, Planned, judged
 from ceph_tuner.recommend.runs import Runs
 from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
-from ceph_tuner.twin.model import MCLOCK, WPQ, ClusterModel, WpqSleeps
+from ceph_tuner.twin.model import MCLOCK, WPQ, ClusterModel
 from ceph_tuner.twin.published import TOLD_AGAINST_WPQ, published_metric
 
 QUEUE = "osd_op_queue"
@@ -37,20 +37,6 @@ EVEN = 0.5
 
 CODED_READS_SCHEDULED = (20, 2, 3)
 """From this version on mClock schedules the reads of an erasure code's recovery (ceph/ceph#69773)."""
-
-
-class WpqSleep(NamedTuple):
-    """A pause between two pieces of work under wpq."""
-
-    option: str
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.option} {self.seconds:g} s"
-
-
-_NOT_SIMULATED = "scrub"
-"""The kind of work whose sleep the twin does not have; by default it is 0."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +100,8 @@ class QueueComparison:
     cost: Optional[Cost]
     """None where it is more than the twin can simulate at once."""
     caveats: Tuple[str, ...]
-    sleeps: Mapping[str, WpqSleep] = field(default_factory=dict, hash=False)
-    """Kind of work -> what wpq sleeps between its pieces, simulated or not."""
+    sleeps: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """As in `QueueOrder`."""
 
     @property
     def best(self) -> AgainstWpq:
@@ -134,10 +120,9 @@ def compare_queues(
     `stored_bytes`: bytes by pool, where known. `sleeps_set`: sleeps that are not at their default. An interrupt is
     passed on.
     """
-    slept = slept_at(search_result.question.model, sleeps_set or {})
-    sleeps = {kind: str(sleep) for kind, sleep in slept.items() if kind == _NOT_SIMULATED}
+    sleeps = slept_at(search_result.question.model, sleeps_set or {})
     question, effort = search_result.question, search_result.effort
-    model = replace(question.model, scheduler=WPQ, sleeps=simulated(slept))
+    model = replace(question.model, scheduler=WPQ)
     change = RebuildChange(RESTART, model, {QUEUE: (MCLOCK, WPQ)})
     seeds = fresh_seeds(effort) if search_result.confirmed else range(effort.seed, effort.seed + effort.seeds)
     with Runs(effort, search_result.run_s, processes) as runs:
@@ -153,7 +138,7 @@ def compare_queues(
             cost = cost_of(
                 change, question.model, settings, search_result.before.candidate.means, stored_bytes, runs, few
             )
-    return QueueComparison(search_result, change, wpq, against, cost, tuple(caveats(question.model, slept)), slept)
+    return QueueComparison(search_result, change, wpq, against, cost, tuple(caveats(question.model, sleeps)), sleeps)
 
 
 def _against(
@@ -203,7 +188,7 @@ def _with_model_error(
     return ratio[0], math.exp(mean - math.hypot(mean - low, own)), math.exp(mean + math.hypot(high - mean, own))
 
 
-def caveats(model: ClusterModel, sleeps: Mapping[str, WpqSleep]) -> List[str]:
+def caveats(model: ClusterModel, sleeps: Mapping[str, str]) -> List[str]:
     """Where the twin's word about wpq is worth less, and what Ceph itself says of such a cluster."""
     right, of = (sum(part) for part in zip(*TOLD_AGAINST_WPQ.values()))
     notes = [
@@ -218,23 +203,17 @@ def caveats(model: ClusterModel, sleeps: Mapping[str, WpqSleep]) -> List[str]:
                 "before 20.2.3 the reads that rebuild an erasure code go past mClock and past its limits; Ceph's "
                 "documentation advises wpq for erasure-coded clusters with slow operations (ceph/ceph#68932)"
             )
-    had = [str(sleep) for kind, sleep in sleeps.items() if kind != _NOT_SIMULATED]
-    if had:
+    if sleeps:
         notes.append(
-            f"under wpq an OSD sleeps between items of work ({', '.join(dict.fromkeys(had))}), which the twin has by "
-            "Ceph's sources alone: no measurement was held against it"
-        )
-    if _NOT_SIMULATED in sleeps:
-        notes.append(
-            f"under wpq an OSD sleeps between chunks of scrub ({sleeps[_NOT_SIMULATED]}), which the twin does not "
-            "simulate: clients get more there, and scrub less, than it says. So no queue is named for scrub, nor "
-            "mClock for clients"
+            f"under wpq an OSD sleeps between items of work ({', '.join(dict.fromkeys(sleeps.values()))}), which the "
+            "twin does not simulate: clients get more there, and that work less, than it says. So no queue is named "
+            f"for {', '.join(sleeps)}, nor mClock for clients"
         )
     notes.append("the twin knows osd_op_queue_cut_off `high` alone, and the default priorities of wpq")
     return notes
 
 
-def slept_at(model: ClusterModel, sleeps_set: Settings) -> Dict[str, WpqSleep]:
+def slept_at(model: ClusterModel, sleeps_set: Settings) -> Dict[str, str]:
     """Kind of work that the model has -> what wpq sleeps between its pieces, where that is not 0.
 
     An option without a drive's kind goes before those with one (`OSD::get_osd_recovery_sleep`); the release's defaults
@@ -248,19 +227,14 @@ def slept_at(model: ClusterModel, sleeps_set: Settings) -> Dict[str, WpqSleep]:
         "scrub": "osd_scrub_sleep" if model.scrub else "",
     }
     drive = "hybrid" if model.osd.has_head and model.osd.db is not None else model.osd.kind
-    slept: Dict[str, WpqSleep] = {}
+    slept: Dict[str, str] = {}
     for kind, stem in stems.items():
-        names = (stem, f"{stem}_{drive}") if stem else ()
-        in_force = [WpqSleep(name, _in_force(name, model, sleeps_set)) for name in names]
-        longest = next((sleep for sleep in in_force if sleep.seconds > 0), None)
-        if longest is not None:
-            slept[kind] = longest
+        for name in (stem, f"{stem}_{drive}") if stem else ():
+            seconds = _in_force(name, model, sleeps_set)
+            if seconds > 0:
+                slept[kind] = f"{name} {seconds:g} s"
+                break
     return slept
-
-
-def simulated(slept: Mapping[str, WpqSleep]) -> WpqSleeps:
-    """Those that the twin's wpq sleeps: all but scrub's."""
-    return WpqSleeps(**{f"{kind}_s": sleep.seconds for kind, sleep in slept.items() if kind != _NOT_SIMULATED})
 
 
 def _recovery_stem(model: ClusterModel) -> str:

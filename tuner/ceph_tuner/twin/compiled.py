@@ -48,7 +48,6 @@ SELDOM = frozenset(
         (dmclock, "clean"),
         (drive, "in_slices"),
         (threads, "choose_wpq"),
-        (threads, "sleeps"),
         (commits, "trims_go_on"),
         (loop, "rare_event"),
         (loop, "_clean_queue"),

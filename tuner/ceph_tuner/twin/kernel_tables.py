@@ -30,7 +30,7 @@ from ceph_tuner.twin.knobs_in_force import (
     scrub_cost,
     trim_cost,
 )
-from ceph_tuner.twin.model import TRIMS_AT_ONCE, WPQ, ClusterModel, Device, WpqSleeps
+from ceph_tuner.twin.model import TRIMS_AT_ONCE, WPQ, ClusterModel, Device
 from ceph_tuner.twin.pg_tasks import pg_tasks
 from ceph_tuner.twin.placement import placed
 
@@ -170,7 +170,6 @@ class KernelTables:
             "scrub_backoff": SCRUB_BACKOFF,
             "strict_bound_s": _strict_bound_s(model),
             "priorities": priorities,
-            "sleeps_s": model.sleeps.by_kind if model.scheduler == WPQ else WpqSleeps().by_kind,
         }.items():
             parameters[name][0] = value
         self.tables["progress"]["now_s"] = START_S

@@ -280,26 +280,6 @@ Work = Union[ClientStream, RecoveryWork, ScrubWork, SnaptrimWork, DeleteWork]
 
 
 @dataclass(frozen=True)
-class WpqSleeps:
-    """Seconds between two pieces of background work under wpq: an OSD's recovery, and a PG's snaptrim or deletion."""
-
-    recovery_s: float = 0.0
-    """Of degraded objects."""
-    backfill_s: float = 0.0
-    """Of misplaced ones."""
-    snaptrim_s: float = 0.0
-    deletion_s: float = 0.0
-
-    def __post_init__(self) -> None:
-        _not_negative(**vars(self))
-
-    @property
-    def by_kind(self) -> Tuple[float, ...]:
-        """In the order of the kernel's kinds of work; that of scrub is not simulated."""
-        return self.recovery_s, self.backfill_s, 0.0, self.snaptrim_s, self.deletion_s
-
-
-@dataclass(frozen=True)
 class ClusterModel:
     """A whole cluster of alike OSDs."""
 
@@ -321,8 +301,6 @@ class ClusterModel:
     scheduler: str = MCLOCK
     scrub_priority: float = 5.0
     """WPQ only: `osd_scrub_priority`; a scrub that was asked for has `osd_requested_scrub_priority`, 120."""
-    sleeps: WpqSleeps = field(default_factory=WpqSleeps)
-    """WPQ only; by default none, as mClock forces them to 0."""
     simulated_osds: int = field(default=0)
     """So many OSDs stand for all, with their share of the load and of the PGs; 0: all are simulated."""
 

@@ -22,20 +22,19 @@ from ceph_tuner.twin.kernel.records import (
     SCRUB_TICK,
     TASK_BEGINS,
     THREAD_ENDS,
-    WORK_WAKES,
     WRITING,
 )
 from ceph_tuner.twin.kernel.recovery import recovery_place_free
 from ceph_tuner.twin.kernel.scrub import scrub_tick
 from ceph_tuner.twin.kernel.state import SimulationState
-from ceph_tuner.twin.kernel.threads import dispatch, enqueue, join, moment_has_come, thread_ends
+from ceph_tuner.twin.kernel.threads import dispatch, enqueue, moment_has_come, thread_ends
 
 LEASE_S = 8.0
 """How often a pool's PGs renew their leases (half the read lease interval): messages that wake every shard."""
 
 
 def rare_event(state: SimulationState, kind: int, index: int, now: float) -> None:
-    """Seldom events: ticks of scrub and deferred writes, work that begins or wakes, queues that forget."""
+    """Events of once a second or less: ticks of scrub and deferred writes, work that begins, queues that forget."""
     if kind == SCRUB_TICK:
         scrub_tick(state, index, now)
     elif kind == QUEUE_CLEANED:
@@ -46,8 +45,6 @@ def rare_event(state: SimulationState, kind: int, index: int, now: float) -> Non
         _renew_leases(state, now)
     elif kind == DEFERRED_TICK:
         deferred_tick(state, index, now)
-    elif kind == WORK_WAKES:
-        join(state, index, now)
     else:
         recovery_place_free(state)
 

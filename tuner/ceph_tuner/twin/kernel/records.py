@@ -58,8 +58,8 @@ FREE, SUBMITS, GOES_ON, WAITS = range(4)
 
 (
     THREAD_ENDS, COMMIT_BEGINS, COMMIT_ENDS, QUEUE_WAKES, CLIENT_ARRIVES, SCRUB_TICK, TASK_BEGINS, RECOVERY_FREE,
-    LEASES_RENEWED, QUEUE_CLEANED, DEFERRED_TICK, WORK_WAKES,
-) = range(12)  # fmt: skip
+    LEASES_RENEWED, QUEUE_CLEANED, DEFERRED_TICK,
+) = range(11)  # fmt: skip
 """Events: what their index names is an item, OSD, OSD, shard, stream, OSD, task, nothing, nothing, shard, OSD."""
 
 
@@ -274,8 +274,6 @@ class Osd(Record):
     """Items whose threads wait for that."""
     recovering: int
     """Objects."""
-    recovery_due_s: float
-    """When the last object that sleeps under wpq is queued."""
     local_backfills: int
     remote_backfills: int
     scrubs: int

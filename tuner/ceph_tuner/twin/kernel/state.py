@@ -10,7 +10,6 @@ from ceph_tuner.twin.kernel.layout import Array, Record, as_objects, dtype_of, w
 from ceph_tuner.twin.kernel.records import (
     LANES,
     ORDERED,
-    WORK_KINDS,
     Due,
     Event,
     Item,
@@ -83,8 +82,6 @@ class Parameters(Record):
     """How long the strict queue holds the classes back before one item of theirs goes first; infinite: for ever."""
     priorities: Annotated[List[float], LANES]
     """Of the lanes in the older queue."""
-    sleeps_s: Annotated[List[float], WORK_KINDS]
-    """In the older queue, between two pieces of each kind of work."""
 
 
 class SimulationProgress(Record):

@@ -33,7 +33,6 @@ from ceph_tuner.twin.kernel.records import (
     TRIM,
     TRIM_LOCAL,
     TRIM_REPLICA,
-    WORK_WAKES,
     WRITE,
     Shard,
 )
@@ -96,31 +95,7 @@ def choose_wpq(state: SimulationState, shard: Shard) -> int:
             return chosen
 
 
-def sleeps(state: SimulationState, i: int, now: float) -> bool:
-    """Whether an item waits before it is queued: the next piece of work that sleeps in the older queue.
-
-    Recovery has one line for all PGs that an OSD leads (OSD::do_recovery); each PG trims (WaitTrimTimer) and deletes
-    (PG::do_delete_work) on its own, the first piece at once.
-    """
-    item = state.items[i]
-    role = item.role
-    if role != RECOVER and role != TRIM and role != DELETE:
-        return False
-    task = state.tasks[item.owner]
-    pause = state.parameters.sleeps_s[task.kind]
-    if pause <= 0.0 or (role != RECOVER and task.left == task.total):
-        return False
-    due = now + pause
-    if role == RECOVER:
-        own = state.osds[state.slots[item.slot].osd]
-        if own.recovery_due_s > now:
-            due = own.recovery_due_s + pause
-        own.recovery_due_s = due
-    schedule(state, due, WORK_WAKES, i)
-    return True
-
-
-def join(state: SimulationState, i: int, now: float) -> None:
+def enqueue(state: SimulationState, i: int, now: float) -> None:
     """An item joins its lane in its shard."""
     item = state.items[i]
     number, lane = state.slots[item.slot].shard, item.lane
@@ -160,12 +135,6 @@ def join(state: SimulationState, i: int, now: float) -> None:
             shard.ahead_of_first -= 1
         mark_dirty(state, number)
     shard.queued += 1
-
-
-def enqueue(state: SimulationState, i: int, now: float) -> None:
-    """An item joins its lane in its shard, or sleeps before."""
-    if state.parameters.wpq == 0 or not sleeps(state, i, now):
-        join(state, i, now)
 
 
 def answer(state: SimulationState, first: int, now: float) -> None:
