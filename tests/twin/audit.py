@@ -68,10 +68,11 @@ class Audit:
         """Every item that is in use."""
         where: Dict[str, List[int]] = {"message": self.messages}
         where["thread"] = [index for event, index in self.events if event == k.THREAD_ENDS]
+        where["asleep"] = [index for event, index in self.events if event == k.RECOVERY_WAKES]
         where["queued"] = [i for head in self.shards["head"].ravel() for i in self.chain(head)]
         committing = self.osds["committing_head"][self.osds["committing"] == 1]
         where["commit"] = [i for first in committing for i in self.chain(first)]
-        for name in ("written", "throttled", "snaps"):
+        for name in ("written", "throttled", "deferring", "snaps"):
             where[name] = [i for first in self.osds[f"{name}_head"] for i in self.chain(first)]
         # what a commit made durable waits for a shard's first thread, then goes with that thread's item
         for name, head in (("durable", "durable_head"), ("taken", "taken_durable")):
@@ -125,7 +126,7 @@ class Audit:
     def _check_shards(self) -> None:
         where = self.items_by_place()
         # a clone's own transaction waits for BlueStore without a thread
-        throttled = [i for i in where["throttled"] if self.items["role"][i] != k.TRIM_LOCAL]
+        throttled = [i for i in where["throttled"] + where["deferring"] if self.items["role"][i] != k.TRIM_LOCAL]
         busy = Counter(
             int(self.slots["shard"][self.items["slot"][i]]) for i in where["thread"] + where["snaps"] + throttled
         )
@@ -162,6 +163,10 @@ class Audit:
             assert row["recovering"] >= 0
             batch = int(row["limits"]["deferred_batch"])
             assert 0 <= row["deferred_aside"] <= row["deferred_writes"]
+            own_writes = row["deferred_writes"] + row["deferred_on_way"]
+            assert 0 <= row["deferred_on_way"] <= own_writes <= row["deferred_held"], "a write is held to its place"
+            assert row["deferring_head"] < 0 or row["deferred_held"] >= row["limits"]["deferred_most"]
+            assert ((k.DEFERRED_WRITTEN, number) in self.events) == (row["deferred_on_way"] > 0)
             if row["committing"] == 0 and self.model.osd.deferred_below_bytes == 0:
                 assert row["deferred_writes"] == 0 < batch, "flash writes to places at once"
 

@@ -110,7 +110,7 @@ class KernelTables:
         room = 1 << int(items + 1).bit_length()
         turns = 1 << int(flying + 1).bit_length()
         threads = shards * model.osd.threads_per_shard
-        heap = 2 * threads + 5 * osds + 16 * shards + 2 * tasks + 16 * len(model.pools) + 512
+        heap = 2 * threads + 6 * osds + 16 * shards + 2 * tasks + 16 * len(model.pools) + 512
         lengths = {
             "uniforms": records.VARIATES, "exponentials": records.VARIATES, "events": heap, "messages": room,
             "turns": turns,
@@ -156,6 +156,7 @@ class KernelTables:
             "trims_at_once": TRIMS_AT_ONCE[osd.kind],
             "throttle_bytes": osd.throttle_bytes,
             "throttle_bytes_per_io": osd.throttle_bytes_per_io,
+            "flushes": int(osd.has_head and osd.db is not None and osd.device.caches_writes),
             "deferred_below_bytes": osd.deferred_below_bytes,
             "way_s": ways_s(osd.device),
             "aside_share": min(1.0, (_NEAR_SEEK_S + osd.device.turn_s / 2) / _alone_s(osd.device)),
@@ -201,7 +202,7 @@ class KernelTables:
         """By OSD, until its settings are known."""
         if osd.deferred_below_bytes > 0:
             self._batches_begun = dict(enumerate(self._random.random(self.osds).tolist()))
-        for name in ("throttled", "written", "snaps"):
+        for name in ("throttled", "deferring", "written", "snaps"):
             table[f"{name}_head"] = table[f"{name}_tail"] = -1
         table["committing_head"] = -1
         table["commit_due_s"] = table["commit_later_s"] = math.inf
@@ -313,7 +314,7 @@ class KernelTables:
             # an OSD has been running before: how much of its next batch waits already is chance
             begun = self._batches_begun.pop(osd)
             own = self.tables["osds"][osd]
-            own["deferred_writes"] = int(begun * limits.deferred_batch)
+            own["deferred_writes"] = own["deferred_held"] = int(begun * limits.deferred_batch)
             own["deferred_sent_at_s"] = START_S - begun * 3 * limits.deferred_tick_s
         table = self.tables["osds"]["limits"]
         for name, value in {
@@ -328,6 +329,10 @@ class KernelTables:
             "deferred_batch": limits.deferred_batch,
             "deferred_interval_s": limits.deferred_interval_s,
             "deferred_tick_s": limits.deferred_tick_s,
+            "deferred_most": limits.deferred_most,
+            "recovery_sleep_s": (limits.degraded_sleep_s, limits.backfill_sleep_s),
+            "trim_sleep_s": limits.trim_sleep_s,
+            "delete_sleep_s": limits.delete_sleep_s,
         }.items():
             table[name][osd] = value
         tasks = self.tables["tasks"]

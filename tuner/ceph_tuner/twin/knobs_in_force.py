@@ -26,6 +26,9 @@ WPQ_PRIORITIES = (63.0, 3.0)
 WPQ_REPLICA_PRIORITY = 127.0
 """A replica write's message names no priority, so it has the messenger's own (CEPH_MSG_PRIO_DEFAULT)."""
 
+WPQ_SLEEPS = ("osd_recovery_sleep", "osd_recovery_sleep_degraded", "osd_snap_trim_sleep", "osd_delete_sleep")
+"""Sleeps that are simulated there, without their devices. osd_scrub_sleep, 0 by default, is not."""
+
 WPQ_CLASSES = {
     "client": 0,
     "replica write": 0,
@@ -56,6 +59,14 @@ class BackgroundLimits:
     """Deferred writes of a hard disk that go to their places at once."""
     deferred_interval_s: float
     """After this they go, however few they are; infinite: never for that."""
+    deferred_most: int
+    """Deferred writes that may be under way to their places before others wait."""
+    degraded_sleep_s: float
+    backfill_sleep_s: float
+    """Before an object's recovery."""
+    trim_sleep_s: float
+    delete_sleep_s: float
+    """Of a PG, between two items."""
 
     @property
     def deferred_tick_s(self) -> float:
@@ -94,7 +105,37 @@ def limits_of(settings: Mapping[str, Value], model: ClusterModel) -> BackgroundL
         recovery_active=number(recovery, f"osd_recovery_max_active_{kind}", release),
         deferred_batch=_deferred_batch(settings, model),
         deferred_interval_s=_deferred_interval_s(settings, release),
+        deferred_most=max(1, _deferred_most(settings, model)),
+        degraded_sleep_s=sleep_s("osd_recovery_sleep_degraded", settings, model),
+        backfill_sleep_s=sleep_s("osd_recovery_sleep", settings, model),
+        trim_sleep_s=sleep_s("osd_snap_trim_sleep", settings, model),
+        delete_sleep_s=sleep_s("osd_delete_sleep", settings, model),
     )
+
+
+def sleep_s(stem: str, settings: Mapping[str, Value], model: ClusterModel) -> float:
+    """How long that work sleeps (OSD::get_osd_recovery_sleep and its like): 0 under mClock, which sets all to 0.
+
+    The option without a device goes before those with one, unless it is 0. Hybrid are hard disks with RocksDB on flash.
+    Where there is no option for degraded PGs, that for all counts.
+    """
+    if model.scheduler != WPQ:
+        return 0.0
+    kind = "hybrid" if model.osd.has_head and model.osd.db else model.osd.kind
+    for name in (stem, f"{stem}_{kind}"):
+        own = KNOBS[name].default(model.release, model.version)
+        if own is None:
+            return sleep_s("osd_recovery_sleep", settings, model)
+        seconds = float(settings.get(name, own))
+        if seconds > 0.0:
+            return seconds
+    return 0.0
+
+
+def _deferred_most(settings: Mapping[str, Value], model: ClusterModel) -> int:
+    """Deferred writes that bluestore_throttle_deferred_bytes lets be under way; each costs as in the other throttle."""
+    held_bytes = number(settings, "bluestore_throttle_deferred_bytes", model.release)
+    return int(held_bytes / (model.osd.throttle_bytes_per_io + 4096))
 
 
 def _deferred_batch(settings: Mapping[str, Value], model: ClusterModel) -> int:
@@ -149,9 +190,9 @@ def client_costs(block_bytes: int, model: ClusterModel) -> Costs:
     hardware, release = model.osd.hardware, model.release
     if model.scheduler == WPQ:
         return Costs(1.0, float(WPQ_SCRUB_COST), float(block_bytes), 1.0)
-    least = float(item_cost(0, hardware, release))
-    write = float(item_cost(block_bytes, hardware, release))
-    return Costs(least, float(item_cost(4096, hardware, release)), write, least)
+    least = float(item_cost(0, hardware, release, model.version))
+    write = float(item_cost(block_bytes, hardware, release, model.version))
+    return Costs(least, float(item_cost(4096, hardware, release, model.version)), write, least)
 
 
 def recovery_parts(object_bytes: float, settings: Mapping[str, Value], model: ClusterModel) -> int:
@@ -171,12 +212,12 @@ def recovery_costs(
     if model.scheduler == WPQ:
         return float(WPQ_RECOVERY_COST), part_bytes, float(chunk)
     hardware, release = model.osd.hardware, model.release
-    cost = float(item_cost(recovery_item_bytes(1, object_bytes, release), hardware, release))
+    cost = float(item_cost(recovery_item_bytes(1, object_bytes, release), hardware, release, model.version))
     if release.cost_model == "scaled":
         # up to 17.2.6 pushes and pulls bypass the queue
         return cost, 0.0, 0.0
-    push = item_cost(part_bytes + PUSH_COST_PER_OBJECT, hardware, release)
-    return cost, float(push), float(item_cost(chunk, hardware, release))
+    push = item_cost(part_bytes + PUSH_COST_PER_OBJECT, hardware, release, model.version)
+    return cost, float(push), float(item_cost(chunk, hardware, release, model.version))
 
 
 def scrub_cost(
@@ -189,7 +230,7 @@ def scrub_cost(
     version = model.version or release.newest
     whole = scrub_item_bytes(1, object_bytes, deep, settings, hardware, release, version)
     if release.cost_model == "scaled" or version < (18, 2, 5):
-        return float(item_cost(whole, hardware, release)), 1.0
+        return float(item_cost(whole, hardware, release, model.version)), 1.0
     return hardware.cost_per_io + (object_bytes if deep else 0.0), 0.0
 
 
@@ -200,7 +241,7 @@ def trim_cost(object_bytes: float, settings: Mapping[str, Value], model: Cluster
     hardware, release = model.osd.hardware, model.release
     whole = snaptrim_item_bytes(object_bytes, settings, release, model.version)
     if release.cost_model == "scaled":
-        return 0.0, float(item_cost(whole, hardware, release))
+        return 0.0, float(item_cost(whole, hardware, release, model.version))
     concurrent = number(settings, "osd_pg_max_concurrent_snap_trims", release)
     return whole / concurrent, 0.0
 
@@ -211,5 +252,5 @@ def delete_cost(settings: Mapping[str, Value], model: ClusterModel) -> Tuple[flo
     if model.scheduler == WPQ:
         return 0.0, each
     if model.release.cost_model == "scaled":
-        return 0.0, float(item_cost(each, model.osd.hardware, model.release))
+        return 0.0, float(item_cost(each, model.osd.hardware, model.release, model.version))
     return each, 0.0

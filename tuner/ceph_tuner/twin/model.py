@@ -59,6 +59,10 @@ class Device:
     """Of a hard disk."""
     log_way_s: float = 0.0
     """Of a hard disk, its head's way between the data and RocksDB's log where that lies apart; 0: among the data."""
+    caches_writes: bool = False
+    """Of a hard disk beside a `db`: deferred writes are done once they are in its cache, and the next commit of the
+    key-value store waits until they are at their places, since BlueStore flushes the disk before. False: no cache.
+    """
 
     def __post_init__(self) -> None:
         _positive(iops=self.iops, bandwidth_bytes_s=self.bandwidth_bytes_s, request_bytes=self.request_bytes)

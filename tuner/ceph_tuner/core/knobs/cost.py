@@ -26,6 +26,8 @@ from ceph_tuner.core.knobs.settings import shares
 
 # microseconds per I/O and per byte up to 17.2.6 (osd_mclock_cost_per_io_usec_*, osd_mclock_cost_per_byte_usec_*)
 _EARLY_USEC = {"ssd": (50.0, 0.011, 1e3), "hdd": (11400.0, 2.6, 1e6)}
+_BEFORE_QUINCY_USEC = {"ssd": (50.0, 0.011, 1e3), "hdd": (25000.0, 5.2, 1e6)}
+"""The same in what was developed towards 17.2.0, as in Pacific."""
 
 
 def kind_of_class(device_class: str) -> str:
@@ -66,11 +68,12 @@ class Hardware:
         return self.capacity_iops / self.shards
 
 
-def item_cost(nbytes: float, hardware: Hardware, release: Release) -> int:
+def item_cost(nbytes: float, hardware: Hardware, release: Release, version: Optional[Version] = None) -> int:
     """Return an item's cost: bytes from 17.2.7, time before. A client read counts 0 bytes, a write its data."""
     if release.cost_model == "bytes":
         return max(1, int(nbytes), int(hardware.cost_per_io))
-    per_io, per_byte, scale = _EARLY_USEC[kind_of_class(hardware.device_class)]
+    early = _BEFORE_QUINCY_USEC if (version or release.newest) < (17, 2, 0) else _EARLY_USEC
+    per_io, per_byte, scale = early[kind_of_class(hardware.device_class)]
     return max(1, round((per_io + per_byte * nbytes) / scale))
 
 

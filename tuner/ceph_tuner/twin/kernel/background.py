@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ceph_tuner.twin.kernel.deletion import batch_deleted, start_deletions
+from ceph_tuner.twin.kernel.deletion import batch_deleted, delete_some, start_deletions
 from ceph_tuner.twin.kernel.drive import requests
 from ceph_tuner.twin.kernel.events import enter, new_item, release, release_operation
 from ceph_tuner.twin.kernel.records import (
@@ -37,10 +37,11 @@ from ceph_tuner.twin.kernel.recovery import (
     recovered,
     recovery_item_ends,
     shards_read,
+    sleep,
     start_recoveries,
 )
 from ceph_tuner.twin.kernel.scrub import copy_scrubbed, scrub_goes_on, stride_read
-from ceph_tuner.twin.kernel.snaptrim import clone_trimmed, start_trims, trim_clone, wait_for_snaps
+from ceph_tuner.twin.kernel.snaptrim import clone_trimmed, start_trims, trim_clone, trim_some, wait_for_snaps
 from ceph_tuner.twin.kernel.state import SimulationState
 
 
@@ -57,12 +58,23 @@ def begin_task(state: SimulationState, number: int) -> None:
         start_deletions(state, osd)
 
 
+def work_wakes(state: SimulationState, number: int) -> None:
+    """A PG's sleep between two items of snaptrim or deletion is over."""
+    if state.tasks[number].kind == SNAPTRIM:
+        trim_some(state, number)
+    else:
+        delete_some(state, number)
+
+
 def background_item_ends(state: SimulationState, i: int, osd: int, now: float) -> int:
     """A thread is through with an item of background work: FREE, SUBMITS, GOES_ON or WAITS."""
     item, own = state.items[i], state.osds[osd]
     role, number = item.role, item.owner
     after = SUBMITS
-    if role == RECOVER or (role == PUSHED and state.tasks[number].pending > 0):
+    if role == RECOVER and item.objects_left == 1:
+        sleep(state, i, now)
+        after = FREE
+    elif role == RECOVER or (role == PUSHED and state.tasks[number].pending > 0):
         recovery_item_ends(state, i, now)
         after = FREE
     elif role == PULL:
@@ -104,7 +116,7 @@ def background_durable(state: SimulationState, i: int, now: float) -> None:
     if item.role == PUSH:
         part_durable(state, i, item.owner, now)
     else:
-        batch_deleted(state, i, item.owner)
+        batch_deleted(state, i, item.owner, now)
 
 
 def background_operation_done(state: SimulationState, op: int, now: float) -> None:
@@ -122,4 +134,4 @@ def background_operation_done(state: SimulationState, op: int, now: float) -> No
     if phase == EC_RECOVERY:
         shards_read(state, owner, now)
     elif phase == TRIMMING:
-        clone_trimmed(state, owner)
+        clone_trimmed(state, owner, now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ceph_tuner.twin.kernel.drive import transfer
+from ceph_tuner.twin.kernel.drive import transfer, write_deferred
 from ceph_tuner.twin.kernel.events import schedule, spread
 from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, PUSH, SUBWRITE, WRITES, Osd
 from ceph_tuner.twin.kernel.state import SimulationState
@@ -29,6 +29,8 @@ def admit(state: SimulationState, i: int, osd: int, now: float) -> None:
     item, own = state.items[i], state.osds[osd]
     own.throttle_bytes += item.throttle_bytes
     done = now
+    if is_deferred(state, i):
+        own.deferred_held += 1
     if item.ios > 0.0:
         done = transfer(state, osd, WRITES, now, item.ios, item.size_bytes)
         done += spread(state, own.prices[WRITES].latency_s)
@@ -95,6 +97,26 @@ def submit(state: SimulationState, i: int, osd: int, now: float) -> bool:
         else:
             state.items[own.throttled_tail].next_item = i
         own.throttled_tail = i
+        return False
+    return admitted(state, i, osd, now)
+
+
+def admitted(state: SimulationState, i: int, osd: int, now: float) -> bool:
+    """Let a transaction in that the throttle lets through; False where it waits for deferred writes before it.
+
+    So many may be under way. Who finds no place sends those to their places that have waited for a batch
+    (BlueStore::queue_transactions, deferred_aggressive).
+    """
+    own = state.osds[osd]
+    if is_deferred(state, i) and own.deferred_held >= own.limits.deferred_most and own.deferred_writes > 0:
+        write_deferred(state, osd, now)
+    if is_deferred(state, i) and own.deferred_held >= own.limits.deferred_most:
+        state.items[i].next_item = -1
+        if own.deferring_head < 0:
+            own.deferring_head = i
+        else:
+            state.items[own.deferring_tail].next_item = i
+        own.deferring_tail = i
         return False
     admit(state, i, osd, now)
     return True

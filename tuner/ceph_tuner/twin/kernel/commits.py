@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import math
 
-from ceph_tuner.twin.kernel.bluestore import admit, blocked, is_deferred, lies_aside, plan_commit, submit
+from ceph_tuner.twin.kernel.bluestore import admit, admitted, blocked, is_deferred, lies_aside, plan_commit, submit
 from ceph_tuner.twin.kernel.drive import transfer, write_deferred
 from ceph_tuner.twin.kernel.events import mark_dirty, release, schedule, spread
-from ceph_tuner.twin.kernel.records import COMMIT_ENDS, COMMITS, DEFERRED_TICK, TRIM, TRIM_LOCAL, TRIM_REPLICA
+from ceph_tuner.twin.kernel.records import (
+    COMMIT_ENDS,
+    COMMITS,
+    DEFERRED_TICK,
+    DEFERRED_WRITTEN,
+    TRIM,
+    TRIM_LOCAL,
+    TRIM_REPLICA,
+    WRITES,
+)
 from ceph_tuner.twin.kernel.snaptrim import trim_clone
 from ceph_tuner.twin.kernel.state import SimulationState
 from ceph_tuner.twin.kernel.threads import start, thread_free
@@ -45,7 +54,13 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
     left = own.throttle_bytes - freed
     own.throttle_bytes = left if left > 0.5 else 0.0
     own.deferred_writes += deferred
-    end = transfer(state, osd, COMMITS, now, parameters.kv_ios, taken * parameters.kv_bytes + data_bytes)
+    begin = now
+    if own.unflushed == 1:
+        until = own.budgets[own.prices[WRITES].budget].deferred_until_s
+        begin = until if until > now else now
+        own.unflushed = 0
+        own.flushing = 1
+    end = transfer(state, osd, COMMITS, begin, parameters.kv_ios, taken * parameters.kv_bytes + data_bytes)
     # one thread applies them to the key-value store, one after another
     end += spread(state, parameters.kv_latency_s) + taken * parameters.kv_cpu_s + trims * parameters.trim_kv_cpu_s
     schedule(state, end, COMMIT_ENDS, osd)
@@ -53,8 +68,8 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
     while waiting >= 0 and not blocked(state, own, items[waiting].throttle_bytes):
         following = items[waiting].next_item
         own.throttled_head = following
-        admit(state, waiting, osd, now)
-        if items[waiting].role != TRIM_LOCAL:
+        entered = admitted(state, waiting, osd, now)
+        if entered and items[waiting].role != TRIM_LOCAL:
             thread_free(state, state.slots[items[waiting].slot].shard, waiting, now)
         waiting = following
     if trims > 0:
@@ -91,9 +106,26 @@ def trims_go_on(state: SimulationState, osd: int, now: float) -> None:
             thread_free(state, shard, i, now)
 
 
+def deferred_places_free(state: SimulationState, osd: int, now: float) -> None:
+    """Transactions that wait for deferred writes before them enter BlueStore, as far as there are places."""
+    own = state.osds[osd]
+    while own.deferring_head >= 0 and own.deferred_held < own.limits.deferred_most:
+        i = own.deferring_head
+        own.deferring_head = state.items[i].next_item
+        admit(state, i, osd, now)
+        thread_free(state, state.slots[state.items[i].slot].shard, i, now)
+
+
 def commit_ends(state: SimulationState, osd: int, now: float) -> None:
     """Transactions are durable: their shards' first threads hear of it."""
     own, items = state.osds[osd], state.items
+    if own.flushing == 1:
+        # what came to the disk meanwhile may have held it up
+        until = own.budgets[own.prices[WRITES].budget].deferred_until_s
+        if until > now:
+            schedule(state, until, COMMIT_ENDS, osd)
+            return
+        own.flushing = 0
     i = own.committing_head
     own.committing = 0
     while i >= 0:
@@ -113,6 +145,7 @@ def commit_ends(state: SimulationState, osd: int, now: float) -> None:
         i = following
     if own.deferred_writes >= own.limits.deferred_batch:
         write_deferred(state, osd, now)
+        deferred_places_free(state, osd, now)
     if own.written_head >= 0:
         done = items[own.written_head].written_at_s
         plan_commit(state, osd, done if done > now else now)
@@ -126,4 +159,19 @@ def deferred_tick(state: SimulationState, osd: int, now: float) -> None:
         return
     if own.deferred_writes > 0:
         write_deferred(state, osd, now)
+        deferred_places_free(state, osd, now)
     own.deferred_sent_at_s = now
+
+
+def deferred_written(state: SimulationState, osd: int, now: float) -> None:
+    """A deferred write is at its place, and another transaction finds one in BlueStore; the next one comes in its time.
+
+    A disk does other requests between them, so the time of what is left is looked at each time.
+    """
+    own = state.osds[osd]
+    own.deferred_on_way -= 1
+    own.deferred_held -= 1
+    if own.deferred_on_way > 0:
+        left = own.budgets[own.prices[WRITES].budget].deferred_until_s - now
+        schedule(state, now + (left / own.deferred_on_way if left > 0.0 else 0.0), DEFERRED_WRITTEN, osd)
+    deferred_places_free(state, osd, now)

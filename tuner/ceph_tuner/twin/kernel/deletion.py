@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ceph_tuner.twin.kernel.events import cost_of, enter, new_item, release
-from ceph_tuner.twin.kernel.records import DELETE, DELETION, FINISHED, RUNNING, WAITING
+from ceph_tuner.twin.kernel.events import cost_of, enter, new_item, release, schedule
+from ceph_tuner.twin.kernel.records import DELETE, DELETION, FINISHED, RUNNING, WAITING, WORK_WAKES
 from ceph_tuner.twin.kernel.state import SimulationState
 
 BATCH = 30
@@ -22,10 +22,11 @@ def start_deletions(state: SimulationState, osd: int) -> None:
             return
         own.deleting_pgs += 1
         task.state = RUNNING
-        _delete_some(state, number)
+        delete_some(state, number)
 
 
-def _delete_some(state: SimulationState, number: int) -> None:
+def delete_some(state: SimulationState, number: int) -> None:
+    """Queue a PG's next batch."""
     task, parameters = state.tasks[number], state.parameters
     count = task.left if task.left < BATCH else BATCH
     task.pending = count
@@ -37,7 +38,7 @@ def _delete_some(state: SimulationState, number: int) -> None:
     enter(state, new_item(state, DELETE, task.lane, slot, number, cost, size, ios))
 
 
-def batch_deleted(state: SimulationState, i: int, number: int) -> None:
+def batch_deleted(state: SimulationState, i: int, number: int, now: float) -> None:
     """A batch is durable."""
     task = state.tasks[number]
     osd = state.slots[task.pg * state.parameters.width].osd
@@ -45,8 +46,11 @@ def batch_deleted(state: SimulationState, i: int, number: int) -> None:
     release(state, i)
     task.left -= task.pending
     own.counters.deleted_objects += task.pending
-    if task.left > 0:
-        _delete_some(state, number)
+    sleep_s = own.limits.delete_sleep_s
+    if task.left > 0 and sleep_s > 0.0:
+        schedule(state, now + sleep_s, WORK_WAKES, number)
+    elif task.left > 0:
+        delete_some(state, number)
     else:
         own.deleting_pgs -= 1
         task.state = FINISHED

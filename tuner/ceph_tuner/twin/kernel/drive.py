@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from ceph_tuner.twin.kernel.events import spread, uniform
-from ceph_tuner.twin.kernel.records import COMMITS, ORDERED, PATIENCE_S, READS, WRITES, DriveBudget, Prices
+from ceph_tuner.twin.kernel.events import schedule, spread, uniform
+from ceph_tuner.twin.kernel.records import (
+    COMMITS,
+    DEFERRED_WRITTEN,
+    ORDERED,
+    PATIENCE_S,
+    READS,
+    WRITES,
+    DriveBudget,
+    Prices,
+)
 from ceph_tuner.twin.kernel.state import SimulationState
 
 STAYS_BUSY = 0.7
@@ -106,9 +115,17 @@ def write_deferred(state: SimulationState, osd: int, now: float) -> None:
     at = at if at > budget.deferred_until_s else budget.deferred_until_s
     for left in range(own.deferred_writes, 0, -1):
         share = 1.0 if left > own.deferred_aside else state.parameters.aside_share
-        at += share * way_s[left if left < ORDERED else ORDERED]
+        waiting = left + own.deferred_on_way
+        at += share * way_s[waiting if waiting < ORDERED else ORDERED]
     budget.deferred_until_s = at
     budget.at_log = 0
+    if state.parameters.flushes == 1:
+        own.unflushed = 1
+        own.deferred_held -= own.deferred_writes
+    else:
+        if own.deferred_on_way == 0:
+            schedule(state, now + (at - now) / own.deferred_writes, DEFERRED_WRITTEN, osd)
+        own.deferred_on_way += own.deferred_writes
     own.deferred_writes = own.deferred_aside = 0
     own.deferred_sent_at_s = now
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ceph_tuner.twin.kernel.background import background_operation_done, begin_task
+from ceph_tuner.twin.kernel.background import background_operation_done, begin_task, work_wakes
 from ceph_tuner.twin.kernel.clients import arrive, issue, operation_done
-from ceph_tuner.twin.kernel.commits import commit_begins, commit_ends, deferred_tick
+from ceph_tuner.twin.kernel.commits import commit_begins, commit_ends, deferred_tick, deferred_written
 from ceph_tuner.twin.kernel.dmclock import clean
 from ceph_tuner.twin.kernel.events import drop_first_event, enter, mark_dirty, schedule
 from ceph_tuner.twin.kernel.records import (
@@ -15,16 +15,19 @@ from ceph_tuner.twin.kernel.records import (
     COMMIT_BEGINS,
     COMMIT_ENDS,
     DEFERRED_TICK,
+    DEFERRED_WRITTEN,
     LEASES_RENEWED,
     MARKS,
     QUEUE_CLEANED,
     QUEUE_WAKES,
+    RECOVERY_WAKES,
     SCRUB_TICK,
     TASK_BEGINS,
     THREAD_ENDS,
+    WORK_WAKES,
     WRITING,
 )
-from ceph_tuner.twin.kernel.recovery import recovery_place_free
+from ceph_tuner.twin.kernel.recovery import recovery_place_free, recovery_wakes
 from ceph_tuner.twin.kernel.scrub import scrub_tick
 from ceph_tuner.twin.kernel.state import SimulationState
 from ceph_tuner.twin.kernel.threads import dispatch, enqueue, moment_has_come, thread_ends
@@ -34,7 +37,7 @@ LEASE_S = 8.0
 
 
 def rare_event(state: SimulationState, kind: int, index: int, now: float) -> None:
-    """Events of once a second or less: ticks of scrub and deferred writes, work that begins, queues that forget."""
+    """Events of a few a second: ticks of scrub, deferred writes, work that begins or wakes, queues that forget."""
     if kind == SCRUB_TICK:
         scrub_tick(state, index, now)
     elif kind == QUEUE_CLEANED:
@@ -45,6 +48,12 @@ def rare_event(state: SimulationState, kind: int, index: int, now: float) -> Non
         _renew_leases(state, now)
     elif kind == DEFERRED_TICK:
         deferred_tick(state, index, now)
+    elif kind == DEFERRED_WRITTEN:
+        deferred_written(state, index, now)
+    elif kind == RECOVERY_WAKES:
+        recovery_wakes(state, index)
+    elif kind == WORK_WAKES:
+        work_wakes(state, index)
     else:
         recovery_place_free(state)
 

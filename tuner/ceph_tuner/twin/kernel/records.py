@@ -58,9 +58,9 @@ FREE, SUBMITS, GOES_ON, WAITS = range(4)
 
 (
     THREAD_ENDS, COMMIT_BEGINS, COMMIT_ENDS, QUEUE_WAKES, CLIENT_ARRIVES, SCRUB_TICK, TASK_BEGINS, RECOVERY_FREE,
-    LEASES_RENEWED, QUEUE_CLEANED, DEFERRED_TICK,
-) = range(11)  # fmt: skip
-"""Events: what their index names is an item, OSD, OSD, shard, stream, OSD, task, nothing, nothing, shard, OSD."""
+    LEASES_RENEWED, QUEUE_CLEANED, DEFERRED_TICK, DEFERRED_WRITTEN, RECOVERY_WAKES, WORK_WAKES,
+) = range(14)  # fmt: skip
+"""Events. They name an item, OSD, OSD, shard, stream, OSD, task, nothing, nothing, shard, OSD, OSD, item, task."""
 
 
 class Event(Record):
@@ -89,7 +89,7 @@ class Item(Record):
     """A client's or a clone's operation, else a task."""
     next_item: int
     objects_left: int
-    """Objects of a scrub's chunk, or clones of a trim."""
+    """Objects of a scrub's chunk, or clones of a trim; 1 of a recovery's beginning that goes to sleep."""
     strides_left: int
     """Reads of a scrubbed object (osd_deep_scrub_stride)."""
     cost_bytes: float
@@ -222,6 +222,13 @@ class Limits(Record):
     """After this they go, however few they are."""
     deferred_tick_s: float
     """How often somebody looks whether that time is over."""
+    deferred_most: int
+    """Deferred writes that are not at their places (bluestore_throttle_deferred_bytes)."""
+    recovery_sleep_s: Annotated[List[float], 2]
+    """Before an object's recovery, by DEGRADED and MISPLACED; the older queue's alone, as the other sleeps."""
+    trim_sleep_s: float
+    delete_sleep_s: float
+    """Of a PG, between two items."""
 
 
 class Counters(Record):
@@ -267,6 +274,17 @@ class Osd(Record):
     """Of these, those that lie side by side in new places."""
     deferred_sent_at_s: float
     """When the last of them went, or none was there to go."""
+    deferred_held: int
+    """Deferred writes between their admission and their places."""
+    deferred_on_way: int
+    """Of these, those that the disk has been given."""
+    unflushed: int
+    """1 where deferred writes are in the disk's cache that no commit has waited for."""
+    flushing: int
+    """1 where the commit under way waits for them."""
+    deferring_head: int
+    deferring_tail: int
+    """Transactions that wait until a deferred write is at its place; their threads wait with them."""
     snaps_writing: int
     """Transactions on the table of snapshots that the commit thread has not picked up."""
     snaps_head: int
@@ -274,6 +292,10 @@ class Osd(Record):
     """Items whose threads wait for that."""
     recovering: int
     """Objects."""
+    recovery_awake: int
+    """1 where a sleep is over and no object has begun since."""
+    recovery_slept_until_s: float
+    """The end of the last sleep that was planned."""
     local_backfills: int
     remote_backfills: int
     scrubs: int

@@ -16,6 +16,7 @@ from ceph_tuner.twin.kernel.records import (
     PUSHED,
     RECOVER,
     RECOVERY_FREE,
+    RECOVERY_WAKES,
     RUNNING,
     SUBREAD,
     WAITING,
@@ -70,7 +71,43 @@ def pump(state: SimulationState, number: int) -> None:
         own.recovering += 1
         task.pending = task.parts
         size = task.object_bytes / task.parts
-        enter(state, new_item(state, RECOVER, task.lane, slot, number, task.cost_bytes, size, 0.0))
+        i = new_item(state, RECOVER, task.lane, slot, number, task.cost_bytes, size, 0.0)
+        state.items[i].objects_left = 0
+        enter(state, i)
+
+
+def sleeps_first(state: SimulationState, i: int) -> bool:
+    """Whether the beginning of an object's recovery has to sleep before (OSD::do_recovery, osd_recovery_sleep).
+
+    Only the older queue has such sleeps. Each wakes a while after the one before it, and lets one object begin: that of
+    whoever comes next.
+    """
+    task = state.tasks[state.items[i].owner]
+    own = state.osds[state.slots[state.items[i].slot].osd]
+    if own.limits.recovery_sleep_s[task.kind] == 0.0:
+        return False
+    if own.recovery_awake == 1:
+        own.recovery_awake = 0
+        return False
+    return True
+
+
+def sleep(state: SimulationState, i: int, now: float) -> None:
+    """The beginning of an object's recovery is queued anew after its sleep; the thread goes on with other items."""
+    item = state.items[i]
+    own = state.osds[state.slots[item.slot].osd]
+    item.objects_left = 0
+    begin = own.recovery_slept_until_s
+    begin = begin if begin > now else now
+    until = begin + own.limits.recovery_sleep_s[state.tasks[item.owner].kind]
+    own.recovery_slept_until_s = until
+    schedule(state, until, RECOVERY_WAKES, i)
+
+
+def recovery_wakes(state: SimulationState, i: int) -> None:
+    """A sleep before an object's recovery is over."""
+    state.osds[state.slots[state.items[i].slot].osd].recovery_awake = 1
+    enter(state, i)
 
 
 def recovery_item_ends(state: SimulationState, i: int, now: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ceph_tuner.twin.kernel.bluestore import submit
-from ceph_tuner.twin.kernel.events import cost_of, enter, new_item, new_operation, send
+from ceph_tuner.twin.kernel.events import cost_of, enter, new_item, new_operation, schedule, send
 from ceph_tuner.twin.kernel.records import (
     FINISHED,
     HIGH,
@@ -14,6 +14,7 @@ from ceph_tuner.twin.kernel.records import (
     TRIM_REPLICA,
     TRIMMING,
     WAITING,
+    WORK_WAKES,
 )
 from ceph_tuner.twin.kernel.state import SimulationState
 
@@ -30,10 +31,10 @@ def start_trims(state: SimulationState, osd: int) -> None:
             return
         own.trimming_pgs += 1
         task.state = RUNNING
-        _trim_some(state, number)
+        trim_some(state, number)
 
 
-def _trim_some(state: SimulationState, number: int) -> None:
+def trim_some(state: SimulationState, number: int) -> None:
     """Queue a PG's next snaptrim item."""
     task = state.tasks[number]
     slot = task.pg * state.parameters.width
@@ -81,7 +82,7 @@ def trim_clone(state: SimulationState, i: int, osd: int, now: float) -> None:
     submit(state, new_item(state, TRIM_LOCAL, HIGH, slot, op, cost, size, ios), osd, now)
 
 
-def clone_trimmed(state: SimulationState, number: int) -> None:
+def clone_trimmed(state: SimulationState, number: int, now: float) -> None:
     """A clone is trimmed on every replica."""
     task = state.tasks[number]
     osd = state.slots[task.pg * state.parameters.width].osd
@@ -91,8 +92,11 @@ def clone_trimmed(state: SimulationState, number: int) -> None:
     task.pending -= 1
     if task.pending > 0:
         return
-    if task.left > 0:
-        _trim_some(state, number)
+    sleep_s = own.limits.trim_sleep_s
+    if task.left > 0 and sleep_s > 0.0:
+        schedule(state, now + sleep_s, WORK_WAKES, number)
+    elif task.left > 0:
+        trim_some(state, number)
     else:
         task.state = FINISHED
         own.trimming_pgs -= 1

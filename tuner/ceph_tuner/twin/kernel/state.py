@@ -60,6 +60,8 @@ class Parameters(Record):
     throttle_bytes: float
     """0: none."""
     throttle_bytes_per_io: float
+    flushes: int
+    """1 where a commit to another drive flushes the deferred writes out of the disk's cache first."""
     deferred_below_bytes: float
     """Smaller writes are committed with their data, and written to their places later; 0: none."""
     aside_share: float

@@ -36,7 +36,7 @@ from ceph_tuner.twin.kernel.records import (
     WRITE,
     Shard,
 )
-from ceph_tuner.twin.kernel.recovery import read_shards
+from ceph_tuner.twin.kernel.recovery import read_shards, sleeps_first
 from ceph_tuner.twin.kernel.state import SimulationState
 
 
@@ -56,6 +56,9 @@ def start(state: SimulationState, i: int, now: float) -> None:
             end = read(state, slot.osd, end + size * parameters.cpu_s_per_byte, size)
     elif role == TRIM:
         end = begin + parameters.write_cpu_s + parameters.trim_cpu_s
+    elif role == RECOVER and sleeps_first(state, i):
+        item.objects_left = 1
+        end = begin + parameters.reply_cpu_s
     elif role == DELETE:
         end = begin + parameters.write_cpu_s + state.tasks[item.owner].pending * parameters.trim_cpu_s
     else:
