@@ -2,14 +2,15 @@
 
 A function is a sample path of a Gaussian process with a squared exponential kernel, by random Fourier features (Rahimi
 and Recht, 2007). Constraints partly rise where the objective falls, so that some of them are active at the optimum.
-`disturbed` has integers, logarithms and categories, and measurements with heavy tails, outliers or drift.
+`disturbed` has integers, logarithms and categories, and measurements with heavy tails, outliers or drift. `bent` has
+sums and maxima of power laws, as loads and volumes of a construction are: flat at one end and steep at the other.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Sequence
 
 import numpy as np
 from search_problem import Problem
@@ -57,6 +58,34 @@ def path(size: int, random: np.random.Generator) -> Path:
     )
 
 
+@dataclass(frozen=True)
+class PowerLaws:
+    """Products of powers of sides that are logarithms, shifted and scaled to mean 0 and unit deviation."""
+
+    exponents: Array
+    """Shape (terms, size)."""
+    largest: bool
+    """Whether the largest term counts instead of their sum: it bends where another takes over."""
+    middle: float = 0.0
+    deviation: float = 1.0
+
+    def __call__(self, points: Array) -> Array:
+        """Shape (n, size) -> (n,)."""
+        terms = np.exp((points - 0.5) @ self.exponents.T)
+        values: Array = ((terms.max(axis=1) if self.largest else terms.sum(axis=1)) - self.middle) / self.deviation
+        return values
+
+
+def power_laws(size: int, random: np.random.Generator) -> PowerLaws:
+    """Exponents shrink with the root of the dimension, as length scales grow with it; some sides do nothing."""
+    terms = int(random.integers(1, 4))
+    matters = random.random((terms, size)) < 0.7
+    steepness = random.uniform(1.0, 4.0) * math.sqrt(3 / size)
+    laws = PowerLaws(steepness * random.standard_normal((terms, size)) * matters, bool(random.random() < 0.3))
+    table = laws(random.random((POINTS, size)))
+    return replace(laws, middle=float(table.mean()), deviation=max(float(table.std()), 1e-6))
+
+
 def sampled(seeds: Iterable[int]) -> Iterator[Problem]:
     """Real sides, and noise as the models believe it to be."""
     for seed in seeds:
@@ -74,6 +103,14 @@ def disturbed(seeds: Iterable[int]) -> Iterator[Problem]:
         yield _problem(f"disturbed {seed}", space, random, tails, drifts=tails == "normal")
 
 
+def bent(seeds: Iterable[int]) -> Iterator[Problem]:
+    """Metrics that bend sharply, of real sides."""
+    for seed in seeds:
+        random = np.random.default_rng([seed, 3])
+        space = [Real(0.0, 1.0, name=f"x{side}") for side in range(random.integers(2, 9))]
+        yield _problem(f"bent {seed}", space, random, tails="normal", drifts=False, function=power_laws)
+
+
 def _side(name: str, random: np.random.Generator) -> Dimension:
     kind = random.integers(4)
     if kind == 0:
@@ -85,10 +122,17 @@ def _side(name: str, random: np.random.Generator) -> Dimension:
     return Real(0.0, 1.0, name=name)
 
 
-def _problem(name: str, space: Sequence[Dimension], random: np.random.Generator, tails: str, drifts: bool) -> Problem:
+def _problem(
+    name: str,
+    space: Sequence[Dimension],
+    random: np.random.Generator,
+    tails: str,
+    drifts: bool,
+    function: Callable[[int, np.random.Generator], Callable[[Array], Array]] = path,
+) -> Problem:
     cube = MixedSpace(space)
-    objective = path(cube.size, random)
-    others = [path(cube.size, random) for _ in range(random.integers(1, 7))]
+    objective = function(cube.size, random)
+    others = [function(cube.size, random) for _ in range(random.integers(1, 7))]
     shares = [float(random.uniform(0.0, 0.8)) for _ in others]
     metrics = ["f", *(f"g{number}" for number in range(len(others)))]
 

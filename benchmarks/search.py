@@ -4,8 +4,8 @@
     python benchmarks/search.py --output search.jsonl --suite constrained --optimiser ours --rerun ours
     python benchmarks/search.py --output benchmarks/results/search.jsonl.gz --render --page benchmarks/results/search.md
 
-Suites: `constrained` is COCO's, a seed being an instance of 9 functions; `sampled` and `disturbed` are drawn functions;
-`tuning` is scenarios on the twin. `mistaken`, `mistaken-mechanism` and `mistaken-direction` are the same with a prior
+Suites: `constrained` is COCO's, a seed being an instance of 9 functions; `sampled`, `disturbed` and `bent` are drawn
+functions; `tuning` is scenarios on the twin. `mistaken`, `mistaken-mechanism` and `mistaken-direction` are the same with a prior
 that is wrong, for the optimiser that has priors, with it and without. `engineering` and `learner` are kept aside: run
 them once for a version, at the end.
 
@@ -61,6 +61,12 @@ def disturbed(seeds: Iterable[int]) -> Iterable[Problem]:
     return sampled_suite.disturbed(seeds)
 
 
+def bent(seeds: Iterable[int]) -> Iterable[Problem]:
+    import sampled_suite
+
+    return sampled_suite.bent(seeds)
+
+
 def engineering(seeds: Iterable[int]) -> Iterable[Problem]:
     from engineering_suite import problems
 
@@ -101,6 +107,7 @@ SUITES: Dict[str, Callable[[Iterable[int]], Iterable[Problem]]] = {
     "constrained": constrained,
     "sampled": sampled,
     "disturbed": disturbed,
+    "bent": bent,
     "tuning": tuning,
     "mistaken": mistaken,
     "mistaken-mechanism": mistaken_mechanism,
@@ -111,7 +118,7 @@ SUITES: Dict[str, Callable[[Iterable[int]], Iterable[Problem]]] = {
 KEPT_ASIDE = ("engineering", "learner")
 """Suites that are run where they are named alone: whoever looks at them while developing develops on them."""
 SEEDS = {
-    "constrained": "1-4", "sampled": "1-30", "disturbed": "1-30", "tuning": "1-30",
+    "constrained": "1-4", "sampled": "1-30", "disturbed": "1-30", "bent": "1-30", "tuning": "1-30",
     **dict.fromkeys(MISTAKEN, "1-30"), "engineering": "1-3", "learner": "1-19",
 }  # fmt: skip
 

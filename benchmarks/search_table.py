@@ -254,7 +254,7 @@ def calibration(runs: Sequence[Result]) -> List[str]:
 
 _PEERS = ("random", "optuna-tpe", "optuna-gp", "skopt-ei", "skopt-hedge", "botorch", "ours")
 ROWS = {
-    **dict.fromkeys(("constrained", "sampled", "disturbed", "engineering", "learner"), _PEERS),
+    **dict.fromkeys(("constrained", "sampled", "disturbed", "bent", "engineering", "learner"), _PEERS),
     "tuning": tuple(ALL),
     **dict.fromkeys(MISTAKEN, ("ours", "ours-no-prior")),
 }

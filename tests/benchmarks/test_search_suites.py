@@ -10,7 +10,7 @@ import sampled_suite
 import search
 
 # its problems train a learner for each point
-SUITES = ("sampled", "disturbed", "engineering", pytest.param("learner", marks=pytest.mark.long))
+SUITES = ("sampled", "disturbed", "bent", "engineering", pytest.param("learner", marks=pytest.mark.long))
 
 
 def first(suite, seed, count=3):
