@@ -5,9 +5,9 @@
     python benchmarks/search.py --output benchmarks/results/search.jsonl.gz --render --page benchmarks/results/search.md
 
 Suites: `constrained` is COCO's, a seed being an instance of 9 functions; `sampled`, `disturbed` and `bent` are drawn
-functions; `tuning` is scenarios on the twin. `mistaken`, `mistaken-mechanism` and `mistaken-direction` are the same with a prior
-that is wrong, for the optimiser that has priors, with it and without. `engineering` and `learner` are kept aside: run
-them once for a version, at the end.
+functions; `tuning` is scenarios on the twin. `mistaken`, `mistaken-mechanism` and `mistaken-direction` are the same
+with a prior that is wrong, for the optimiser that has priors, with it and without. `engineering` and `learner` are kept
+aside: run them once for a version, at the end.
 
 Every run is appended to `--output` as one line, and what is there already is not run again, so that a comparison goes
 on after it was stopped. `--rerun` drops an optimiser's lines first. Optimisers whose package is not installed get a
