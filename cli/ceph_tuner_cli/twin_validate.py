@@ -28,7 +28,7 @@ from ceph_tuner_cli.tables import columns
 
 def validate(
     table: Optional[List[str]] = typer.Option(
-        None, "--table", "-t", help="A1, A2, B1, B2, B3 or C1; all if not given."
+        None, "--table", "-t", help="A1, A2, B1, B2, B3, C1, F1 or F2; all if not given."
     ),
     seeds: int = typer.Option(8, "--seeds", min=1, help="Placements of the PGs that results are averaged over."),
     first_seed: int = typer.Option(0, "--first-seed", min=0, help="The first of them; same seeds, same results."),
@@ -80,6 +80,8 @@ def _document(report: ValidationReport) -> Dict[str, Any]:
         "fitted": {
             name: {
                 "commit_s_per_transaction": row.osd.kv_cpu_s,
+                "constant": row.constant,
+                "seconds": row.constant_s,
                 "iops": row.baseline.iops,
                 "mean_ms": row.baseline.mean_ms,
             }

@@ -8,8 +8,8 @@ import pytest
 
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY
 from ceph_tuner.twin import published as p
-from ceph_tuner.twin.knobs_in_force import class_rates, completed
-from ceph_tuner.twin.published_models import PublishedCase, cases, node, osd_a, trim_price
+from ceph_tuner.twin.knobs_in_force import class_rates, completed, limits_of, recovery_costs
+from ceph_tuner.twin.published_models import PublishedCase, cases, node, osd_a, osd_f2, trim_price
 from ceph_tuner.twin.validation import (
     TARGET_ERROR,
     Check,
@@ -74,7 +74,7 @@ def test_client_figures_of_a_closed_loop_obey_littles_law_but_for_one_known_row(
 
 
 def test_every_published_row_is_run() -> None:
-    osds = {"A": osd_a(50e-6), "B": osd_a(50e-6)}
+    osds = {"A": osd_a(50e-6), "B": osd_a(50e-6), "F1": osd_a(50e-6), "F2": osd_f2(3e-3)}
     for table in p.TABLES:
         ran = {case.name for case in cases(table, osds, p.BASELINES, quick=False)}
         if table == "C1":
@@ -182,3 +182,56 @@ def test_an_ordering_with_equal_values_does_not_hold() -> None:
 def test_tables_name_the_nodes_to_fit() -> None:
     assert nodes_of(["A2", "B3", "C1"]) == ["A", "B"]
     assert nodes_of(["C1"]) == []
+    assert nodes_of(["F2", "A1", "F1"]) == ["A", "F1", "F2"]
+
+
+@pytest.fixture(scope="module")
+def on_disks() -> FittedNode:
+    return fit_baseline("F2", SEEDS, rounds=9)
+
+
+@pytest.fixture(scope="module")
+def recovery_on_disks(on_disks: FittedNode) -> ValidationReport:
+    """Table F2, a quarter of its objects."""
+    runs = runs_of(["F2"], {"F2": on_disks}, SEEDS, quick=True)
+    return compare(["F2"], runs, [measure(run) for run in runs], {"F2": on_disks})
+
+
+def test_a_disk_s_time_for_a_write_among_many_is_fitted_to_its_clients_alone(on_disks: FittedNode) -> None:
+    assert on_disks.baseline.iops == pytest.approx(p.BASELINES["F2"].iops, rel=0.03)
+    assert on_disks.baseline.mean_ms == pytest.approx(p.BASELINES["F2"].mean_ms, rel=0.05)
+    assert on_disks.osd == osd_f2(on_disks.constant_s)
+    # a seek and half a turn, shortened by what it has to choose from
+    assert 2e-3 < on_disks.constant_s < 5e-3
+
+
+def test_an_object_cost_twice_as_much_on_disks_before_17_2_0() -> None:
+    (case,) = [case for case in cases("F2", {"F2": osd_f2(3e-3)}, {}, quick=True) if case.name == p.BALANCED]
+    costs = [recovery_costs(4 * 2**20, 1, {}, replace(case.model, version=v))[0] for v in ((17, 0, 0), (17, 2, 0))]
+
+    # 25 ms and 5.2 us a byte of 20 MiB; then 11.4 ms and 2.6 us
+    assert costs == [109, 55]
+
+
+def test_the_older_queue_s_recovery_sleeps_on_disks_with_rocksdb_on_flash_and_mclock_s_does_not() -> None:
+    sleeps = {
+        case.name: limits_of(completed(case.settings, case.model.release), case.model).backfill_sleep_s
+        for case in cases("F2", {"F2": osd_f2(3e-3)}, {}, quick=True)
+    }
+
+    assert {name for name, seconds in sleeps.items() if seconds} == {p.WPQ, p.BOOSTED}
+    assert sleeps[p.WPQ] == 0.025
+
+
+def test_profiles_are_ordered_as_published_where_disks_recover(recovery_on_disks: ValidationReport) -> None:
+    assert recovery_on_disks.missed == []
+    assert len([check for check in recovery_on_disks.checks if check.ordering.between_profiles]) == 5
+
+
+def test_clients_suffer_from_recovery_on_disks_as_published_under_either_queue(
+    recovery_on_disks: ValidationReport,
+) -> None:
+    of_clients = [row for row in recovery_on_disks.comparisons if row.figure.metric in (p.IOPS, p.MEAN_MS)]
+
+    assert len(of_clients) == 10
+    assert all(abs(row.error) < 0.25 for row in of_clients), [(row.figure, row.error) for row in of_clients]

@@ -15,14 +15,14 @@ from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 from ceph_tuner.twin import published as p
 from ceph_tuner.twin.model import OsdModel
 from ceph_tuner.twin.prediction import PredictionRun, mean_of, predict, predict_all
-from ceph_tuner.twin.published_models import NODES, PublishedCase, cases, node
+from ceph_tuner.twin.published_models import NODES, NodeKind, PublishedCase, cases, node
 from ceph_tuner.twin.simulation import Simulation
 from ceph_tuner.twin.simulation_pool import simulation_pool
 
 TARGET_ERROR = 0.15
 """Median absolute error that the comparison may have."""
 
-STEP_S, LONGEST_S = 0.05, 90.0
+LONGEST_STEPS = 6_000
 SCRUB_SETTLE_S, SCRUB_WINDOW_S = 6.0, 6.0
 """OSDs begin one scrub a second at most: the number that runs is steady after some seconds."""
 
@@ -33,6 +33,9 @@ class FittedNode:
 
     osd: OsdModel
     baseline: p.Baseline
+    constant: str = ""
+    constant_s: float = 0.0
+    """What was fitted, and its value."""
 
 
 class PlacementRun(NamedTuple):
@@ -106,20 +109,22 @@ class ValidationReport:
 
 def fit_baseline(name: str, seeds: Sequence[int], rounds: int = 12) -> FittedNode:
     """Bisect the commit thread's time for a transaction until the node's clients get the published baseline."""
-    iops = p.BASELINES[name].iops
-    low, high = 1e-6, 1e-3
+    iops, kind = p.BASELINES[name].iops, NODES[name]
+    low, high = kind.least_s, kind.most_s
     for _ in range(rounds):
         middle = math.sqrt(low * high)
-        if _alone(NODES[name](middle), seeds).iops > iops:
+        if _alone(kind, kind.osd(middle), seeds).iops > iops:
             low = middle
         else:
             high = middle
-    osd = NODES[name](math.sqrt(low * high))
-    return FittedNode(osd, _alone(osd, seeds))
+    osd = kind.osd(math.sqrt(low * high))
+    return FittedNode(osd, _alone(kind, osd, seeds), kind.constant, math.sqrt(low * high))
 
 
-def _alone(osd: OsdModel, seeds: Sequence[int]) -> p.Baseline:
-    windows = list(predict_all([PredictionRun(node(osd), {}, 1.0, 0.3, seed) for seed in seeds], processes=1))
+def _alone(kind: NodeKind, osd: OsdModel, seeds: Sequence[int]) -> p.Baseline:
+    window_s, settings = kind.window_s, kind.settings
+    runs = [PredictionRun(node(osd), settings, window_s, 0.3 * window_s, seed) for seed in seeds]
+    windows = list(predict_all(runs, processes=1))
     iops, latency = mean_of(windows, "client.iops"), mean_of(windows, "client.mean_ms")
     if iops is None or latency is None:
         raise ValueError("the baseline has no clients")
@@ -139,7 +144,7 @@ def runs_of(
 
 def nodes_of(tables: Sequence[str]) -> List[str]:
     """Nodes to fit for some tables."""
-    return sorted({table[0] for table in tables} & set(NODES))
+    return sorted({p.NODE_OF[table] for table in tables if table in p.NODE_OF})
 
 
 def measure(run: PlacementRun) -> Values:
@@ -164,10 +169,12 @@ def _drained(case: PublishedCase, seed: int) -> Values:
     simulation = Simulation(case.model, case.settings, seed)
     simulation.advance(1.0)
     before = simulation.clients()[0]
-    time_s, trim_s, recovery_s = 0.0, math.inf, math.inf
-    while time_s < LONGEST_S and max(trim_s, recovery_s) == math.inf:
-        simulation.advance(STEP_S)
-        time_s += STEP_S
+    time_s, trim_s, recovery_s, first = 0.0, math.inf, math.inf, before
+    while time_s < LONGEST_STEPS * case.step_s and max(trim_s, recovery_s) == math.inf:
+        simulation.advance(case.step_s)
+        time_s += case.step_s
+        if time_s * case.scale <= case.first_s:
+            first = simulation.clients()[0]
         left = simulation.counters()
         if left.clones_left == 0 and trim_s == math.inf:
             trim_s = time_s
@@ -176,6 +183,8 @@ def _drained(case: PublishedCase, seed: int) -> Values:
     after = simulation.clients()[0]
     operations, seconds = after.operations - before.operations, after.seconds - before.seconds
     values = _averaged(case, time_s * case.scale, operations / time_s, seconds / operations * 1000)
+    if first.operations > before.operations:
+        values[p.FIRST_MS] = (first.seconds - before.seconds) / (first.operations - before.operations) * 1000
     if case.model.snaptrim and trim_s < math.inf:
         values[p.TRIM_S] = trim_s * case.scale
         values[p.TRIM_RATE] = case.model.snaptrim[0].clones / trim_s
@@ -194,6 +203,8 @@ def _scrubbed(case: PublishedCase, seed: int) -> Values:
 
 def _averaged(case: PublishedCase, busy_s: float, iops: float, latency_ms: float) -> Values:
     """Means over fio's whole time: with background work while it lasts, without it before and after."""
+    if not case.clients_s:
+        return {p.IOPS: iops, p.MEAN_MS: latency_ms}
     busy_s = min(busy_s, case.clients_s - case.before_s)
     quiet_s = case.clients_s - busy_s
     quiet, busy = case.baseline.iops * quiet_s, iops * busy_s
