@@ -114,22 +114,25 @@ def limits_of(settings: Mapping[str, Value], model: ClusterModel) -> BackgroundL
 
 
 def sleep_s(stem: str, settings: Mapping[str, Value], model: ClusterModel) -> float:
-    """How long that work sleeps (OSD::get_osd_recovery_sleep and its like): 0 under mClock, which sets all to 0.
+    """How long that work sleeps: 0 under mClock, which sets all to 0."""
+    return wpq_sleep(stem, settings, model)[1] if model.scheduler == WPQ else 0.0
 
-    The option without a device goes before those with one, unless it is 0. Hybrid are hard disks with RocksDB on flash.
-    Where there is no option for degraded PGs, that for all counts.
+
+def wpq_sleep(stem: str, settings: Mapping[str, Value], model: ClusterModel) -> Tuple[str, float]:
+    """The option that decides how long that work sleeps under wpq, and its seconds; of work that does not, 0.
+
+    The option without a device goes before those with one, unless it is 0 (OSD::get_osd_recovery_sleep and its like).
+    Hybrid are hard disks with RocksDB on flash. Where there is none for degraded PGs, that for all counts.
     """
-    if model.scheduler != WPQ:
-        return 0.0
     kind = "hybrid" if model.osd.has_head and model.osd.db else model.osd.kind
     for name in (stem, f"{stem}_{kind}"):
-        own = KNOBS[name].default(model.release, model.version)
+        own = KNOBS[name].default(model.release, model.version) if name in KNOBS else 0.0
         if own is None:
-            return sleep_s("osd_recovery_sleep", settings, model)
+            return wpq_sleep("osd_recovery_sleep", settings, model)
         seconds = float(settings.get(name, own))
         if seconds > 0.0:
-            return seconds
-    return 0.0
+            return name, seconds
+    return stem, 0.0
 
 
 def _deferred_most(settings: Mapping[str, Value], model: ClusterModel) -> int:
