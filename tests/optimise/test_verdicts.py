@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Dict, List
 
 import numpy as np
@@ -127,7 +128,13 @@ def test_where_nothing_but_the_start_is_safe_it_says_so() -> None:
     asked = played(search, EDGE, 6)
     assert {proposal.settings["a"] for proposal in asked} <= {0.0}
     assert search.ask() == []
-    assert search.verdict().state == "nothing safe"
+    verdict = search.verdict()
+    assert verdict.state == "nothing safe"
+    # the way to what is nearest, and how safe that is
+    told = re.fullmatch(r"no untried .* 95%; the nearest are with (\d+)%: a 0 to (0\.\d+)", verdict.reason)
+    assert told, verdict.reason
+    assert int(told[1]) < 95
+    assert 0 < float(told[2]) < 0.2
 
 
 def test_where_nothing_is_safe_what_is_known_to_be_hopeless_is_called_so() -> None:

@@ -51,6 +51,9 @@ cube, 6 were given up at 0.02, and 3 at 0.005."""
 _GIVEN_UP = 0.05
 """The last of these where nothing more is safe: then it is but a word for the end of a search, and costs none."""
 
+_MOVES = 4
+"""Settings that are named of what is not safe."""
+
 ALIKE = 0.1
 """Share by which constrained metrics of settings may differ that are worth a measurement as alike: windows of the same
 settings differ by as much. Where a metric is not modelled by its logarithm, of how much it varies over the cube."""
@@ -154,10 +157,18 @@ class SafeOptimiser:
                 chance = f"{100 * self._exists:.1f}%"
                 return SearchVerdict("infeasible", f"that any settings meet every constraint has {chance} probability")
         if step.point is None:
-            return SearchVerdict(
-                "nothing safe", f"no untried settings are safe with {100 * options.safe_probability:g}%"
-            )
+            reason = f"no untried settings are safe with {100 * options.safe_probability:g}%"
+            return SearchVerdict("nothing safe", f"{reason}{self._nearest(step)}")
         return SearchVerdict("searching", step.why)
+
+    def _nearest(self, step: SearchStep) -> str:
+        """In words, how far the likeliest safe of all that was not tried is from what was."""
+        if step.nearest is None or step.beside is None:
+            return ""
+        there, here = (self._space.decode(list(each)) for each in (step.nearest, step.beside))
+        moved = [f"{name} {_shown(here[name])} to {_shown(there[name])}" for name in there if there[name] != here[name]]
+        more = f" and {len(moved) - _MOVES} more" if len(moved) > _MOVES else ""
+        return f"; the nearest are with {100 * step.safe:.0f}%: {', '.join(moved[:_MOVES])}{more}"
 
     def best(self) -> BestSettings:
         """Give the best settings that were tried: by the models' upper bounds, among those that are surely feasible.
@@ -348,3 +359,7 @@ class SafeOptimiser:
 
 def _point(space: Space, settings: Mapping[str, Any]) -> Array:
     return np.asarray(space.encode(settings), dtype=float)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

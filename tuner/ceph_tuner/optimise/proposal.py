@@ -53,6 +53,10 @@ class SearchStep:
     feasible: float
     """Probability that the trial meets every constraint."""
     expected: Expected = field(default_factory=dict)
+    nearest: Optional[Array] = None
+    """Where nothing is safe: the likeliest safe of what was not tried, `safe` being its probability."""
+    beside: Optional[Array] = None
+    """What was tried that `nearest` lies next to."""
 
 
 @dataclass(frozen=True)
@@ -167,14 +171,39 @@ def next_step(
     expected: Expected = {}
     if point is not None:
         at_point = model.at(point[None, :])
-        judged = safety.of(at_point)
-        safe = float(np.exp(np.minimum(judged.log_safe(), judged.log_no_worse())[0]))
+        safe = _safe_with(safety, point)
         feasible = float(np.exp(at_point.log_feasible()[0]))
         expected = at_point.intervals()
         why = f"{why} (feasible with {100 * feasible:.0f}%)"
+    nearest = _nearest_unknown(space, safety, centre, half, categories, generator) if point is None else None
+    if nearest is not None:
+        safe = _safe_with(safety, nearest)
     gain /= model.surrogates[objective].scale
     surely = bool(np.any(view.log_feasible() >= math.log(max(options.safe_probability, FEASIBLE))))
-    return SearchStep(point, why, safe, surely, gain, feasible, expected)
+    return SearchStep(point, why, safe, surely, gain, feasible, expected, nearest, centre)
+
+
+def _safe_with(safety: _Safety, point: Array) -> float:
+    """The probability that a point is safe."""
+    judged = safety.of(safety.model.at(point[None, :]))
+    return float(np.exp(np.minimum(judged.log_safe(), judged.log_no_worse())[0]))
+
+
+def _nearest_unknown(
+    space: Space,
+    safety: _Safety,
+    centre: Array,
+    half: float,
+    categories: Sequence[Sequence[int]],
+    generator: np.random.Generator,
+) -> Optional[Array]:
+    """Give what is likeliest safe around a tried point, apart from all that was tried; None where there is no such."""
+    nearby = rounded(space, candidates(Region.around(centre, half, categories), safety.model.points, generator))
+    tried = np.max(np.abs(nearby[:, None, :] - safety.model.points[None, :, :]), axis=2).min(axis=1) <= _BESIDE
+    judged = safety.of(safety.model.at(nearby))
+    likely = np.where(tried, -np.inf, np.minimum(judged.log_safe(), judged.log_no_worse()))
+    best = int(np.argmax(likely))
+    return nearby[best] if np.isfinite(likely[best]) else None
 
 
 def _best_safe(
