@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
@@ -19,7 +20,7 @@ from ceph_tuner.core.changes.forecast_pairs import (
     outcome_record,
     scope_of,
 )
-from ceph_tuner.core.errors import InputError, TunerError
+from ceph_tuner.core.errors import CommandFailed, InputError, RetryLater, TunerError
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE, knob
 from ceph_tuner.core.knobs.recovery_limit import LIMIT
 from ceph_tuner.core.knobs.settings import Settings, settings_in_force
@@ -243,7 +244,9 @@ def wanted(
         settings[name.strip()] = knob(name.strip(), "--set").read(value, f"--set {name.strip()}")
     # of a profile alone its translation says so
     if any(text.partition("=")[0].strip() == LIMIT for text in sets):
-        say(notes_on_recovery_limit(settings, target, cluster.commander, cluster.config, cluster.release))
+        # an OSD that does not answer must not keep anybody from easing a limit
+        with suppress(CommandFailed, RetryLater):
+            say(notes_on_recovery_limit(settings, target, cluster.commander, cluster.config, cluster.release))
     return settings, portable
 
 

@@ -179,6 +179,37 @@ def test_what_cannot_be_read_holds_as_it_was(watched: Watched, stored: str) -> N
     watched.cluster.store.set(SLO_KEY, stored)
     assert watched.go_on(120) == []
     assert watch.reason() == "client.p95_ms at 10, to be <= 8"
+    assert watch.words.startswith("keeps client.p95_ms <= 8 ms; what is stored now cannot be read: ")
+    store_slo(watched.cluster.store, SloCalendar(Slo("own", (parse_objective("client.p95_ms <= 12"),))), anew=True)
+    watched.go_on(60)
+    assert watch.words == "keeps client.p95_ms <= 12 ms"
+
+
+def test_objectives_that_are_removed_leave_the_pace_and_a_policy_lifts_it(watched: Watched) -> None:
+    store = watched.cluster.store
+    watch = watched.begin(WantedObjectives.stored(store))
+    assert not watch.sets_the_pace, "there never was one"
+    store_slo(store, SloCalendar(Slo("own", (parse_objective("client.p95_ms <= 20"),))))
+    watched.go_on(60)
+    assert watch.sets_the_pace
+    store.remove(SLO_KEY)
+    watched.go_on(60)
+    assert (watch.has_objectives, watch.sets_the_pace) == (False, True)
+    store_slo(store, by_day_and_night("20"))
+    watched.until(hour_of_day(23, watched))
+    assert (watch.has_objectives, watch.sets_the_pace) == (False, False)
+
+
+def test_a_stricter_policy_is_seen_to_come(watched: Watched) -> None:
+    store_slo(watched.cluster.store, by_day_and_night("5"))
+    clock = watched.cluster.clock
+    clock.sleep(hour_of_day(5, watched) - clock.now())
+    watch = watched.begin(WantedObjectives.stored(watched.cluster.store))
+    # the night ends at six
+    assert (watch.stricter_within(HOUR - 60), watch.stricter_within(HOUR + 60)) == (False, True)
+    watched.until(hour_of_day(6, watched) + 60)
+    assert not watch.stricter_within(86400.0), "what comes next is the night, without a bound"
+    assert not ClientWatch(watched.cluster, keeping("client.p95_ms <= 5"), {}, 30.0, 3).stricter_within(86400.0)
 
 
 def test_a_relative_bound_that_is_set_meanwhile_waits_for_a_baseline(watched: Watched) -> None:

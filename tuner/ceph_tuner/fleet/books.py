@@ -14,7 +14,7 @@ from ceph_tuner.core.book.page import LONGEST_TEXT, VALIDATED, Page, same_settin
 from ceph_tuner.core.book.page_check import check_page
 from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.ceph.target import running
-from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.errors import ClusterNotFound, InputError, PermissionRefused
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import Release
 from ceph_tuner.core.profiles.in_force import hardware_on
@@ -80,6 +80,9 @@ def offer_of(member: Member, within_s: float) -> Offer:
                 hardware, osds = _hardware(cluster, page.target)
                 settings = from_release_units(page.settings, cluster.release, hardware)
                 pages.append(OfferedPage(replace(page, settings=settings), hardware, osds))
+            except (PermissionRefused, ClusterNotFound):
+                # nothing about the page
+                raise
             except InputError as fault:
                 left_out.append(f"page {page.number}, {page.regime}: {fault}")
         return Offer(member.name, cluster.release, tuple(pages), tuple(left_out))
@@ -97,6 +100,8 @@ def take(offer: Offer, member: Member, within_s: float, really: bool) -> Taken:
             number, regime = offered.page.number, offered.page.regime
             try:
                 page = _fitted(offered, offer, cluster, bounds)
+            except (PermissionRefused, ClusterNotFound):
+                raise
             except InputError as fault:
                 refused.append(f"page {number}, {regime}: {fault}")
                 continue

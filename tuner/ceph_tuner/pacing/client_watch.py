@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Callable, Dict, List, Mapping, Optional
+from typing import Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import CommandFailed, InputError, Locked, PermissionRefused, RetryLater, TunerError
 from ceph_tuner.core.goals.guard import Guard, Sight, Streaks
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Objective
+from ceph_tuner.core.goals.slo_calendar import SloCalendar
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.moments import utc
 from ceph_tuner.pacing.judged_windows import JudgedWindows, judged_windows
@@ -67,10 +68,14 @@ class ClientWatch:
         self._before: Optional[Sight] = None
         self._streaks = Streaks()
         self._usual: Dict[str, float] = dict(baseline)
+        self._had_any = False
+        """Whether there was an objective about clients since the work began."""
         self._held: Dict[Objective, float] = {}
         self._boundless: List[Objective] = []
         """Relative to a baseline that is not known."""
         self._hold()
+        self._edge: Tuple[Optional[SloCalendar], Optional[int]] = (None, None)
+        """A calendar, and when another policy of it begins next."""
         self._unseen: List[Objective] = []
         self._first = False
         """Whether nothing was held against these objectives yet."""
@@ -92,6 +97,31 @@ class ClientWatch:
         return bool(self._held or self._boundless)
 
     @property
+    def sets_the_pace(self) -> bool:
+        """Whether work goes on at the pace that objectives allowed.
+
+        A policy of the calendar may lift them. Where they are gone otherwise, nobody said that all may go at once: an
+        operator may be about to set others.
+        """
+        lifted = self._wanted.calendar is not None and bool(self._wanted.calendar.policies)
+        return self.has_objectives or (self._had_any and not lifted)
+
+    def stricter_within(self, seconds: float) -> bool:
+        """Whether a policy begins within that time whose bounds are new or tighter: what is begun now lasts into it."""
+        calendar, now = self._wanted.calendar, self._clock.now()
+        if calendar is None or not calendar.policies:
+            return False
+        known, begins = self._edge
+        if known is not calendar or begins is None or begins <= now:
+            begins = calendar.ends(now)
+            self._edge = (calendar, begins)
+        if begins is None or begins - now > seconds:
+            return False
+        slo = self._wanted.at(begins).slo
+        held = held_bounds(slo, self._usual)
+        return stricter(self._bounds(), {**dict.fromkeys(about_clients(slo)), **held})
+
+    @property
     def keeps_all(self) -> bool:
         """Whether the last window showed every objective, and kept it."""
         return not (self.missed or self._unseen or self._first or self._boundless or self._without_windows)
@@ -99,7 +129,7 @@ class ClientWatch:
     @property
     def words(self) -> str:
         """What is kept now, for people."""
-        return self._now.words
+        return f"{self._now.words}{self._wanted.problem}"
 
     def begin(self, tell: Callable[[str], None]) -> None:
         """A window without the work: what relative bounds refer to, and what clients usually do.
@@ -121,6 +151,7 @@ class ClientWatch:
     def _hold(self) -> None:
         """Take the bounds of what is wanted now."""
         self._held = held_bounds(self._now.slo, self._usual)
+        self._had_any |= bool(about_clients(self._now.slo))
         self._boundless = [each for each in about_clients(self._now.slo) if each not in self._held]
 
     def _measure_first(self, tell: Callable[[str], None]) -> None:

@@ -47,6 +47,8 @@ class WantedObjectives:
         """`store`: where they are read again; None: they stay what they are."""
         self.calendar = calendar
         self._store = store
+        self.problem = ""
+        """Why what is stored could not be read last, for people; empty where it was."""
 
     @classmethod
     def of(cls, slo: Optional[Slo]) -> WantedObjectives:
@@ -60,9 +62,12 @@ class WantedObjectives:
 
     def read_again(self) -> None:
         """Take up what is stored now; what cannot be read holds as it was."""
-        if self._store is not None:
-            with suppress(TunerError):
-                self.calendar = stored_calendar(self._store)
+        if self._store is None:
+            return
+        try:
+            self.calendar, self.problem = stored_calendar(self._store), ""
+        except TunerError as fault:
+            self.problem = f"; what is stored now cannot be read: {fault}"
 
     def newer_baseline(self) -> Dict[str, float]:
         """What the cluster's relative bounds refer to now; nothing where they are not the cluster's."""

@@ -39,6 +39,7 @@ from ceph_tuner.scrub_plan.pace import (
     next_scrubs,
     ready,
 )
+from ceph_tuner.scrub_plan.rates import lasts_s, usual_pace
 from ceph_tuner.scrub_plan.rates_ahead import RatesAhead
 
 LOOK_S_PER_PG = 1e-3
@@ -156,6 +157,9 @@ class Drain:
         """Since the last change."""
         self._limited = False
         """Whether the pace was what kept the last look from asking for more."""
+        pace = usual_pace(task.order)
+        self._longest_s = max((lasts_s(pg, pace) for pg in task.order), default=0.0)
+        """Of a scrub of the drain."""
         self._done: FrozenSet[str] = frozenset()
         self._scrubbing = False
         """Whether scrubs of the drain were under way since the last change."""
@@ -286,9 +290,18 @@ class Drain:
         self._changed, self._scrubbing = now, self._under_way() > 0
         self._looks.clear()
 
+    def _at_once(self) -> Optional[int]:
+        """Scrubs at a time that may be asked for; None: OSDs and hosts alone limit them.
+
+        Those that last into a stricter policy are few: what Ceph was asked for, it does to its end.
+        """
+        if self._watch.stricter_within(self._longest_s):
+            return Pace().at_once
+        return self._pace.at_once if self._watch.sets_the_pace else None
+
     def _ask(self) -> None:
         now = self._clock.monotonic()
-        at_once = self._pace.at_once if self._watch.has_objectives else None
+        at_once = self._at_once()
         batch = next_scrubs(
             self._goal,
             self._view,
@@ -360,7 +373,7 @@ class Drain:
                 len(under_way),
                 len(set(self._requests) - under_way),
                 left_bytes,
-                self._pace.at_once if self._watch.has_objectives else None,
+                self._at_once(),
                 self._expectation.finish_at(
                     self._clock.now() + max(0.0, self._rests_until - self._clock.monotonic()),
                     left_bytes,

@@ -82,6 +82,8 @@ class Questions:
             # nobody can be asked any more, or by nobody with this key
             told = set(answers).union(*faults.values())
             faults.setdefault(str(fault), []).extend(osd for osd in patient if osd not in told)
+            if isinstance(fault, ClusterTimeout):
+                self._silent.update(patient)
         for words, silent in faults.items():
             self.note(f"{what} of {named(silent)}: not seen ({words})")
         return answers

@@ -153,8 +153,9 @@ class Trend:
 
     For numbers of the whole cluster that the mgr adds up from reports which arrive one by one, about every 5 s:
     the difference of two looks that are as close as that shows none, one or two of them.
-    Every change counts once, however far apart the looks are: rate times time since the look before adds up to it.
-    With a look every 5 s a change counts for 15 s.
+    Every change counts once, however far apart the looks are: rate times time since the look before adds up to it, once
+    a whole span is known. Before that a rate is the one of what is known. With a look every 5 s a change counts for
+    15 s.
     """
 
     def __init__(self, span_s: float = 10.0) -> None:
