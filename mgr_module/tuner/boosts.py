@@ -95,18 +95,18 @@ class Boosts:
         keep: str = "",
         who: str = "osd",
         by: str = OPERATOR,
-        dry_run: bool = False,
     ) -> Dict[str, Any]:
-        """Begin a boost, or with `dry_run` only say what it would do.
+        """Begin a boost. Raises InputError for what makes no sense, RetryLater where now is not the moment."""
+        return self._begin(kind, _at_most_s(until, at_most), keep, who, by)
 
-        Raises InputError for what makes no sense, RetryLater where now is not the moment.
+    def foretell(
+        self, kind: str, until: str = UNTIL, at_most: str = "", keep: str = "", who: str = "osd"
+    ) -> Dict[str, Any]:
+        """Only say what a boost would do. Raises as `begin`.
+
+        A command of its own: Ceph drops an option that the plugin does not know, and an older one would begin.
         """
-        if until != UNTIL:
-            raise InputError("--until", until, UNTIL)
-        at_most_s = duration_s(at_most, "--at-most") if at_most else AT_MOST_S
-        if dry_run:
-            return self._foretold(self._prepared(kind, at_most_s, keep, who, by))
-        return self._begin(kind, at_most_s, keep, who, by)
+        return self._foretold(self._prepared(kind, _at_most_s(until, at_most), keep, who, OPERATOR))
 
     def _begin(self, kind: str, at_most_s: float, keep: str, who: str, by: str) -> Dict[str, Any]:
         self.driver.begin(self._prepared(kind, at_most_s, keep, who, by))
@@ -306,3 +306,10 @@ class Boosts:
         before = kind.left_in(state.baseline) if kind is not None else None
         remainder = kind.left_in(self._lookout.means) if kind is not None else None
         return 1.0 - min(remainder / before, 1.0) if before and remainder is not None else 0.0
+
+
+def _at_most_s(until: str, at_most: str) -> float:
+    """How long a boost may last, as a command says it. Raises InputError."""
+    if until != UNTIL:
+        raise InputError("--until", until, UNTIL)
+    return duration_s(at_most, "--at-most") if at_most else AT_MOST_S

@@ -108,7 +108,7 @@ def test_a_dry_run_tells_all_and_writes_nothing() -> None:
     mgr = boosted(recovering(500_000))
     mgr.service.slos.replace(forbidding(mgr, 3600.0, 7200.0, "scrub"))
     before, stored = mgr.table(), {key: mgr.service.store.get(key) for key in mgr.service.store.keys("")}
-    document = mgr.begin(keep="client.mean_ms<=9 s", at_most="2h", dry_run=True)
+    document = mgr.modes.boosts.foretell("recovery", keep="client.mean_ms<=9 s", at_most="2h")
     assert (mgr.phase, mgr.trail(), mgr.table()) == (OFF, [], before)
     assert {key: mgr.service.store.get(key) for key in mgr.service.store.keys("")} == stored
     assert (document["dry_run"], document["left"]) == (True, document["request"] and mgr.sampler.latest().values[LEFT])  # type: ignore[union-attr]
@@ -133,9 +133,13 @@ def test_a_dry_run_tells_all_and_writes_nothing() -> None:
 def test_a_dry_run_is_refused_as_the_boost_would_be() -> None:
     mgr = boosted(recovering(500_000))
     with pytest.raises(TunerError, match="no running OSD"):
-        mgr.begin(who="osd/class:tape", dry_run=True)
+        mgr.modes.boosts.foretell("recovery", who="osd/class:tape")
     with pytest.raises(RetryLater, match="no PGs past their deep-scrub date are left"):
-        mgr.begin("scrub", dry_run=True)
+        mgr.modes.boosts.foretell("scrub")
+    with pytest.raises(InputError, match="--until"):
+        mgr.modes.boosts.foretell("recovery", until="midnight")
+    with pytest.raises(InputError, match="found 'tea'"):
+        mgr.modes.boosts.foretell("tea")
     mgr.begin()
     with pytest.raises(InputError, match="a boost of recovery is on already"):
-        mgr.begin(dry_run=True)
+        mgr.modes.boosts.foretell("recovery")
