@@ -161,9 +161,8 @@ class Boosts:
             watch = watch.ended(state.last)
         self._last = state.last
         self._rules = watch.after(sample.at, sample.values)
-        if state.request is not None:
-            # whoever began it: what it leaves is not for a rule to begin again
-            self._rules = self._rules.fired(state.request.kind)
+        if state.phase != OFF:
+            # how it ends says whether a rule may begin another: that is known before its settings are taken back
             return
         try:
             rule, self._rule_problem = self._rules.due(parse_rules(str(self._service.option(OPTION))), sample.at), ""
