@@ -24,7 +24,7 @@ from ceph_tuner.core.changes.lock_owner import claim_at_work
 from ceph_tuner.core.errors import CommandFailed, InputError, Locked, RetryLater, Stopped, TunerError
 from ceph_tuner.core.hours import DAY_S
 from ceph_tuner.core.measure.sample import at_work
-from ceph_tuner.core.moments import duration, duration_s, utc
+from ceph_tuner.core.moments import duration_s, utc
 
 from .announce import Announcer
 from .automatic import OPERATOR, new_hands, on_trial_elsewhere
@@ -175,8 +175,7 @@ class Boosts:
     def _follow(self, rule: Rule, watch: RuleWatch) -> None:
         """Begin what a rule wants. Whatever comes of it, the same work has no second boost."""
         try:
-            words = f"{rule.kind} after {duration(rule.after_s)}"
-            self._begin(rule.kind, rule.at_most_s, rule.keep, "osd", f"the rule `{words}`")
+            self._begin(rule.kind, rule.at_most_s, rule.keep, "osd", rule.by)
         except RetryLater as error:
             self._rule_problem = f"the rule of {rule.kind} waits: {error}"
             return
