@@ -16,7 +16,7 @@ from ceph_tuner.core.boost.kinds import KINDS, Kind
 from ceph_tuner.core.boost.progress import fall
 from ceph_tuner.core.boost.rules import OPTION, Rule, RuleWatch, parse_rules
 from ceph_tuner.core.boost.state import ENDING, OFF
-from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN, refusal
+from ceph_tuner.core.boost.state_machine import AS_WANTED, refusal
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.guardian import unguarded
@@ -214,11 +214,11 @@ class Boosts:
         return {**self.driver.document(), "notes": notes}
 
     def health(self) -> Dict[str, List[str]]:
-        """Health checks of the boost that is on, and of one that ended before its work was done, for a day."""
+        """Health checks of the boost that is on, and of one that nobody wanted to end, for a day."""
         state, checks = self.driver.state, {}
         if state.phase == OFF:
             last, end = state.last, float(state.last.get("ended") or 0.0)
-            if last and last.get("rule") not in (CLEAN, BY_OPERATOR) and abs(self._now() - end) < DAY_S:
+            if last and last.get("rule") not in AS_WANTED and abs(self._now() - end) < DAY_S:
                 checks["TUNER_BOOST_ENDED"] = [f"boost of {last.get('kind')}, {utc(end)}: {last.get('why')}"]
             return checks
         stuck = state.problem if state.phase == ENDING else ""
