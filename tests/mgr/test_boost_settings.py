@@ -122,6 +122,13 @@ def test_a_device_class_without_objectives_keeps_those_of_the_whole_cluster(monk
     choice = mgr.modes.boosts._settings.choose(request, {}, mgr.twin.clock.now())
     assert dict(choice.settings) == {"osd_max_scrubs": 6}
     assert f"of 1 trial of the class {device_class} that kept" in choice.grounds
+    # without samples of the class it is not known how fast its work is
+    mgr.service.scopes.awaited = ()
+    mgr.service.slo_commands.remove("client.p95_ms{class=tape}")
+    mgr.sample(14)
+    blind = mgr.modes.boosts._settings.choose(request, {COPIES: 1.0}, mgr.twin.clock.now())
+    assert PROFILE in blind.settings
+    assert "how fast the work is now was not measured" in blind.grounds
 
 
 def test_a_boost_of_a_device_class_goes_by_the_trials_of_that_class(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,13 +136,13 @@ def test_a_boost_of_a_device_class_goes_by_the_trials_of_that_class(monkeypatch:
     device_class = beside_tape(mgr, monkeypatch)
     tried(mgr, device_class, whole=9e6, own=9e6, other=9e6)
     mgr.service.slo_commands.set(f"client.p95_ms{{class={device_class}}}<=10 s", False, 1.0, "")
-    mgr.sample(2)
+    mgr.sample(14)
     settings, now, keep = mgr.modes.boosts._settings, mgr.twin.clock.now(), ("client.p95_ms <= 9 s",)
     of_class = settings.choose(Request("recovery", keep=keep, target=f"osd/class:{device_class}"), {}, now)
     assert dict(of_class.settings) == {"osd_max_scrubs": 6}
     assert f"of 1 trial of the class {device_class} that kept the objectives, trial 6" in of_class.grounds
     mgr.service.slo_commands.remove("all")
-    of_all = settings.choose(Request("recovery", keep=keep), {}, now)
+    of_all = settings.choose(Request("recovery", keep=keep), {COPIES: 1.0}, now)
     assert dict(of_all.settings) == {"osd_max_scrubs": 5}
 
 
