@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Collection, List, Mapping, Optional
+from typing import Any, Callable, Collection, List, Mapping, Optional
 
 from ceph_tuner.core.autopilot.executor import TrialExecutor
 from ceph_tuner.core.book.book import StoredBook
@@ -37,8 +37,15 @@ class BoostSettings:
     On a cluster that has no other class, those of the whole cluster are of that class as well.
     """
 
-    def __init__(self, service: Service, executors: Mapping[str, TrialExecutor[Any]], regimes: RegimeWatch) -> None:
-        self._service, self._executors, self._regimes = service, executors, regimes
+    def __init__(
+        self,
+        service: Service,
+        executors: Mapping[str, TrialExecutor[Any]],
+        regimes: RegimeWatch,
+        overdue_s: Callable[[], float],
+    ) -> None:
+        """`overdue_s`: seconds without a sample after which one is missing."""
+        self._service, self._executors, self._regimes, self._overdue_s = service, executors, regimes, overdue_s
         self._book, self._options = StoredBook(service.store), BookOptions(service.option)
 
     def choose(self, request: Request, means: Mapping[str, float], now: float) -> BoostChoice:
@@ -85,7 +92,7 @@ class BoostSettings:
     def _pages(self, targets: Collection[str], aim: Aim, now: float) -> List[BookPage]:
         """Pages for the regime that holds and these OSDs, that may be used and are not left out just now."""
         held = self._regimes.state_of(aim.scope)
-        if held is None or aim.stands_aside:
+        if held is None or not held.is_told(now, self._overdue_s()) or aim.stands_aside:
             return []
         switching = self._executors.get(key_for_class(BOOK, aim.device_class))
         rests = switching.state.rests if switching is not None and isinstance(switching.state, BookState) else {}

@@ -60,12 +60,12 @@ class Boosts:
         """`mgr` is the module; `executors` has those of the automatic modes, the boost's is added."""
         clock = clock or SystemClock()
         self._service, self._executors, self._now = service, executors, clock.now
-        self._settings = BoostSettings(service, executors, regimes)
         options = PolicyOptions(service.option)
         aim = service.aim()
         who = f"{service.who}{BY}"
         pulse = Pulse()
         self._lookout = BoostLookout(mgr, service, aim, options.read, clock.now, clock.monotonic)
+        self._settings = BoostSettings(service, executors, regimes, self._lookout.overdue_s)
         self._aim = aim
         logbook = self._logbook = BoostLog(
             Audit(service.store, TRAIL), Announcer(mgr, mgr.log), service.history, who, mgr.log, self._share

@@ -67,9 +67,27 @@ def test_a_page_that_the_book_leaves_out_and_a_book_that_cannot_be_read_give_no_
     executor = mgr.modes.books.whole.driver._executor
     executor.state = replace(executor.state, rests={1: now + 60.0})
     assert "no page" in settings.choose(request, means, now).grounds
-    assert "page 1" in settings.choose(request, means, now + 60.0).grounds
+    executor.state = replace(executor.state, rests={1: now})
+    assert "page 1" in settings.choose(request, means, now).grounds
     mgr.service.store.set(PAGES_KEY, "{")
-    assert "no page" in settings.choose(request, means, now + 60.0).grounds
+    assert "no page" in settings.choose(request, means, now).grounds
+
+
+def test_a_regime_that_the_book_would_not_trust_gives_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    mgr = boosted(recovering(500_000))
+    regime = mgr.modes.regimes.state_of()
+    assert regime is not None
+    StoredBook(mgr.service.store).change(lambda book: book.added(page(1, regime=regime.name)))
+    request, means = Request("recovery", keep=("client.p95_ms <= 10 s",)), {COPIES: 1.0}
+    settings = mgr.modes.boosts._settings
+    for held, after_s, grounds in (
+        (regime, 0.0, "page 1"),
+        # no sample has come of late, or the first one of this mgr alone
+        (regime, 60.0, "no page"),
+        (replace(regime, settled=False), 0.0, "no page"),
+    ):
+        monkeypatch.setattr(mgr.modes.regimes, "state_of", lambda scope="", held=held: held)
+        assert grounds in settings.choose(request, means, regime.at + after_s).grounds
 
 
 def tried(mgr: Boosted, device_class: str, **copies_s: float) -> None:
