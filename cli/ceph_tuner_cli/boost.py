@@ -13,7 +13,7 @@ from ceph_tuner_cli.render import Format, FormatOption, emit
 
 app = typer.Typer(help="Recovery, backfill, scrub or snaptrim sooner, until it is done.", no_args_is_help=True)
 
-STATUS = "tuner boost status"
+STATUS, FORETELL = "tuner boost status", "tuner boost foretell"
 
 CLEAN = "clean"
 """The one end that there is."""
@@ -109,14 +109,14 @@ def cancel(
 def _begin(
     kind: str, cluster: str, until: str, at_most: str, keep: List[str], target: str, dry_run: bool, form: Format
 ) -> None:
+    # a command of its own: an older plugin drops an option that it does not know, and begins
+    command = FORETELL if dry_run else f"tuner boost {kind}"
     # in the order in which the plugin declares them
-    arguments = {"until": until, "at_most": at_most, "who": target}
+    arguments = {**({"kind": kind} if dry_run else {}), "until": until, "at_most": at_most, "who": target}
     if keep:
         arguments["keep"] = SEPARATOR.join(keep)
-    if dry_run:
-        arguments["dry_run"] = "--dry-run"
-    with at_work(cluster, f"beginning to boost {kind}") as connection:
-        document = plugin_answer(connection.commander, f"tuner boost {kind}", arguments)
+    with at_work(cluster, f"asking about a boost of {kind}" if dry_run else f"beginning to boost {kind}") as connection:
+        document = plugin_answer(connection.commander, command, arguments)
     _show(document, form)
 
 

@@ -30,7 +30,8 @@ def install(
 ) -> None:
     """Copy the plugin and its library beside the mgr's modules, and load it.
 
-    Warns where that is an older version than the one that runs, and a page of the book, a boost or a trial stands.
+    Warns where that is an older version than the one that runs, and a page of the book, a boost or a trial stands, or
+    the calendar of the SLO says which boosts may run.
     """
     with at_work(cluster, "copying the plugin, then waiting for the mgr") as connection:
         own = _plugin(connection, path)

@@ -27,7 +27,7 @@ from ceph_tuner.core.autopilot.audit_log import (
     AuditRecord,
     as_line,
 )
-from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN
+from ceph_tuner.core.boost.state_machine import AS_WANTED
 from ceph_tuner.core.printable import LONGEST_LINE, one_line
 from ceph_tuner.core.wording import first_of
 
@@ -134,8 +134,8 @@ def line(record: AuditRecord) -> str:
 
 
 def _warns(record: AuditRecord) -> bool:
-    """Whether somebody should look: a boost that came to its end is no warning, one that was ended is."""
-    early_end = record.what == BOOST_ENDED and record.detail.get("rule") not in (CLEAN, BY_OPERATOR, None)
+    """Whether somebody should look: a boost that ended as people wanted is no warning, another is."""
+    early_end = record.what == BOOST_ENDED and record.detail.get("rule") not in (*AS_WANTED, None)
     return early_end or record.what in WARNINGS
 
 

@@ -80,8 +80,7 @@ class BookLookout:
             return None
         now, sight, limits = self._now(), self._sight(), self._options.read()
         held = self._regime()
-        is_told = held is not None and held.settled and now - held.at < self.overdue_s()
-        regime = held.name if held is not None and is_told else ""
+        regime = held.name if held is not None and held.is_told(now, self.overdue_s()) else ""
         book = self._read()
         own = self._own(book)
         page = choose(own, regime, limits.unvalidated, state.rests)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Optional
+from dataclasses import replace
+from typing import Any, Callable, Collection, List, Mapping, Optional
 
 from ceph_tuner.core.autopilot.executor import TrialExecutor
 from ceph_tuner.core.book.book import StoredBook
@@ -25,24 +26,38 @@ from .aim import Aim
 from .lookout import BOOK
 from .options import BookOptions
 from .regime_watch import RegimeWatch
-from .service import STATUS_WINDOW_S, Service
+from .service import EVERY_OSD, STATUS_WINDOW_S, Service
 
 _ORIGINS = {TWIN: "the twin", IMPORT: "an import", TRIAL: "a trial elsewhere"}
 
 
 class BoostSettings:
-    """Chooses. Where a boost is for a device class, by the trials, the pages and the load of that class."""
+    """Chooses. Where a boost is for a device class, by the trials, the pages and the load of that class.
 
-    def __init__(self, service: Service, executors: Mapping[str, TrialExecutor[Any]], regimes: RegimeWatch) -> None:
-        self._service, self._executors, self._regimes = service, executors, regimes
+    On a cluster that has no other class, those of the whole cluster are of that class as well.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        executors: Mapping[str, TrialExecutor[Any]],
+        regimes: RegimeWatch,
+        overdue_s: Callable[[], float],
+    ) -> None:
+        """`overdue_s`: seconds without a sample after which one is missing."""
+        self._service, self._executors, self._regimes, self._overdue_s = service, executors, regimes, overdue_s
         self._book, self._options = StoredBook(service.store), BookOptions(service.option)
 
     def choose(self, request: Request, means: Mapping[str, float], now: float) -> BoostChoice:
         """Give settings and grounds. `means`: what the cluster does now. Raises InputError where nothing is faster."""
         service = self._service
         device_class = Target.parse(request.target, "--who").device_class
-        aim = service.aim(device_class)
-        trials, pages = service.trials(device_class), self._pages(request.target, aim, now)
+        is_all = self._is_all(device_class)
+        part = "" if is_all else device_class
+        aim, targets = service.aim(part), {request.target, *([EVERY_OSD] if is_all else [])}
+        trials, pages = service.trials(part), self._pages(targets, aim, now)
+        if is_all:
+            trials += service.trials(device_class)
         names = [*LOOKED_AT, *(name for trial in trials for name in trial.run.settings)]
         names += [name for page in pages for name in page.settings]
         in_force = service.values_in_force([name for name in dict.fromkeys(names) if name in KNOBS], request.target)
@@ -50,28 +65,40 @@ class BoostSettings:
         return choose(
             KINDS[request.kind],
             trials,
-            goals_of(request.keep, self._wanted(aim)),
+            goals_of(request.keep, self._wanted(device_class, is_all)),
             in_force,
             release_of(version),
             parse_version(version),
-            _now(aim) if device_class else means,
+            _now(aim) if part else means,
             pages,
-            f"of the class {device_class}" if device_class else "on this cluster",
+            f"of the class {part}" if part else "on this cluster",
         )
 
-    def _wanted(self, aim: Aim) -> Optional[Slo]:
-        return aim.slo() if aim.device_class else self._service.slos.read()
+    def _is_all(self, device_class: str) -> bool:
+        """Whether all OSDs are of that class."""
+        return bool(device_class) and {each.device_class for each in self._service.config.places()} == {device_class}
 
-    def _pages(self, target: str, aim: Aim, now: float) -> List[BookPage]:
+    def _wanted(self, device_class: str, is_all: bool) -> Optional[Slo]:
+        """The objectives of a class; where it has none those of the whole SLO, as the guard holds these.
+
+        A class's trials tell nothing of what other classes and pools do.
+        """
+        own = self._service.aim(device_class).slo() if device_class else None
+        slo = own if own is not None else self._service.slos.read()
+        if slo is None or slo is own or is_all or not device_class:
+            return slo
+        return replace(slo, objectives=tuple(each for each in slo.objectives if each.scope is None) or slo.objectives)
+
+    def _pages(self, targets: Collection[str], aim: Aim, now: float) -> List[BookPage]:
         """Pages for the regime that holds and these OSDs, that may be used and are not left out just now."""
         held = self._regimes.state_of(aim.scope)
-        if held is None or aim.stands_aside:
+        if held is None or not held.is_told(now, self._overdue_s()) or aim.stands_aside:
             return []
         switching = self._executors.get(key_for_class(BOOK, aim.device_class))
         rests = switching.state.rests if switching is not None and isinstance(switching.state, BookState) else {}
         limits = self._options.read()
         try:
-            book = self._book.read().of_target(target)
+            pages = [page for page in self._book.read().pages if page.target in targets]
         except InputError:
             # the health check `TUNER_BOOK_DAMAGED` tells of it
             return []
@@ -86,7 +113,7 @@ class BoostSettings:
                 page.means,
                 page.load,
             )
-            for page in book.pages
+            for page in pages
             if page.regime == held.name
             and is_usable(page, limits.unvalidated)
             and not (page.number in rests and now < rests[page.number])

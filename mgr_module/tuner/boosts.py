@@ -16,7 +16,7 @@ from ceph_tuner.core.boost.kinds import KINDS, Kind
 from ceph_tuner.core.boost.progress import fall
 from ceph_tuner.core.boost.rules import OPTION, Rule, RuleWatch, parse_rules
 from ceph_tuner.core.boost.state import ENDING, OFF
-from ceph_tuner.core.boost.state_machine import BY_OPERATOR, CLEAN, refusal
+from ceph_tuner.core.boost.state_machine import AS_WANTED, refusal
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.guardian import unguarded
@@ -24,7 +24,7 @@ from ceph_tuner.core.changes.lock_owner import claim_at_work
 from ceph_tuner.core.errors import CommandFailed, InputError, Locked, RetryLater, Stopped, TunerError
 from ceph_tuner.core.hours import DAY_S
 from ceph_tuner.core.measure.sample import at_work
-from ceph_tuner.core.moments import duration, duration_s, utc
+from ceph_tuner.core.moments import duration_s, utc
 
 from .announce import Announcer
 from .automatic import OPERATOR, new_hands, on_trial_elsewhere
@@ -60,12 +60,12 @@ class Boosts:
         """`mgr` is the module; `executors` has those of the automatic modes, the boost's is added."""
         clock = clock or SystemClock()
         self._service, self._executors, self._now = service, executors, clock.now
-        self._settings = BoostSettings(service, executors, regimes)
         options = PolicyOptions(service.option)
         aim = service.aim()
         who = f"{service.who}{BY}"
         pulse = Pulse()
         self._lookout = BoostLookout(mgr, service, aim, options.read, clock.now, clock.monotonic)
+        self._settings = BoostSettings(service, executors, regimes, self._lookout.overdue_s)
         self._aim = aim
         logbook = self._logbook = BoostLog(
             Audit(service.store, TRAIL), Announcer(mgr, mgr.log), service.history, who, mgr.log, self._share
@@ -95,18 +95,18 @@ class Boosts:
         keep: str = "",
         who: str = "osd",
         by: str = OPERATOR,
-        dry_run: bool = False,
     ) -> Dict[str, Any]:
-        """Begin a boost, or with `dry_run` only say what it would do.
+        """Begin a boost. Raises InputError for what makes no sense, RetryLater where now is not the moment."""
+        return self._begin(kind, _at_most_s(until, at_most), keep, who, by)
 
-        Raises InputError for what makes no sense, RetryLater where now is not the moment.
+    def foretell(
+        self, kind: str, until: str = UNTIL, at_most: str = "", keep: str = "", who: str = "osd"
+    ) -> Dict[str, Any]:
+        """Only say what a boost would do. Raises as `begin`.
+
+        A command of its own: Ceph drops an option that the plugin does not know, and an older one would begin.
         """
-        if until != UNTIL:
-            raise InputError("--until", until, UNTIL)
-        at_most_s = duration_s(at_most, "--at-most") if at_most else AT_MOST_S
-        if dry_run:
-            return self._foretold(self._prepared(kind, at_most_s, keep, who, by))
-        return self._begin(kind, at_most_s, keep, who, by)
+        return self._foretold(self._prepared(kind, _at_most_s(until, at_most), keep, who, OPERATOR))
 
     def _begin(self, kind: str, at_most_s: float, keep: str, who: str, by: str) -> Dict[str, Any]:
         self.driver.begin(self._prepared(kind, at_most_s, keep, who, by))
@@ -161,9 +161,8 @@ class Boosts:
             watch = watch.ended(state.last)
         self._last = state.last
         self._rules = watch.after(sample.at, sample.values)
-        if state.request is not None:
-            # whoever began it: what it leaves is not for a rule to begin again
-            self._rules = self._rules.fired(state.request.kind)
+        if state.phase != OFF:
+            # how it ends says whether a rule may begin another: that is known before its settings are taken back
             return
         try:
             rule, self._rule_problem = self._rules.due(parse_rules(str(self._service.option(OPTION))), sample.at), ""
@@ -176,8 +175,7 @@ class Boosts:
     def _follow(self, rule: Rule, watch: RuleWatch) -> None:
         """Begin what a rule wants. Whatever comes of it, the same work has no second boost."""
         try:
-            words = f"{rule.kind} after {duration(rule.after_s)}"
-            self._begin(rule.kind, rule.at_most_s, rule.keep, "osd", f"the rule `{words}`")
+            self._begin(rule.kind, rule.at_most_s, rule.keep, "osd", rule.by)
         except RetryLater as error:
             self._rule_problem = f"the rule of {rule.kind} waits: {error}"
             return
@@ -216,11 +214,11 @@ class Boosts:
         return {**self.driver.document(), "notes": notes}
 
     def health(self) -> Dict[str, List[str]]:
-        """Health checks of the boost that is on, and of one that ended before its work was done, for a day."""
+        """Health checks of the boost that is on, and of one that nobody wanted to end, for a day."""
         state, checks = self.driver.state, {}
         if state.phase == OFF:
             last, end = state.last, float(state.last.get("ended") or 0.0)
-            if last and last.get("rule") not in (CLEAN, BY_OPERATOR) and abs(self._now() - end) < DAY_S:
+            if last and last.get("rule") not in AS_WANTED and abs(self._now() - end) < DAY_S:
                 checks["TUNER_BOOST_ENDED"] = [f"boost of {last.get('kind')}, {utc(end)}: {last.get('why')}"]
             return checks
         stuck = state.problem if state.phase == ENDING else ""
@@ -306,3 +304,10 @@ class Boosts:
         before = kind.left_in(state.baseline) if kind is not None else None
         remainder = kind.left_in(self._lookout.means) if kind is not None else None
         return 1.0 - min(remainder / before, 1.0) if before and remainder is not None else 0.0
+
+
+def _at_most_s(until: str, at_most: str) -> float:
+    """How long a boost may last, as a command says it. Raises InputError."""
+    if until != UNTIL:
+        raise InputError("--until", until, UNTIL)
+    return duration_s(at_most, "--at-most") if at_most else AT_MOST_S

@@ -68,7 +68,7 @@ _ALL = [
         "TUNER_BOOST_ENDED",
         "a boost of ceph-tuner ended before its work was done",
         "The guard ended it, its time was up, or its settings could not be written; the detail has the reason. Its "
-        "settings are off the cluster again.",
+        "settings are off the cluster again. An end by the calendar or by an operator is no reason.",
         "See what is left by `ceph -s`, and begin another one where it is wanted, with other bounds. It goes away with "
         "the next boost, or after a day.",
     ),

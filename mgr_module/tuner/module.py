@@ -438,11 +438,10 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         at_most: str = "6h",
         who: str = "osd",
         keep: str = "",
-        dry_run: Optional[bool] = False,
         format: Optional[str] = "plain",  # noqa: A002
     ) -> Tuple[int, str, str]:
-        """Recover degraded objects sooner, until none are left, AT_MOST is over, or KEEP is missed; --dry-run writes nothing."""  # noqa: E501
-        return self._boost("recovery", until, at_most, keep, who, dry_run, format)
+        """Recover degraded objects sooner, until none are left, AT_MOST is over, or KEEP is missed."""
+        return self._boost("recovery", until, at_most, keep, who, format)
 
     @write_command("tuner boost backfill")
     def _boost_backfill(
@@ -451,11 +450,10 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         at_most: str = "6h",
         who: str = "osd",
         keep: str = "",
-        dry_run: Optional[bool] = False,
         format: Optional[str] = "plain",  # noqa: A002
     ) -> Tuple[int, str, str]:
-        """Move degraded and misplaced objects sooner, until none are left, AT_MOST is over, or KEEP is missed; --dry-run writes nothing."""  # noqa: E501
-        return self._boost("backfill", until, at_most, keep, who, dry_run, format)
+        """Move degraded and misplaced objects sooner, until none are left, AT_MOST is over, or KEEP is missed."""
+        return self._boost("backfill", until, at_most, keep, who, format)
 
     @write_command("tuner boost scrub")
     def _boost_scrub(
@@ -464,11 +462,10 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         at_most: str = "6h",
         who: str = "osd",
         keep: str = "",
-        dry_run: Optional[bool] = False,
         format: Optional[str] = "plain",  # noqa: A002
     ) -> Tuple[int, str, str]:
-        """Scrub PGs past their deep-scrub date sooner, until none are left, AT_MOST is over, or KEEP is missed; --dry-run writes nothing."""  # noqa: E501
-        return self._boost("scrub", until, at_most, keep, who, dry_run, format)
+        """Scrub PGs past their deep-scrub date sooner, until none are left, AT_MOST is over, or KEEP is missed."""
+        return self._boost("scrub", until, at_most, keep, who, format)
 
     @write_command("tuner boost snaptrim")
     def _boost_snaptrim(
@@ -477,11 +474,24 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         at_most: str = "6h",
         who: str = "osd",
         keep: str = "",
-        dry_run: Optional[bool] = False,
         format: Optional[str] = "plain",  # noqa: A002
     ) -> Tuple[int, str, str]:
-        """Empty the snaptrim queue sooner, until it is empty, AT_MOST is over, or KEEP is missed; --dry-run writes nothing."""  # noqa: E501
-        return self._boost("snaptrim", until, at_most, keep, who, dry_run, format)
+        """Empty the snaptrim queue sooner, until it is empty, AT_MOST is over, or KEEP is missed."""
+        return self._boost("snaptrim", until, at_most, keep, who, format)
+
+    @read_command("tuner boost foretell")
+    def _boost_foretell(
+        self,
+        kind: str,
+        until: str = "clean",
+        at_most: str = "6h",
+        who: str = "osd",
+        keep: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """Say what a boost of KIND (recovery, backfill, scrub, snaptrim) would do, and what would end it. Writes nothing."""  # noqa: E501
+        foretell = lambda: self._modes.boosts.foretell(kind, until, at_most, keep, who)  # noqa: E731
+        return self._answer(foretell, render_automatic.boost, format)
 
     @read_command("tuner boost status")
     def _boost_status(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
@@ -498,11 +508,9 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         return self._answer(lambda: self._modes.boosts.cancel(why), render_automatic.boost, format)
 
     def _boost(
-        self, kind: str, until: str, at_most: str, keep: str, who: str, dry_run: Optional[bool], form: Optional[str]
+        self, kind: str, until: str, at_most: str, keep: str, who: str, form: Optional[str]
     ) -> Tuple[int, str, str]:
-        begin = lambda: self._modes.boosts.begin(  # noqa: E731
-            kind, until, at_most, keep, who, dry_run=bool(dry_run)
-        )
+        begin = lambda: self._modes.boosts.begin(kind, until, at_most, keep, who)  # noqa: E731
         return self._answer(begin, render_automatic.boost, form)
 
     def _answer(

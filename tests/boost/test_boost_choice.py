@@ -26,8 +26,12 @@ def trial(number: int, p95: float, copies: float, failed: Optional[str] = None, 
     return Trial(run, 1_700_000_000.0 + number, 60.0, measures, failed)
 
 
+SLOW = {"recovery.copies_s": 5.0, "recovery.bytes_s": 1e3, "snaptrim.objects_s": 0.0}
+"""How fast the work is now."""
+
+
 def chosen(kind: str = "recovery", trials: Any = (), kept: Optional[Slo] = KEPT, **in_force: Any) -> Dict[str, Any]:
-    return dict(choose(KINDS[kind], trials, kept, in_force, TENTACLE, VERSION).settings)
+    return dict(choose(KINDS[kind], trials, kept, in_force, TENTACLE, VERSION, SLOW).settings)
 
 
 def test_the_fastest_trial_that_kept_the_objectives_is_taken() -> None:
@@ -140,8 +144,11 @@ def page(number: int, copies: float, validated: bool = True, before: float = 10.
     return BookPage(number, "recovering", settings, 1e9, validated, origin, {SPEED: copies, **means}, {SPEED: before})
 
 
-def grounds(*pages: BookPage, trials: Any = (), now: float = 5.0, kept: Optional[Slo] = KEPT, **in_force: Any) -> str:
-    choice = choose(KINDS["recovery"], trials, kept, in_force, TENTACLE, VERSION, {SPEED: now}, pages)
+def grounds(
+    *pages: BookPage, trials: Any = (), now: Optional[float] = 5.0, kept: Optional[Slo] = KEPT, **in_force: Any
+) -> str:
+    means = {} if now is None else {SPEED: now}
+    choice = choose(KINDS["recovery"], trials, kept, in_force, TENTACLE, VERSION, means, pages)
     return f"{dict(choice.settings)}: {choice.grounds}"
 
 
@@ -180,3 +187,17 @@ def test_without_trials_and_pages_the_grounds_say_so() -> None:
 
 def test_trials_that_are_in_force_already_are_no_boost() -> None:
     assert HIGH_RECOVERY in grounds(trials=[trial(1, 15.0, 70.0)], osd_max_scrubs=1)
+
+
+def test_nothing_that_was_tried_is_faster_than_work_whose_speed_was_not_measured_and_the_grounds_say_so() -> None:
+    unmeasured = "how fast the work is now was not measured"
+    told = grounds(page(3, 60.0), trials=[trial(1, 15.0, 70.0)], now=None)
+    assert HIGH_RECOVERY in told
+    assert unmeasured in told
+    of_page = grounds(page(5, 500.0, validated=False), trials=[trial(1, 15.0, 70.0)], now=None)
+    assert of_page.startswith("{'osd_max_scrubs': 5}: page 5 of the book for recovering, by the twin and not tried")
+    assert unmeasured in of_page
+    # work that stands still is measured
+    assert grounds(trials=[trial(1, 15.0, 70.0)], now=0.0).startswith("{'osd_max_scrubs': 1}")
+    # nothing was tried that it could be compared with
+    assert unmeasured not in grounds(now=None)

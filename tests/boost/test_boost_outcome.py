@@ -35,7 +35,7 @@ def test_what_it_did_and_saved_is_told_in_words() -> None:
 def test_of_one_that_did_not_end_clean_what_it_did_counts() -> None:
     told = outcome(on(), 100.0, "time", **{LEFT: 400.0})
     # 600 copies at 2 a second
-    assert told["saved_s"] == 200.0
+    assert (told["saved_s"], told["by"]) == (200.0, "an operator")
     assert in_words(told).endswith("were left before, 400 are left, saved 3.33 min")
     slower = outcome(on(), 900.0, "time", **{LEFT: 400.0})
     assert in_words(slower).endswith("no faster than before")

@@ -35,7 +35,17 @@ def test_what_is_no_rule_is_refused(text: str) -> None:
 def test_what_the_calendar_ended_may_be_begun_again_and_what_time_ended_may_not() -> None:
     watch = RuleWatch().after(0.0, {LEFT: 5.0}).fired("recovery")
     assert watch.ended({"kind": "recovery", "rule": "time"}).due(RULES, 900.0) is None
-    assert watch.ended({"kind": "recovery", "rule": "calendar"}).due(RULES, 900.0) == RULES[0]
+    assert watch.ended({"kind": "recovery", "rule": "calendar", "by": RULES[0].by}).due(RULES, 900.0) == RULES[0]
+
+
+def test_an_operator_s_boost_that_the_calendar_ended_leaves_it_to_the_rule_as_it_was() -> None:
+    by_hand = {"kind": "recovery", "rule": "calendar", "by": "an operator"}
+    guarded = {"kind": "recovery", "rule": "slo", "by": RULES[0].by}
+    watch = RuleWatch().after(0.0, {LEFT: 5.0})
+    assert watch.ended(by_hand).due(RULES, 900.0) == RULES[0]
+    # with the bounds that the guard ended it for
+    assert watch.ended(guarded).ended(by_hand).due(RULES, 900.0) is None
+    assert RuleWatch.after_boosts((guarded, by_hand)).after(0.0, {LEFT: 5.0}).due(RULES, 900.0) is None
 
 
 def test_a_rule_is_due_once_its_work_has_lasted_and_again_only_after_none_was_left() -> None:

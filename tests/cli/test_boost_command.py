@@ -54,14 +54,24 @@ def test_it_begins_one_and_says_when_it_will_be_done(run: Run, plugin: PluginAns
     assert list(asked[1].items()) == [("until", "clean"), ("at_most", "2h"), ("who", "osd"), ("keep", keep)]
 
 
-def test_a_dry_run_is_asked_for_as_a_flag_and_shows_what_would_be_written(
+def test_a_dry_run_asks_for_no_command_that_begins_a_boost_and_shows_what_would_be_written(
     run: Run, plugin: PluginAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(DOCUMENT, "commands", ["ceph config set osd osd_max_scrubs 6"])
     code, out, _ = run("boost", "scrub", "-c", "a", "--dry-run")
     assert (code, out.splitlines()) == (0, [*DOCUMENT["words"], "ceph config set osd osd_max_scrubs 6"])
     (asked,) = plugin.asked
-    assert asked[1]["dry_run"] == "--dry-run"
+    # Ceph drops what a command does not know: as an option of it, an older plugin would begin
+    assert asked[0] == "tuner boost foretell"
+    assert list(asked[1].items()) == [("kind", "scrub"), ("until", "clean"), ("at_most", "6h"), ("who", "osd")]
+
+
+def test_a_plugin_that_can_foretell_no_boost_refuses_a_dry_run(run: Run, plugin: PluginAnswers) -> None:
+    plugin.error = CommandFailed("ceph tuner boost foretell", -errno.EINVAL, "no valid command found; 10 closest:")
+    code, _, error = run("boost", "recovery", "-c", "a", "--dry-run", "--keep", "client.p95_ms<=20")
+    assert code == 2
+    assert "ceph-tuner mgr install" in " ".join(error.split())
+    assert [command for command, _ in plugin.asked] == ["tuner boost foretell"]
 
 
 def test_its_status_and_its_end(run: Run, plugin: PluginAnswers) -> None:

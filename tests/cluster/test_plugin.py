@@ -17,6 +17,8 @@ from ceph_tuner.core.boost.executor import BY as BY_BOOST
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Journal
 from ceph_tuner.core.changes.lock import Holder, Lock
 from ceph_tuner.core.errors import InputError, Locked, PermissionRefused
+from ceph_tuner.core.goals.slo_calendar import parse_slo_calendar
+from ceph_tuner.core.goals.stored_slo import SLO_KEY, store_slo
 from privileges import not_root
 from twins import small_twin
 
@@ -145,6 +147,29 @@ def test_an_older_version_is_said_to_be_left_with_what_stands(
     of_the_mgr.build = ""
     assert Plugin(cluster, cluster.clock, tmp_path).left_to_an_older_one() == []
     assert everything(cluster) == before
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_named"),
+    [({"boosts": ["scrub"]}, True), ({"boosts": []}, True), ({"without": ["client.iops"]}, False)],
+)
+def test_an_older_version_is_said_to_refuse_a_calendar_that_it_may_not_know(
+    cluster: Cluster, tmp_path: Path, policy: Dict[str, Any], is_named: bool
+) -> None:
+    objectives = ["client.p95_ms <= 20 ms", "client.iops >= 100"]
+    calendar = {"policies": [{"name": "day", "hours": "mon-fri 08:00-20:00", **policy}]}
+    store_slo(cluster.store, parse_slo_calendar({"objectives": objectives, "calendar": calendar}))
+    of_the_mgr: Any = cluster.commander
+    before = everything(cluster)
+    for running, is_newer in (("99.1.0+0123", True), (f"{__version__}+0123", False)):
+        of_the_mgr.build = running
+        told = [line for line in Plugin(cluster, cluster.clock, tmp_path).left_to_an_older_one() if "SLO" in line]
+        assert len(told) == (is_newer and is_named)
+        assert all("`boosts`" in line and "99.1.0" in line and "slo set -i FILE" in line for line in told)
+    assert everything(cluster) == before
+    cluster.store.set(SLO_KEY, "{")
+    of_the_mgr.build = "99.1.0+0123"
+    assert not any("SLO" in line for line in Plugin(cluster, cluster.clock, tmp_path).left_to_an_older_one())
 
 
 def test_a_tuner_at_work_keeps_its_lock_and_the_plugin(cluster: Cluster, tmp_path: Path) -> None:

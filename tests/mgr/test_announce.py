@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.autopilot.audit_log import APPLY, BREACH, KINDS, PROPOSAL, TAKEN_BACK, Audit, AuditRecord
+from ceph_tuner.core.autopilot.audit_log import (
+    APPLY,
+    BOOST_ENDED,
+    BREACH,
+    KINDS,
+    PROPOSAL,
+    TAKEN_BACK,
+    Audit,
+    AuditRecord,
+)
 from ceph_tuner.core.autopilot.contract import BETTER, UNKNOWN, Effect
 from monitors import MemoryStore
 from tuner.announce import LONGEST_LINE, WARNINGS, Announcer, line
@@ -202,6 +211,16 @@ def test_a_progress_module_that_forgot_the_event_is_no_error() -> None:
     announcer.finished("trial-7")
     announcer.progress("trial-8", "trial 8", 0.5)
     assert list(progress.events) == ["trial-8"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "priority"),
+    [("clean", Priority.INFO), ("calendar", Priority.INFO), ("operator", Priority.INFO), ("time", Priority.WARN)],
+)
+def test_the_end_of_a_boost_that_people_wanted_is_no_warning(rule: str, priority: Priority) -> None:
+    mgr = Mgr()
+    Announcer(mgr, LOG).announce(AuditRecord(1, 0.0, "a", BOOST_ENDED, "x", {"rule": rule}))
+    assert max(each for _, each, _ in mgr.lines) == priority.value
 
 
 def test_what_is_announced_is_counted_once_with_the_rule_that_stopped_it() -> None:

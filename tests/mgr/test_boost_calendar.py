@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from boosted_mgr import Boosted, boosted, by_rule, forbidding, recovering
 
 from ceph_tuner.core.autopilot.audit_log import BOOST
-from ceph_tuner.core.boost.state import OFF, ON
-from ceph_tuner.core.errors import RetryLater
+from ceph_tuner.core.boost.state import ENDING, OFF, ON
+from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.errors import ClusterTimeout, RetryLater
 from tuner import render_automatic
 
 
@@ -46,7 +49,8 @@ def test_a_boost_lets_go_as_a_policy_begins_that_forbids_it_and_its_rule_begins_
     assert last["rule"] == "calendar"
     assert "the policy quiet of the calendar" in last["why"]
     assert mgr.table() == before
-    assert list(mgr.modes.health()) == ["TUNER_BOOST_ENDED"]
+    # on schedule: nobody has to look
+    assert mgr.modes.health() == {}
     by_rule(mgr, 1)
     assert any("waits: the policy quiet" in note for note in mgr.modes.boosts.document()["notes"])
     # the next mgr knows as much
@@ -54,6 +58,29 @@ def test_a_boost_lets_go_as_a_policy_begins_that_forbids_it_and_its_rule_begins_
     by_rule(other, 80)
     assert other.phase == ON
     assert other.trail().count(BOOST) == 2
+
+
+def test_a_boost_that_the_calendar_ends_is_begun_again_by_its_rule_also_where_taking_it_back_fails_at_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mgr = boosted(recovering(500_000), boost_rules="recovery after 1min at-most 2h")
+    while mgr.phase != ON:
+        by_rule(mgr, 1)
+    mgr.service.slos.replace(forbidding(mgr, -60.0, 600.0))
+
+    def silent(*_: Any) -> None:
+        raise ClusterTimeout("the monitors do not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Applier, "undo_entry", silent)
+        by_rule(mgr, 3)
+        assert (mgr.phase, mgr.modes.boosts.driver.state.last["rule"]) == (ENDING, "calendar")
+    for _ in range(200):
+        by_rule(mgr, 1)
+        if mgr.phase == ON:
+            break
+    assert mgr.phase == ON
+    assert mgr.trail().count(BOOST) == 2
 
 
 def test_a_boost_of_another_mgr_does_not_go_on_under_a_policy_that_forbids_it() -> None:

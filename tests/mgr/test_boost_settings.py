@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Dict, Tuple
 
 import pytest
-from boosted_mgr import boosted, forbidding, recovering
+from boosted_mgr import Boosted, boosted, forbidding, recovering
 
 from ceph_tuner.core.book.book import PAGES_KEY, StoredBook
 from ceph_tuner.core.book.page import TRIAL, TWIN, UNVALIDATED, VALIDATED, Page
@@ -16,6 +16,7 @@ from ceph_tuner.core.boost.state import OFF, BoostState
 from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.core.measure.sample import Measure, Window
 from tuner import render_automatic
 
@@ -66,26 +67,100 @@ def test_a_page_that_the_book_leaves_out_and_a_book_that_cannot_be_read_give_no_
     executor = mgr.modes.books.whole.driver._executor
     executor.state = replace(executor.state, rests={1: now + 60.0})
     assert "no page" in settings.choose(request, means, now).grounds
-    assert "page 1" in settings.choose(request, means, now + 60.0).grounds
+    executor.state = replace(executor.state, rests={1: now})
+    assert "page 1" in settings.choose(request, means, now).grounds
     mgr.service.store.set(PAGES_KEY, "{")
-    assert "no page" in settings.choose(request, means, now + 60.0).grounds
+    assert "no page" in settings.choose(request, means, now).grounds
 
 
-def test_a_boost_of_a_device_class_goes_by_the_trials_of_that_class() -> None:
+def test_a_regime_that_the_book_would_not_trust_gives_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
     mgr = boosted(recovering(500_000))
-    measures = {"client.p95_ms": Measure(1.0, 0.1, 8), COPIES: Measure(9e6, 1.0, 8)}
-    device_class = mgr.service.config.places()[0].device_class
-    for number, name in ((5, ""), (6, device_class), (7, "tape")):
+    regime = mgr.modes.regimes.state_of()
+    assert regime is not None
+    StoredBook(mgr.service.store).change(lambda book: book.added(page(1, regime=regime.name)))
+    request, means = Request("recovery", keep=("client.p95_ms <= 10 s",)), {COPIES: 1.0}
+    settings = mgr.modes.boosts._settings
+    for held, after_s, grounds in (
+        (regime, 0.0, "page 1"),
+        # no sample has come of late, or the first one of this mgr alone
+        (regime, 60.0, "no page"),
+        (replace(regime, settled=False), 0.0, "no page"),
+    ):
+        monkeypatch.setattr(mgr.modes.regimes, "state_of", lambda scope="", held=held: held)
+        assert grounds in settings.choose(request, means, regime.at + after_s).grounds
+
+
+def tried(mgr: Boosted, device_class: str, **copies_s: float) -> None:
+    """Trials of that class, of all OSDs, and of a class of which there are none, each so fast."""
+    classes = {"whole": (5, ""), "own": (6, device_class), "other": (7, "tape")}
+    for name, speed in copies_s.items():
+        number, of = classes[name]
         run = Run("trial", f"trial {number}", {"osd_max_scrubs": number})
-        mgr.service.history().add_trial(Trial(run, 1000.0, 60.0, measures, device_class=name).to_dict())
-    mgr.service.slo_commands.set(f"client.p95_ms{{class={device_class}}}<=10 s", False, 1.0, "")
+        measures = {"client.p95_ms": Measure(1.0, 0.1, 8), COPIES: Measure(speed, 1.0, 8)}
+        mgr.service.history().add_trial(Trial(run, 1000.0, 60.0, measures, device_class=of).to_dict())
+
+
+def beside_tape(mgr: Boosted, patch: pytest.MonkeyPatch) -> str:
+    """Let there be another device class; give the one of the OSDs that run."""
+    places = mgr.service.config.places()
+    tape = replace(places[0], osd=99, device_class="tape")
+    patch.setattr(type(mgr.service.config), "places", lambda config: [*places, tape])
+    return str(places[0].device_class)
+
+
+def test_a_boost_of_the_only_device_class_goes_by_the_trials_and_pages_of_the_whole_cluster_too() -> None:
+    mgr = boosted(recovering(500_000))
+    device_class = mgr.service.config.places()[0].device_class
+    mgr.service.slo_commands.set("client.p95_ms<=10 s", False, 1.0, "")
     mgr.sample(2)
+    settings, now = mgr.modes.boosts._settings, mgr.twin.clock.now()
+    request, means = Request("recovery", target=f"osd/class:{device_class}"), {COPIES: 1.0}
+    tried(mgr, device_class, own=8e6, whole=9e6, other=9e9)
+    assert dict(settings.choose(request, means, now).settings) == {"osd_max_scrubs": 5}
+    tried(mgr, device_class, own=1e7)
+    best = settings.choose(request, means, now)
+    assert dict(best.settings) == {"osd_max_scrubs": 6}
+    assert "of 3 trials on this cluster that kept the objectives, trial 6" in best.grounds
+    regime = mgr.modes.regimes.state_of()
+    assert regime is not None
+    fastest = page(1, regime=regime.name, effects={COPIES: 1e6})
+    StoredBook(mgr.service.store).change(lambda book: book.added(fastest))
+    assert "page 1 of the book" in settings.choose(request, means, now).grounds
+
+
+def test_a_device_class_without_objectives_keeps_those_of_the_whole_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    mgr = boosted(recovering(500_000))
+    device_class = beside_tape(mgr, monkeypatch)
+    mgr.service.slo_commands.set("client.p95_ms<=10 s", False, 1.0, "")
+    mgr.service.slo_commands.set("client.p95_ms{class=tape}<=9 s", False, 1.0, "")
+    mgr.service.scopes.awaited = (Scope(CLASS, device_class),)
+    mgr.sample(14)
+    tried(mgr, device_class, own=9e6, whole=9e9)
+    request = Request("recovery", target=f"osd/class:{device_class}")
+    choice = mgr.modes.boosts._settings.choose(request, {}, mgr.twin.clock.now())
+    assert dict(choice.settings) == {"osd_max_scrubs": 6}
+    assert f"of 1 trial of the class {device_class} that kept" in choice.grounds
+    # without samples of the class it is not known how fast its work is
+    mgr.service.scopes.awaited = ()
+    mgr.service.slo_commands.remove("client.p95_ms{class=tape}")
+    mgr.sample(14)
+    blind = mgr.modes.boosts._settings.choose(request, {COPIES: 1.0}, mgr.twin.clock.now())
+    assert PROFILE in blind.settings
+    assert "how fast the work is now was not measured" in blind.grounds
+
+
+def test_a_boost_of_a_device_class_goes_by_the_trials_of_that_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    mgr = boosted(recovering(500_000))
+    device_class = beside_tape(mgr, monkeypatch)
+    tried(mgr, device_class, whole=9e6, own=9e6, other=9e6)
+    mgr.service.slo_commands.set(f"client.p95_ms{{class={device_class}}}<=10 s", False, 1.0, "")
+    mgr.sample(14)
     settings, now, keep = mgr.modes.boosts._settings, mgr.twin.clock.now(), ("client.p95_ms <= 9 s",)
     of_class = settings.choose(Request("recovery", keep=keep, target=f"osd/class:{device_class}"), {}, now)
     assert dict(of_class.settings) == {"osd_max_scrubs": 6}
     assert f"of 1 trial of the class {device_class} that kept the objectives, trial 6" in of_class.grounds
     mgr.service.slo_commands.remove("all")
-    of_all = settings.choose(Request("recovery", keep=keep), {}, now)
+    of_all = settings.choose(Request("recovery", keep=keep), {COPIES: 1.0}, now)
     assert dict(of_all.settings) == {"osd_max_scrubs": 5}
 
 
@@ -108,7 +183,7 @@ def test_a_dry_run_tells_all_and_writes_nothing() -> None:
     mgr = boosted(recovering(500_000))
     mgr.service.slos.replace(forbidding(mgr, 3600.0, 7200.0, "scrub"))
     before, stored = mgr.table(), {key: mgr.service.store.get(key) for key in mgr.service.store.keys("")}
-    document = mgr.begin(keep="client.mean_ms<=9 s", at_most="2h", dry_run=True)
+    document = mgr.modes.boosts.foretell("recovery", keep="client.mean_ms<=9 s", at_most="2h")
     assert (mgr.phase, mgr.trail(), mgr.table()) == (OFF, [], before)
     assert {key: mgr.service.store.get(key) for key in mgr.service.store.keys("")} == stored
     assert (document["dry_run"], document["left"]) == (True, document["request"] and mgr.sampler.latest().values[LEFT])  # type: ignore[union-attr]
@@ -133,9 +208,13 @@ def test_a_dry_run_tells_all_and_writes_nothing() -> None:
 def test_a_dry_run_is_refused_as_the_boost_would_be() -> None:
     mgr = boosted(recovering(500_000))
     with pytest.raises(TunerError, match="no running OSD"):
-        mgr.begin(who="osd/class:tape", dry_run=True)
+        mgr.modes.boosts.foretell("recovery", who="osd/class:tape")
     with pytest.raises(RetryLater, match="no PGs past their deep-scrub date are left"):
-        mgr.begin("scrub", dry_run=True)
+        mgr.modes.boosts.foretell("scrub")
+    with pytest.raises(InputError, match="--until"):
+        mgr.modes.boosts.foretell("recovery", until="midnight")
+    with pytest.raises(InputError, match="found 'tea'"):
+        mgr.modes.boosts.foretell("tea")
     mgr.begin()
     with pytest.raises(InputError, match="a boost of recovery is on already"):
-        mgr.begin(dry_run=True)
+        mgr.modes.boosts.foretell("recovery")

@@ -20,6 +20,7 @@ READ_ONLY = {
     "tuner recommend",
     "tuner why",
     "tuner auto explain",
+    "tuner boost foretell",
     "tuner boost status",
     "tuner capacity ls",
     "tuner book show",

@@ -29,6 +29,7 @@ from ceph_tuner.core.errors import (
     RetryLater,
     TunerError,
 )
+from ceph_tuner.core.goals.stored_slo import stored_calendar
 from ceph_tuner.core.knobs.releases import parse_version
 from ceph_tuner.shipped.plugin_files import (
     BUILD_FILE,
@@ -112,7 +113,7 @@ class Plugin:
         return self.status()
 
     def left_to_an_older_one(self) -> List[str]:
-        """What stands that the version which runs would take back, where `install` puts an older one there.
+        """What stands that the version which runs knows, where `install` puts an older one there that may not.
 
         To be asked before, in words; changes nothing. Empty where the version is no older one.
         """
@@ -123,12 +124,28 @@ class Plugin:
             return []
         if not is_older:
             return []
-        first = f"{__version__} is older than {running}, which runs, and may not take back what stands"
-        return [
-            f"{first}: change {entry.number}, {what}. Install that again, and `{command}` first"
+        older = f"{__version__} is older than {running}, which runs"
+        lines = [
+            f"{older}, and may not take back what stands: change {entry.number}, {what}. Install that again, and "
+            f"`{command}` first"
             for entry, (what, command) in ((each, _standing(each)) for each in Journal(self._cluster.store).entries())
             if what
         ]
+        if self._calendar_has_boosts():
+            lines.append(
+                f"{older}, and may not read the stored SLO: policies of its calendar have `boosts`. Install that again "
+                "and set the SLO without them first by `ceph tuner slo set -i FILE --yes`"
+            )
+        return lines
+
+    def _calendar_has_boosts(self) -> bool:
+        """Whether a policy of the stored SLO says which boosts may run: others refuse all of it."""
+        try:
+            calendar = stored_calendar(self._cluster.store)
+        except InputError:
+            # it has to be set anew in any case
+            return False
+        return calendar is not None and any(policy.boosts is not None for policy in calendar.policies)
 
     def uninstall(self, purge: bool = False) -> List[str]:
         """Take everything out; the store's keys (SLO, journal, history, profiles) only with `purge`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ceph_tuner.core.boost.kinds import BACKFILL, RECOVERY, SCRUB, SNAPTRIM, Kind
 from ceph_tuner.core.errors import InputError
@@ -31,6 +31,9 @@ RAISED: Mapping[str, Tuple[Tuple[str, float], ...]] = {
 
 LOOKED_AT = (PROFILE, QUEUE, _OVERRIDE, *dict.fromkeys(name for knobs in RAISED.values() for name, _ in knobs))
 """Knobs whose values in force are needed."""
+
+
+_UNMEASURED = "; how fast the work is now was not measured, so nothing that was tried is known to be faster"
 
 
 class BoostChoice(NamedTuple):
@@ -61,6 +64,7 @@ class _Candidate(NamedTuple):
     means: Mapping[str, float]
     at: float
     words: str
+    is_page: bool = False
 
 
 def choose(
@@ -79,20 +83,28 @@ def choose(
     Trials and validated pages come first, then pages that nobody has tried here, then known settings.
     `slo`: objectives on clients and all that is to be kept; without any, nothing speaks against the boldest ones.
     `in_force`: what the OSDs have, of `LOOKED_AT` and of what was tried. Raises InputError where nothing is faster.
-    `now`: how fast the work goes with those; what was no faster is no boost. `of`: what the trials are of, in words.
+    `now`: how fast the work goes with those; what was no faster is no boost, nor what there is no such rate to compare
+    with for. `of`: what the trials are of, in words.
     """
+    doubt = ""
     if slo is not None and slo.objectives:
         fits = partial(_is_candidate, in_force=in_force, release=release, version=version)
         judge = Judge(slo)
-        by_evidence = _measured(kind, trials, pages, judge, fits, now, of) or _predicted(kind, pages, judge, fits)
-        if by_evidence is not None:
-            return by_evidence
+        candidates = _tried(trials, pages, judge, fits)
+        metric = _metric(kind, candidates)
+        measured = _fastest(candidates, metric, now, of)
+        if measured is not None:
+            return measured
+        doubt = _UNMEASURED if metric and metric not in now else ""
+        predicted = _predicted(kind, pages, judge, fits)
+        if predicted is not None:
+            return predicted._replace(grounds=f"{predicted.grounds}{doubt}")
     settings = known(kind, in_force, release, version)
     if not settings:
         raise InputError("boost", f"{kind.name} with settings in force that are as fast", "slower settings in force")
     words = f"the profile {HIGH_RECOVERY}" if settings.get(PROFILE) == HIGH_RECOVERY else "known settings"
     nothing_else = f"no trial {of} and no page of the book for this regime is known"
-    return BoostChoice(settings, f"{words}, as {nothing_else} that keeps the objectives and was faster")
+    return BoostChoice(settings, f"{words}, as {nothing_else} that keeps the objectives and was faster{doubt}")
 
 
 def known(kind: Kind, in_force: Settings, release: Release, version: Version) -> Settings:
@@ -112,35 +124,35 @@ def known(kind: Kind, in_force: Settings, release: Release, version: Version) ->
     return settings
 
 
-def _measured(
-    kind: Kind,
-    trials: Sequence[Trial],
-    pages: Sequence[BookPage],
-    judge: Judge,
-    fits: Callable[[Settings], bool],
-    now: Mapping[str, float],
-    of: str,
-) -> Optional[BoostChoice]:
-    """The fastest of what was tried on this cluster; None where nothing was faster than the work is now."""
+def _tried(
+    trials: Sequence[Trial], pages: Sequence[BookPage], judge: Judge, fits: Callable[[Settings], bool]
+) -> List[_Candidate]:
+    """What was tried on this cluster, and kept what is to be kept."""
     candidates = [
         _Candidate(trial.run.settings, trial.means, trial.at, trial.run.label)
         for trial in trials
         if trial.failed is None and fits(trial.run.settings) and judge.keeps_hard(trial.means)
     ]
-    count = len(candidates)
-    candidates += [
-        _Candidate(page.settings, page.means, page.at, f"page {page.number} of the book, validated for {page.regime},")
+    return candidates + [
+        _Candidate(
+            page.settings, page.means, page.at, f"page {page.number} of the book, validated for {page.regime},", True
+        )
         for page in pages
         if page.validated and fits(page.settings) and _breaks_none(judge, page.means)
     ]
-    metric = _metric(kind, candidates)
-    faster = [each for each in candidates if each.means.get(metric, 0.0) > now.get(metric, 0.0)]
+
+
+def _fastest(candidates: Sequence[_Candidate], metric: str, now: Mapping[str, float], of: str) -> Optional[BoostChoice]:
+    """The fastest of what was tried; None where nothing is known to be faster than the work is now."""
+    present = now.get(metric)
+    faster = [each for each in candidates if present is not None and each.means.get(metric, 0.0) > present]
     if not faster:
         return None
     best = max(faster, key=lambda each: (each.means[metric], each.at))
+    of_pages = sum(each.is_page for each in candidates)
+    count = len(candidates) - of_pages
     counted = [f"{count} trial{'s' * (count != 1)} {of}"] if count else []
-    if len(candidates) > count:
-        of_pages = len(candidates) - count
+    if of_pages:
         counted.append(f"{of_pages} validated page{'s' * (of_pages != 1)} of the book")
     words = f"of {' and '.join(counted)} that kept the objectives, {best.words} was the fastest ({utc_minute(best.at)})"
     return BoostChoice(dict(best.settings), words)

@@ -21,6 +21,7 @@ def outcome_of(
     work_s = (at if clean_since is None else clean_since) - state.begun
     return {
         "kind": kind.name,
+        "by": state.request.by,
         "why": why,
         "rule": rule,
         "begun": state.begun,

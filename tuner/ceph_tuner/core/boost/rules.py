@@ -1,7 +1,8 @@
 """Boosts by rule: `recovery after 5min at-most 6h keep client.p95_ms<=20, scrub after 1d`.
 
 A rule fires once for a piece of work: after the boost it is silent until nothing of that work has been left, so that a
-boost that the guard ended does not begin again and again. One that the calendar ended begins again once it may.
+boost that the guard ended does not begin again and again. One of a rule's that the calendar ended begins again once it
+may.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from ceph_tuner.core.boost.events import AT_MOST_S, Request
 from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.boost.state_machine import CALENDAR, CLEAN
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.moments import duration_s
+from ceph_tuner.core.moments import duration, duration_s
 
 OPTION = "boost_rules"
 _RULE = re.compile(r"([a-z]{1,20}) after ([0-9a-z.]{1,20})(?: at-most ([0-9a-z.]{1,20}))?(?: keep ([^,]{1,400}))?")
 _MOST = 10
+_BY = "the rule "
+"""How whoever began a boost is called where that was a rule."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,11 @@ class Rule:
     after_s: float
     at_most_s: float = AT_MOST_S
     keep: str = ""
+
+    @property
+    def by(self) -> str:
+        """Who begins its boosts."""
+        return f"{_BY}`{self.kind} after {duration(self.after_s)}`"
 
 
 def parse_rules(text: str) -> Tuple[Rule, ...]:
@@ -70,10 +78,14 @@ class RuleWatch:
 
     def ended(self, outcome: Mapping[str, Any]) -> RuleWatch:
         """A boost has ended, whoever began it, with this outcome: what it left is not for a rule to begin again."""
-        kind = str(outcome.get("kind", ""))
-        if outcome.get("rule") in (CLEAN, CALENDAR):
+        kind, rule = str(outcome.get("kind", "")), outcome.get("rule")
+        is_own = str(outcome.get("by", "")).startswith(_BY)
+        if rule == CLEAN or (rule == CALENDAR and is_own):
             # of what the calendar ended nobody said that it was enough
             return RuleWatch(self.since, self.spent - {kind})
+        if rule == CALENDAR:
+            # an operator's: what ended the rule's own before it holds
+            return self
         return self.fired(kind) if kind in KINDS else self
 
     def after(self, at: float, means: Mapping[str, float]) -> RuleWatch:

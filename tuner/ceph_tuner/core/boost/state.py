@@ -110,7 +110,7 @@ _NUMBERS = ("begun", "ended", "seconds", "left_before", "left", "rate_before", "
 
 def _outcome(document: Mapping[str, Any]) -> Dict[str, Any]:
     """What came of the one before, without what is of another type: it is past, and costs no boost."""
-    kinds: Dict[str, Any] = dict.fromkeys(("kind", "why", "rule"), str)
+    kinds: Dict[str, Any] = dict.fromkeys(("kind", "by", "why", "rule"), str)
     kinds.update((name, (int, float)) for name in _NUMBERS)
     return {
         name: value

@@ -44,6 +44,8 @@ MOST_RESUMED = 3
 CANCEL = "cancel"
 CLEAN, TIME, CALENDAR, BY_OPERATOR, WRITE_FAILED, MGRS = "clean", "time", "calendar", "operator", "write failed", "mgrs"
 """Rules that end a boost, beside those of the guard."""
+AS_WANTED = (CLEAN, CALENDAR, BY_OPERATOR)
+"""Those whose end nobody has to look at: it is done, or people had said so before."""
 
 
 @dataclass(frozen=True)

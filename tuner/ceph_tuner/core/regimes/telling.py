@@ -47,6 +47,10 @@ class RegimeState:
         """Whether the newest sample speaks against a marker, so that the regime may be another one already."""
         return any(marker.against is not None for marker in self.markers.values())
 
+    def is_told(self, now: float, overdue_s: float) -> bool:
+        """Whether it may be acted on: more than the first sample tells it, and the newest is that fresh."""
+        return self.settled and now - self.at < overdue_s
+
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for people and programs."""
         return {"regime": self.name, "since": self.since, "evidence": dict(self.evidence)}
