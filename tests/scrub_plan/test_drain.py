@@ -199,15 +199,15 @@ def test_a_drain_that_is_begun_at_night_keeps_the_day_s_bound_by_day() -> None:
 
 def test_scrubs_that_would_last_into_a_stricter_policy_are_one_at_a_time() -> None:
     twin = slow_twin()
-    night_ends = twin.clock.now() // 60 * 60 + 900
+    night_ends = twin.clock.now() // 60 * 60 + 420
     store_slo(twin.store, by_day_and_night("200", f"00:00-{stamp(night_ends)[11:16]}"))
     wanted = replace(task(twin, per_osd=1, seconds=1200), wanted=WantedObjectives.stored(twin.store))
-    wanted = replace(wanted, order=tuple(replace(pg, scrub_s=300.0) for pg in wanted.order))
+    wanted = replace(wanted, order=tuple(replace(pg, scrub_s=360.0) for pg in wanted.order))
     seen: List[DrainProgress] = []
     drain(twin, wanted, seen.append)
     night = [progress for progress in seen if progress.keeps.startswith("keeps nothing: the policy night")]
-    assert {progress.at_once for progress in night if progress.at < night_ends - 310} == {None}
-    assert {progress.at_once for progress in night if progress.at > night_ends - 290} == {1}
+    assert {progress.at_once for progress in night if progress.at < night_ends - 370} == {None}
+    assert {progress.at_once for progress in night if progress.at > night_ends - 350} == {1}
 
 
 def test_a_drain_that_is_begun_by_day_goes_on_at_night() -> None:
