@@ -328,7 +328,7 @@ def test_a_scrub_chunk_costs_what_we_say(
     )
     # Ceph takes the mean size as a whole number
     seen = until(lambda: any(abs(cost - expected) <= found["num_objects"] for cost in costs()), 120, ask=scrub)
-    assert seen, (expected, sorted(set(costs())))
+    assert seen, f"{expected} of {found['num_objects']} objects, seen: {', '.join(map(str, sorted(set(costs()))))}"
     for name in names:
         any_lab.run(["rados", "-p", "rbd", "rm", name])
 

@@ -58,11 +58,12 @@ def recovery_limited(tentacle_lab: Lab) -> Iterator[None]:
     # 20.2's `balanced` reserves more than the whole: no custom profile may
     limited.update({f"osd_mclock_scheduler_{name}_res": 0.4 for name in ("client", "background_recovery")})
     with closing(open_cluster(tentacle_lab.name)) as cluster:
-        for name, value in {**limited, PROFILE: "custom"}.items():
+        # values that are there before the switch to custom stay overridden
+        for name, value in {PROFILE: "custom", **limited}.items():
             cluster.config.set("osd", name, str(value))
         until(lambda: running(tentacle_lab, 0)["osd_mclock_scheduler_background_recovery_lim"].startswith("0.1"))
         yield
-        for name in (*limited, PROFILE):
+        for name in (*reversed(limited), PROFILE):
             cluster.config.remove("osd", name)
 
 
