@@ -55,8 +55,9 @@ lab:
 def recovery_limited(tentacle_lab: Lab) -> Iterator[None]:
     """A limit on recovery is in force, as an operator may have left it."""
     limited = {**TENTACLE.profiles["balanced"], "osd_mclock_scheduler_background_recovery_lim": 0.1}
-    # 20.2's `balanced` reserves more than the whole: no custom profile may
-    limited.update({f"osd_mclock_scheduler_{name}_res": 0.4 for name in ("client", "background_recovery")})
+    # no custom profile may reserve more than the whole, as 20.2's `balanced` does, nor more than its limit
+    reserved = {"client": 0.4, "background_recovery": 0.05}
+    limited.update({f"osd_mclock_scheduler_{name}_res": share for name, share in reserved.items()})
     with closing(open_cluster(tentacle_lab.name)) as cluster:
         # values that are there before the switch to custom stay overridden
         for name, value in {PROFILE: "custom", **limited}.items():
