@@ -133,7 +133,7 @@ def test_tune_tries_settings_and_rollback_restores_the_configuration_byte_for_by
     assert kinds[:5] == ["baseline", "profile", "profile", "profile", "trial"]
     assert result["search"]["reason"]
     # the lab describes itself to the twin
-    assert "client.p95_ms" in result["search"]["trust"]
+    assert "recovery.bytes_s" in result["search"]["trust"]
     assert all("client.p95_ms" in trial["measures"] for trial in result["trials"]), done.stderr
     assert flags(tentacle_lab) == flags_before
     reported(tentacle_lab, done.stdout, tmp_path)
