@@ -333,6 +333,23 @@ def test_a_scrub_chunk_costs_what_we_say(
         any_lab.run(["rados", "-p", "rbd", "rm", name])
 
 
+@pytest.mark.usefixtures("clean")
+def test_a_value_that_is_set_before_custom_does_not_come_into_force(cluster: Cluster) -> None:
+    limit = "osd_mclock_scheduler_background_recovery_lim"
+
+    def shown() -> float:
+        return float(cluster.config.effective(0)[limit])
+
+    cluster.config.set("osd", limit, "0.125")
+    cluster.config.set("osd", "osd_mclock_profile", "custom")
+    assert until(lambda: cluster.config.effective(0)["osd_mclock_profile"] == "custom")
+    time.sleep(5)
+    assert shown() != 0.125
+    # the same name again, once `custom` is in force
+    cluster.config.set("osd", limit, "0.25")
+    assert until(lambda: shown() == 0.25)
+
+
 def test_the_nine_are_all_that_custom_needs(cluster: Cluster) -> None:
     assert set(MCLOCK_NINE) <= set(cluster.config.effective(0))
 
