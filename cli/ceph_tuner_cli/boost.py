@@ -8,6 +8,7 @@ import typer
 
 from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.core.boost.goals import SEPARATOR
+from ceph_tuner.core.boost.kinds import BACKFILL, RECOVERY, SCRUB, SNAPTRIM
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work
 from ceph_tuner_cli.render import Format, FormatOption, emit
 
@@ -30,60 +31,28 @@ DryRunOption = typer.Option(
 )
 
 
-@app.command()
-def recovery(
-    cluster: str = ClusterOption,
-    until: str = UntilOption,
-    at_most: str = AtMostOption,
-    keep: List[str] = KeepOption,
-    target: str = WhoOption,
-    dry_run: bool = DryRunOption,
-    form: Format = FormatOption,
-) -> None:
-    """Recover degraded objects sooner, and take the settings back when none are left. Acts at once."""
-    _begin("recovery", cluster, until, at_most, keep, target, dry_run, form)
+def _command(kind: str, words: str) -> None:
+    @app.command(kind, help=words)
+    def begin(
+        cluster: str = ClusterOption,
+        until: str = UntilOption,
+        at_most: str = AtMostOption,
+        keep: List[str] = KeepOption,
+        target: str = WhoOption,
+        dry_run: bool = DryRunOption,
+        form: Format = FormatOption,
+    ) -> None:
+        _begin(kind, cluster, until, at_most, keep, target, dry_run, form)
 
 
-@app.command()
-def backfill(
-    cluster: str = ClusterOption,
-    until: str = UntilOption,
-    at_most: str = AtMostOption,
-    keep: List[str] = KeepOption,
-    target: str = WhoOption,
-    dry_run: bool = DryRunOption,
-    form: Format = FormatOption,
-) -> None:
-    """Move degraded and misplaced objects sooner, and take the settings back when none are left. Acts at once."""
-    _begin("backfill", cluster, until, at_most, keep, target, dry_run, form)
-
-
-@app.command()
-def scrub(
-    cluster: str = ClusterOption,
-    until: str = UntilOption,
-    at_most: str = AtMostOption,
-    keep: List[str] = KeepOption,
-    target: str = WhoOption,
-    dry_run: bool = DryRunOption,
-    form: Format = FormatOption,
-) -> None:
-    """Scrub PGs past their deep-scrub date sooner, and take the settings back when none are left. Acts at once."""
-    _begin("scrub", cluster, until, at_most, keep, target, dry_run, form)
-
-
-@app.command()
-def snaptrim(
-    cluster: str = ClusterOption,
-    until: str = UntilOption,
-    at_most: str = AtMostOption,
-    keep: List[str] = KeepOption,
-    target: str = WhoOption,
-    dry_run: bool = DryRunOption,
-    form: Format = FormatOption,
-) -> None:
-    """Empty the snaptrim queue sooner, and take the settings back when it is empty. Acts at once."""
-    _begin("snaptrim", cluster, until, at_most, keep, target, dry_run, form)
+for _kind, _words in {
+    RECOVERY: "Recover degraded objects sooner, and take the settings back when none are left. Acts at once.",
+    BACKFILL: "Move degraded and misplaced objects sooner, and take the settings back when none are left. Acts at "
+    "once.",
+    SCRUB: "Scrub PGs past their deep-scrub date sooner, and take the settings back when none are left. Acts at once.",
+    SNAPTRIM: "Empty the snaptrim queue sooner, and take the settings back when it is empty. Acts at once.",
+}.items():
+    _command(_kind, _words)
 
 
 @app.command()

@@ -105,10 +105,7 @@ def _ask_into(
 
 
 def _document(answer: MemberAnswer[Status]) -> Dict[str, Any]:
-    member = answer.member
-    head = {"cluster": member.name, "reached_by": member.access.kind, "labels": dict(member.labels)}
-    head_of_answer = {"answer": answer.kind, "problem": answer.problem or None, "seconds": round(answer.seconds, 3)}
-    return {**head, **head_of_answer, "status": None if answer.found is None else answer.found.to_dict()}
+    return {**answer.to_dict(), "status": None if answer.found is None else answer.found.to_dict()}
 
 
 def _table(answers: Sequence[MemberAnswer[Status]]) -> Columns:
@@ -121,7 +118,7 @@ def _table(answers: Sequence[MemberAnswer[Status]]) -> Columns:
 def _cells(answer: MemberAnswer[Status]) -> List[Cell]:
     status = answer.found
     if status is None:
-        return ["down" if answer.kind == "failed" else answer.kind, *["-"] * 6]
+        return [answer.word, *["-"] * 6]
     return [
         status.version if len(status.versions) < 2 else f"{status.version} (mixed)",
         f"{status.up}/{status.osds}" if status.up != status.osds else str(status.osds),
@@ -155,9 +152,7 @@ def _change(status: Status) -> str:
 def _remarks(answer: MemberAnswer[Status]) -> List[str]:
     """What does not fit a cell, behind the name of its cluster."""
     if answer.found is None:
-        # most errors name the cluster themselves
-        prefix = f"cluster {answer.member.name}: "
-        return [f"{answer.member.name}: {answer.problem.removeprefix(prefix)}"]
+        return [f"{answer.member.name}: {answer.reason}"]
     status = answer.found
     lines = [*status.capacity, *(f"missed: {text}" for text in (status.objectives.missed if status.objectives else ()))]
     lines += [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, List, Mapping, Optional, Sequence
 
 import typer
 
@@ -40,7 +40,7 @@ def show(
     members = fleet_file.read(fleet).chosen(names or (), labels)
     answers = asked(members, lambda member: books.shown(member, within), within)
     emit(
-        [{**_head(answer), "book": None if answer.found is None else dict(answer.found)} for answer in answers],
+        [{**answer.to_dict(), "book": None if answer.found is None else dict(answer.found)} for answer in answers],
         form,
         lambda: _books(answers),
     )
@@ -77,14 +77,14 @@ def offer(
         raise InputError(f"the book of {origin}", "no page that is validated and fits its OSDs", "one that is")
     answers, interrupted = asked_so_far(members, lambda member: books.take(found, member, within, yes), within)
     documents = [
-        {**_head(answer), "taken": None if answer.found is None else answer.found.to_dict(), "written": yes}
+        {**answer.to_dict(), "taken": None if answer.found is None else answer.found.to_dict(), "written": yes}
         for answer in answers
     ]
     emit(documents, form, lambda: _offered(answers, yes))
     if form is Format.table:
         say(_problems(answers))
         say([f"{answer.member.name}: {line}" for answer in answers if answer.found for line in answer.found.refused])
-    unknown = [answer.member.name for answer in answers if answer.kind in ("late", "interrupted")]
+    unknown = [answer.member.name for answer in answers if answer.may_have_done_it]
     if yes and unknown:
         say(
             [f"pages may have been put into the books of {first_of(unknown, _NAMED)}: see `ceph-tuner fleet book show`"]
@@ -97,18 +97,6 @@ def offer(
     return 0 if all(suited) else 1
 
 
-def _head(answer: MemberAnswer[Any]) -> Dict[str, Any]:
-    member = answer.member
-    return {
-        "cluster": member.name,
-        "reached_by": member.access.kind,
-        "labels": dict(member.labels),
-        "answer": answer.kind,
-        "problem": answer.problem or None,
-        "seconds": round(answer.seconds, 3),
-    }
-
-
 def _books(answers: Sequence[MemberAnswer[Mapping[str, Any]]]) -> Columns:
     table = columns("cluster", "book", "regime", ">page", *(f">{state}" for state in STATES))
     for answer in answers:
@@ -118,7 +106,7 @@ def _books(answers: Sequence[MemberAnswer[Mapping[str, Any]]]) -> Columns:
 
 def _book_cells(answer: MemberAnswer[Mapping[str, Any]]) -> List[Cell]:
     if answer.found is None:
-        return [_word(answer), *["-"] * (2 + len(STATES))]
+        return [answer.word, *["-"] * (2 + len(STATES))]
     parts: List[Mapping[str, Any]] = [answer.found["switching"], *answer.found.get("classes", {}).values()]
     is_on = any(part.get("on") for part in parts)
     in_force = [str(part["page"]) for part in parts if part.get("page") and part.get("phase") != RESTING]
@@ -136,7 +124,7 @@ def _offered(answers: Sequence[MemberAnswer[Taken]], written: bool) -> Columns:
     table = columns("cluster", ">taken" if written else ">would take", ">there already", ">refused", "regimes")
     for answer in answers:
         if answer.found is None:
-            table.add_row(answer.member.name, _word(answer), "-", "-", "-", style="red")
+            table.add_row(answer.member.name, answer.word, "-", "-", "-", style="red")
             continue
         regimes = ", ".join(dict.fromkeys(page.regime for page in answer.found.pages))
         counts = (answer.found.pages, answer.found.there, answer.found.refused)
@@ -144,14 +132,9 @@ def _offered(answers: Sequence[MemberAnswer[Taken]], written: bool) -> Columns:
     return table
 
 
-def _word(answer: MemberAnswer[Any]) -> str:
-    return "down" if answer.kind == "failed" else answer.kind
-
-
 def _problems(answers: Sequence[MemberAnswer[Any]]) -> List[str]:
-    """Why there is no answer, behind the name of its cluster, which most errors name themselves."""
-    silent = [answer for answer in answers if answer.found is None]
-    return [f"{each.member.name}: {each.problem.removeprefix(f'cluster {each.member.name}: ')}" for each in silent]
+    """Why there is no answer, behind the name of its cluster."""
+    return [f"{answer.member.name}: {answer.reason}" for answer in answers if answer.found is None]
 
 
 def _notes(document: Optional[Mapping[str, Any]]) -> List[str]:

@@ -10,6 +10,7 @@ import typer
 
 from ceph_tuner.core.boost.events import Request
 from ceph_tuner.core.boost.goals import MOST, SEPARATOR
+from ceph_tuner.core.boost.kinds import BACKFILL, RECOVERY, SCRUB, SNAPTRIM
 from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import parse_objective
@@ -37,72 +38,31 @@ _NAMED = 10
 Answers = List[MemberAnswer[MemberBoost]]
 
 
-@app.command()
-def recovery(
-    names: Optional[List[str]] = NamesArgument,
-    fleet: Path = FleetOption,
-    labels: List[str] = LabelOption,
-    until: str = UntilOption,
-    at_most: str = AtMostOption,
-    keep: List[str] = KeepOption,
-    target: str = WhoOption,
-    within: float = WithinOption,
-    yes: bool = YesOption,
-    form: Format = FormatOption,
-) -> int:
-    """Recover degraded objects sooner on each cluster; each ends its own boost. Exit code 1 where one begins none."""
-    return _begin("recovery", fleet, names, labels, until, at_most, keep, target, within, yes, form)
+def _command(kind: str, words: str) -> None:
+    @app.command(kind, help=words)
+    def begin(
+        names: Optional[List[str]] = NamesArgument,
+        fleet: Path = FleetOption,
+        labels: List[str] = LabelOption,
+        until: str = UntilOption,
+        at_most: str = AtMostOption,
+        keep: List[str] = KeepOption,
+        target: str = WhoOption,
+        within: float = WithinOption,
+        yes: bool = YesOption,
+        form: Format = FormatOption,
+    ) -> int:
+        return _begin(kind, fleet, names, labels, until, at_most, keep, target, within, yes, form)
 
 
-@app.command()
-def backfill(
-    names: Optional[List[str]] = NamesArgument,
-    fleet: Path = FleetOption,
-    labels: List[str] = LabelOption,
-    until: str = UntilOption,
-    at_most: str = AtMostOption,
-    keep: List[str] = KeepOption,
-    target: str = WhoOption,
-    within: float = WithinOption,
-    yes: bool = YesOption,
-    form: Format = FormatOption,
-) -> int:
-    """Move degraded and misplaced objects sooner on each cluster. Exit code 1 where one begins no boost."""
-    return _begin("backfill", fleet, names, labels, until, at_most, keep, target, within, yes, form)
-
-
-@app.command()
-def scrub(
-    names: Optional[List[str]] = NamesArgument,
-    fleet: Path = FleetOption,
-    labels: List[str] = LabelOption,
-    until: str = UntilOption,
-    at_most: str = AtMostOption,
-    keep: List[str] = KeepOption,
-    target: str = WhoOption,
-    within: float = WithinOption,
-    yes: bool = YesOption,
-    form: Format = FormatOption,
-) -> int:
-    """Scrub PGs past their deep-scrub date sooner on each cluster. Exit code 1 where one begins no boost."""
-    return _begin("scrub", fleet, names, labels, until, at_most, keep, target, within, yes, form)
-
-
-@app.command()
-def snaptrim(
-    names: Optional[List[str]] = NamesArgument,
-    fleet: Path = FleetOption,
-    labels: List[str] = LabelOption,
-    until: str = UntilOption,
-    at_most: str = AtMostOption,
-    keep: List[str] = KeepOption,
-    target: str = WhoOption,
-    within: float = WithinOption,
-    yes: bool = YesOption,
-    form: Format = FormatOption,
-) -> int:
-    """Empty the snaptrim queue sooner on each cluster. Exit code 1 where one begins no boost."""
-    return _begin("snaptrim", fleet, names, labels, until, at_most, keep, target, within, yes, form)
+for _kind, _words in {
+    RECOVERY: "Recover degraded objects sooner on each cluster; each ends its own boost. Exit code 1 where one begins "
+    "none.",
+    BACKFILL: "Move degraded and misplaced objects sooner on each cluster. Exit code 1 where one begins no boost.",
+    SCRUB: "Scrub PGs past their deep-scrub date sooner on each cluster. Exit code 1 where one begins no boost.",
+    SNAPTRIM: "Empty the snaptrim queue sooner on each cluster. Exit code 1 where one begins no boost.",
+}.items():
+    _command(_kind, _words)
 
 
 @app.command()
@@ -183,7 +143,7 @@ def _done(
     """Have it done on all at once, and tell what is known of each, also after Ctrl-C."""
     answers, interrupted = asked_so_far(members, do, within)
     code = _show(answers, form)
-    unknown = [_name(answer) for answer in answers if answer.kind in ("late", "interrupted")]
+    unknown = [_name(answer) for answer in answers if answer.may_have_done_it]
     if unknown:
         say([f"it may have {word} on {first_of(unknown, _NAMED)}: see `ceph-tuner fleet boost status`"])
     return INTERRUPTED if interrupted else code
@@ -198,18 +158,14 @@ def _show(answers: Answers, form: Format) -> int:
 
 
 def _document(answer: MemberAnswer[MemberBoost]) -> Dict[str, Any]:
-    member, found = answer.member, answer.found
-    declined = found.declined if found is not None else ""
-    return {
-        "cluster": member.name,
-        "reached_by": member.access.kind,
-        "labels": dict(member.labels),
-        "answer": "declined" if declined else answer.kind,
-        "problem": declined or answer.problem or None,
-        "seconds": round(answer.seconds, 3),
+    found = answer.found
+    document = {
+        **answer.to_dict(),
         "begun": found is not None and found.begun,
-        "boost": dict(found.document) if found is not None and not declined else None,
+        "boost": dict(found.document) if found is not None and not found.declined else None,
     }
+    # that it declined is an answer, and no problem of the asking
+    return {**document, "answer": "declined", "problem": found.declined} if found and found.declined else document
 
 
 def _table(answers: Answers) -> Columns:
@@ -223,7 +179,7 @@ def _table(answers: Answers) -> Columns:
 def _cells(answer: MemberAnswer[MemberBoost]) -> List[Cell]:
     found = answer.found
     if found is None:
-        return ["down" if answer.kind == "failed" else answer.kind, *["-"] * 3]
+        return [answer.word, *["-"] * 3]
     if found.declined:
         return ["declined", *["-"] * 3]
     if not found.kind:
@@ -242,8 +198,7 @@ def _cells(answer: MemberAnswer[MemberBoost]) -> List[Cell]:
 def _remarks(answer: MemberAnswer[MemberBoost]) -> List[str]:
     found = answer.found
     if found is None:
-        # most errors name the cluster themselves
-        return [answer.problem.removeprefix(f"cluster {_name(answer)}: ")]
+        return [answer.reason]
     if found.declined:
         return [found.declined]
     problem = found.document.get("problem")

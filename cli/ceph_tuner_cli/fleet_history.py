@@ -114,8 +114,7 @@ def _table(answers: Sequence[MemberAnswer[PastMetrics]]) -> Columns:
     table = columns(*headings, keep=("min", "median", "p95", "max", "busiest"))
     for answer in answers:
         if answer.found is None:
-            kind = "down" if answer.kind == "failed" else answer.kind
-            table.add_row(answer.member.name, kind, *["-"] * 7, style="red")
+            table.add_row(answer.member.name, answer.word, *["-"] * 7, style="red")
             continue
         for course in answer.found.courses.values():
             table.add_row(answer.member.name, course.metric, *_cells(course))
@@ -136,7 +135,7 @@ def _cells(course: Course) -> Iterator[str]:
 def _remarks(answer: MemberAnswer[PastMetrics]) -> List[str]:
     name, past = answer.member.name, answer.found
     if past is None:
-        return [f"{name}: {answer.problem.removeprefix(f'cluster {name}: ')}"]
+        return [f"{name}: {answer.reason}"]
     by_source = _groups((course.metric, SOURCES[course.source]) for course in past.courses.values())
     lines = [f"{', '.join(metrics)}: by {source}" for source, metrics in by_source.items()]
     lines += [f"no {', '.join(metrics)}: {why}" for why, metrics in _groups(past.unknown.items()).items()]

@@ -71,7 +71,7 @@ def recommend(
         for answer in asked(members, lambda member: question_for(member, within, slo), within):
             name = answer.member.name
             if answer.found is None:
-                rows[name].problem = answer.problem.removeprefix(f"cluster {name}: ")
+                rows[name].problem = answer.reason
             else:
                 own = answer.found
                 tasks[name] = SearchTask(name, own.question, effort, others, explain=output is not None, seen=own.seen)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
-from typing import Callable, Deque, Dict, Generic, Iterator, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Deque, Dict, Generic, Iterator, Optional, Sequence, Tuple, TypeVar
 
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused, TunerError
 from ceph_tuner.fleet.contract import Member
@@ -32,6 +32,32 @@ class MemberAnswer(Generic[T]):
     Where the asking was interrupted: `interrupted`, or `not asked`.
     """
     seconds: float = 0.0
+
+    @property
+    def word(self) -> str:
+        """The kind, for people."""
+        return "down" if self.kind == "failed" else self.kind
+
+    @property
+    def reason(self) -> str:
+        """The problem without the cluster's name, which most errors begin with."""
+        return self.problem.removeprefix(f"cluster {self.member.name}: ")
+
+    @property
+    def may_have_done_it(self) -> bool:
+        """Whether it was asked, and nobody knows what came of it."""
+        return self.kind in ("late", "interrupted")
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Who was asked and how that went, for programs; what was found goes beside it."""
+        return {
+            "cluster": self.member.name,
+            "reached_by": self.member.access.kind,
+            "labels": dict(self.member.labels),
+            "answer": self.kind,
+            "problem": self.problem or None,
+            "seconds": round(self.seconds, 3),
+        }
 
 
 def ask_all(
