@@ -13,7 +13,7 @@ from ceph_tuner.core.goals.slo_calendar import SloCalendar
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.moments import utc
 from ceph_tuner.pacing.judged_windows import JudgedWindows, judged_windows
-from ceph_tuner.pacing.objectives import NO_OBJECTIVE, about_clients, held_bounds, metrics_of, missed, unseen
+from ceph_tuner.pacing.objectives import NO_OBJECTIVE, about_clients, bounds_of, metrics_of, missed, unseen
 from ceph_tuner.pacing.wanted import WantedObjectives, stricter
 from ceph_tuner.tune.on_cluster import ClusterLookout
 
@@ -111,15 +111,13 @@ class ClientWatch:
         calendar, now = self._wanted.calendar, self._clock.now()
         if calendar is None or not calendar.policies:
             return False
-        known, begins = self._edge
-        if known is not calendar or begins is None or begins <= now:
+        edge_of, begins = self._edge
+        if edge_of is not calendar or begins is None or begins <= now:
             begins = calendar.ends(now)
             self._edge = (calendar, begins)
         if begins is None or begins - now > seconds:
             return False
-        slo = self._wanted.at(begins).slo
-        held = held_bounds(slo, self._usual)
-        return stricter(self._bounds(), {**dict.fromkeys(about_clients(slo)), **held})
+        return stricter(self._bounds(), bounds_of(self._wanted.at(begins).slo, self._usual))
 
     @property
     def keeps_all(self) -> bool:
@@ -150,9 +148,10 @@ class ClientWatch:
 
     def _hold(self) -> None:
         """Take the bounds of what is wanted now."""
-        self._held = held_bounds(self._now.slo, self._usual)
-        self._had_any |= bool(about_clients(self._now.slo))
-        self._boundless = [each for each in about_clients(self._now.slo) if each not in self._held]
+        bounds = bounds_of(self._now.slo, self._usual)
+        self._held = {objective: bound for objective, bound in bounds.items() if bound is not None}
+        self._boundless = [objective for objective, bound in bounds.items() if bound is None]
+        self._had_any |= bool(bounds)
 
     def _measure_first(self, tell: Callable[[str], None]) -> None:
         if self._window_source is None:

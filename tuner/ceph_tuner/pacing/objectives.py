@@ -23,11 +23,15 @@ def about_clients(slo: Optional[Slo]) -> Tuple[Objective, ...]:
     return tuple(each for each in objectives if each.hard and each.metric.startswith("client."))
 
 
-def held_bounds(slo: Optional[Slo], baseline: Mapping[str, float]) -> Dict[Objective, float]:
-    """Objective that background work is held to -> its bound, where one is known."""
+def bounds_of(slo: Optional[Slo], baseline: Mapping[str, float]) -> Dict[Objective, Optional[float]]:
+    """Objective that background work is held to -> its bound; None where its baseline is not known."""
     judge = Judge(slo, baseline)
-    bounds = {each: judge.bound(each) for each in about_clients(slo)}
-    return {each: bound for each, bound in bounds.items() if bound is not None}
+    return {each: judge.bound(each) for each in about_clients(slo)}
+
+
+def held_bounds(slo: Optional[Slo], baseline: Mapping[str, float]) -> Dict[Objective, float]:
+    """The same where one is known."""
+    return {each: bound for each, bound in bounds_of(slo, baseline).items() if bound is not None}
 
 
 def missed(
