@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import List, Mapping, Optional, Sequence, Union
+from typing import List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -93,6 +93,11 @@ class _Safety:
         """The points of a view, as what was measured alone sees them."""
         return view if self.measured_model is self.model else self.measured_model.at(view.points)
 
+    def likely(self, view: ModelView) -> Array:
+        """Logarithm of the probability that the points of a view are safe, shape (n,)."""
+        judged = self.of(view)
+        return np.minimum(judged.log_safe(), judged.log_no_worse())
+
     def allows(self, judged: ModelView) -> Array:
         """Whether the points of a view that `of` gave may be tried, shape (n,)."""
         return judged.allowed(self.risk, self.options)
@@ -171,22 +176,16 @@ def next_step(
     expected: Expected = {}
     if point is not None:
         at_point = model.at(point[None, :])
-        safe = _safe_with(safety, point)
+        safe = float(np.exp(safety.likely(at_point)[0]))
         feasible = float(np.exp(at_point.log_feasible()[0]))
         expected = at_point.intervals()
         why = f"{why} (feasible with {100 * feasible:.0f}%)"
-    nearest = _nearest_unknown(space, safety, centre, half, categories, generator) if point is None else None
-    if nearest is not None:
-        safe = _safe_with(safety, nearest)
+    nearest = None
+    if point is None:
+        nearest, safe = _nearest_unknown(space, safety, centre, half, categories, generator)
     gain /= model.surrogates[objective].scale
     surely = bool(np.any(view.log_feasible() >= math.log(max(options.safe_probability, FEASIBLE))))
     return SearchStep(point, why, safe, surely, gain, feasible, expected, nearest, centre)
-
-
-def _safe_with(safety: _Safety, point: Array) -> float:
-    """The probability that a point is safe."""
-    judged = safety.of(safety.model.at(point[None, :]))
-    return float(np.exp(np.minimum(judged.log_safe(), judged.log_no_worse())[0]))
 
 
 def _nearest_unknown(
@@ -196,14 +195,16 @@ def _nearest_unknown(
     half: float,
     categories: Sequence[Sequence[int]],
     generator: np.random.Generator,
-) -> Optional[Array]:
-    """Give what is likeliest safe around a tried point, apart from all that was tried; None where there is no such."""
+) -> Tuple[Optional[Array], float]:
+    """Give what is likeliest safe around a tried point, apart from all that was tried, and how likely it is.
+
+    None where there is no such.
+    """
     nearby = rounded(space, candidates(Region.around(centre, half, categories), safety.model.points, generator))
-    tried = np.max(np.abs(nearby[:, None, :] - safety.model.points[None, :, :]), axis=2).min(axis=1) <= _BESIDE
-    judged = safety.of(safety.model.at(nearby))
-    likely = np.where(tried, -np.inf, np.minimum(judged.log_safe(), judged.log_no_worse()))
+    new = _apart(nearby, safety.model.points, _BESIDE)
+    likely = np.where(new, safety.likely(safety.model.at(nearby)), -np.inf)
     best = int(np.argmax(likely))
-    return nearby[best] if np.isfinite(likely[best]) else None
+    return (nearby[best], float(np.exp(likely[best]))) if np.isfinite(likely[best]) else (None, 0.0)
 
 
 def _best_safe(
@@ -236,14 +237,15 @@ def _worth_trying(safety: _Safety, worth: Union[_Worth, _Lesson], points: Array)
     """Worth of points of the space, shape (n,); -inf for what is not safe, and for what was tried or is under way."""
     tried, under_way = np.split(safety.model.points, [len(safety.measured_model.points)])
     view = safety.model.at(points)
-
-    def apart(others: Array, least: float) -> Array:
-        far: Array = np.all(np.max(np.abs(points[:, None, :] - others[None, :, :]), axis=2) > least, axis=1)
-        return far
-
     # what is nearly the same as what is under way would say nothing new
-    new = np.logical_and(apart(tried, _SAME), apart(under_way, _BESIDE))
+    new = np.logical_and(_apart(points, tried, _SAME), _apart(points, under_way, _BESIDE))
     return np.where(np.logical_and(safety.allows(safety.of(view)), new), worth.of(view), -np.inf)
+
+
+def _apart(points: Array, others: Array, least: float) -> Array:
+    """Whether points lie further than that from all the others, in some dimension, shape (n,)."""
+    far: Array = np.all(np.max(np.abs(points[:, None, :] - others[None, :, :]), axis=2) > least, axis=1)
+    return far
 
 
 def _around_safest(
