@@ -24,6 +24,7 @@ import math
 import os
 import time
 import zlib
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -85,19 +86,7 @@ def tuning(seeds: Iterable[int]) -> Iterable[Problem]:
     return scenarios(seeds)
 
 
-def mistaken(seeds: Iterable[int]) -> Iterable[Problem]:
-    return _mistaken(seeds, "capacity")
-
-
-def mistaken_mechanism(seeds: Iterable[int]) -> Iterable[Problem]:
-    return _mistaken(seeds, "mechanism")
-
-
-def mistaken_direction(seeds: Iterable[int]) -> Iterable[Problem]:
-    return _mistaken(seeds, "direction")
-
-
-def _mistaken(seeds: Iterable[int], mistake: str) -> Iterable[Problem]:
+def mistaken(seeds: Iterable[int], mistake: str) -> Iterable[Problem]:
     from scenarios import scenarios
 
     return scenarios(seeds, infeasible=(False,), mistake=mistake)
@@ -109,9 +98,7 @@ SUITES: Dict[str, Callable[[Iterable[int]], Iterable[Problem]]] = {
     "disturbed": disturbed,
     "bent": bent,
     "tuning": tuning,
-    "mistaken": mistaken,
-    "mistaken-mechanism": mistaken_mechanism,
-    "mistaken-direction": mistaken_direction,
+    **{suite: partial(mistaken, mistake=mistake) for suite, mistake in MISTAKEN.items()},
     "engineering": engineering,
     "learner": learner,
 }

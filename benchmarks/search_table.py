@@ -13,8 +13,8 @@ Result = Mapping[str, Any]
 By = Dict[str, Dict[str, Result]]
 """Optimiser -> problem -> its run; optimisers in the order of TITLES."""
 
-MISTAKEN = ("mistaken", "mistaken-mechanism", "mistaken-direction")
-"""Tuning scenarios with a twin that is wrong: in capacity, without a mechanism, in a metric's direction."""
+MISTAKEN = {"mistaken": "capacity", "mistaken-mechanism": "mechanism", "mistaken-direction": "direction"}
+"""Tuning scenarios with a twin that is wrong -> how it is (`scenario_problem.MISTAKES`)."""
 
 BUDGETS = {"constrained": 40, **dict.fromkeys(("tuning", *MISTAKEN), 20)}
 """Trials of a run whose line does not tell them."""
