@@ -87,22 +87,22 @@ def gather(
 
 class _FactsReader:
     def __init__(self, commander: Commander, clock: Clock, report: Optional[Report]) -> None:
-        self._asked = Questions(commander, clock, report)
+        self._ask = Questions(commander, clock, report)
         self._mclock_on_trial = False
 
     def facts(self, release: Release, version: str) -> Facts:
-        self._asked.report("the maps", 0, 1)
-        places = self._asked.config.places()
-        status: Dict[str, Any] = self._asked.or_note(PG_STATES, lambda: self._asked.mon("status")["pgmap"], {})
-        entries: List[ConfigEntry] = self._asked.or_note(ENTRIES, self._asked.config.dump, [])
-        osd_map: Dict[str, Any] = self._asked.or_note(OSD_MAP, lambda: self._asked.mon("osd dump"), {})
-        frees: List[Any] = self._asked.or_note(USE, lambda: self._asked.mon("osd df")["nodes"], [])
-        rows: List[Any] = self._asked.or_note(DEVICES, lambda: self._asked.mon("osd metadata"), [])
-        on_trial: FrozenSet[Tuple[str, str]] = self._asked.or_note(JOURNAL, self._on_trial, frozenset())
+        self._ask.report("the maps", 0, 1)
+        places = self._ask.config.places()
+        status: Dict[str, Any] = self._ask.or_note(PG_STATES, lambda: self._ask.mon("status")["pgmap"], {})
+        entries: List[ConfigEntry] = self._ask.or_note(ENTRIES, self._ask.config.dump, [])
+        osd_map: Dict[str, Any] = self._ask.or_note(OSD_MAP, lambda: self._ask.mon("osd dump"), {})
+        frees: List[Any] = self._ask.or_note(USE, lambda: self._ask.mon("osd df")["nodes"], [])
+        rows: List[Any] = self._ask.or_note(DEVICES, lambda: self._ask.mon("osd metadata"), [])
+        on_trial: FrozenSet[Tuple[str, str]] = self._ask.or_note(JOURNAL, self._on_trial, frozenset())
         osds = self._osds([place for place in places if place.up], frees, rows)
         pgs = self._pgs(int(status.get("num_pgs", 0)), osds, osd_map)
-        at = self._asked.clock.now()
-        pod = self._asked.or_note("whether OSDs run in pods of Rook", lambda: rook_pod(rows), None)
+        at = self._ask.clock.now()
+        pod = self._ask.or_note("whether OSDs run in pods of Rook", lambda: rook_pod(rows), None)
         return Facts(
             release,
             parse_version(version),
@@ -119,21 +119,21 @@ class _FactsReader:
             },
             pg_copies={int(node["id"]): int(node.get("pgs", 0)) for node in frees},
             pg_states={str(row["state_name"]): int(row["count"]) for row in status.get("pgs_by_state", [])},
-            health=self._asked.or_note(HEALTH, self._health, {}),
+            health=self._ask.or_note(HEALTH, self._health, {}),
             flags=tuple(str(osd_map.get("flags", "")).split(",")),
             on_trial=on_trial,
-            benches=self._asked.or_note("the cluster's log", self._benches, {}),
+            benches=self._ask.or_note("the cluster's log", self._benches, {}),
             target_pgs=self._option("mgr", "mon_target_pg_per_osd", 100.0),
             most_pgs=self._option("mon", "mon_max_pg_per_osd", 250.0),
-            versions=self._asked.or_note(VERSIONS, self._versions, {}),
-            balancer=self._asked.or_note("the balancer", self._balancer, ""),
+            versions=self._ask.or_note(VERSIONS, self._versions, {}),
+            balancer=self._ask.or_note("the balancer", self._balancer, ""),
             deviation=self._option("mgr", _DEVIATION, 5.0),
-            forecasts=self._asked.or_note(FORECASTS, self._forecasts, ()),
+            forecasts=self._ask.or_note(FORECASTS, self._forecasts, ()),
             scrub_round_s=self._scrub_round(at),
             rook="" if pod is None else pod.namespace,
-            kept={} if pod is None else self._asked.or_note(CHANGES, self._values_of_changes, {}),
-            notes=self._asked.notes,
-            unseen=frozenset(self._asked.unseen),
+            kept={} if pod is None else self._ask.or_note(CHANGES, self._values_of_changes, {}),
+            notes=self._ask.notes,
+            unseen=frozenset(self._ask.unseen),
         )
 
     def _osds(
@@ -143,28 +143,28 @@ class _FactsReader:
         bytes_by_osd = {int(node["id"]): 1024.0 * node.get("kb_used_data", 0) for node in frees}
         sample = spread((place.osd for place in places), OSDS_MOST)
         if len(sample) < len(places):
-            self._asked.note(f"{len(sample)} of {len(places)} OSDs were asked, evenly over their ids")
-        asked = self._asked
-        read_options = asked.config.effective_on
-        options = asked.each("options", sample, read_options)
-        at = asked.clock.now()
-        read_queues = partial(asked.config.each, prefix="dump_op_pq_state", read=_tags)
-        before = asked.each("queues", sample, read_queues)
-        counters = asked.each("counters", sample, partial(asked.config.each, prefix="perf dump", read=_counters))
-        sources = asked.each("sources of options", sample, asked.config.sources_on)
+            self._ask.note(f"{len(sample)} of {len(places)} OSDs were asked, evenly over their ids")
+        ask = self._ask
+        read_options = ask.config.effective_on
+        options = ask.each("options", sample, read_options)
+        at = ask.clock.now()
+        read_queues = partial(ask.config.each, prefix="dump_op_pq_state", read=_tags)
+        before = ask.each("queues", sample, read_queues)
+        counters = ask.each("counters", sample, partial(ask.config.each, prefix="perf dump", read=_counters))
+        sources = ask.each("sources of options", sample, ask.config.sources_on)
         # the other questions lie between the two looks at a queue
-        after = asked.each_at("queues", sample, read_queues)
+        after = ask.each_at("queues", sample, read_queues)
         looks = {
             osd: ShardLook(served(before[osd], dump, at), options[osd])
             for osd, (_, dump) in after.items()
             if osd in before and osd in options
         }
         dumped = {osd: dumped_at for osd, (dumped_at, _) in after.items()}
-        looks = read_again(looks, dumped, lambda suspects: asked.each_at("options", suspects, read_options))
+        looks = read_again(looks, dumped, lambda suspects: ask.each_at("options", suspects, read_options))
         doubts = unsettled(looks, self._mclock_on_trial)
         if doubts:
-            asked.note(unsettled_note(doubts, looks, self._mclock_on_trial))
-            asked.unseen.add(STEADY)
+            ask.note(unsettled_note(doubts, looks, self._mclock_on_trial))
+            ask.unseen.add(STEADY)
         osds = []
         for place in places:
             number = place.osd
@@ -188,11 +188,11 @@ class _FactsReader:
             SOURCES: bool(sources),
             QUEUES: bool(set(before) & set(after)),
         }
-        self._asked.unseen.update(part for part, there in seen.items() if not there)
+        self._ask.unseen.update(part for part, there in seen.items() if not there)
         return tuple(osds)
 
     def _pools(self, rows: Sequence[Mapping[str, Any]]) -> Tuple[PoolFacts, ...]:
-        usage: List[Any] = self._asked.or_note(POOL_USE, lambda: self._asked.mon("df", detail="detail")["pools"], [])
+        usage: List[Any] = self._ask.or_note(POOL_USE, lambda: self._ask.mon("df", detail="detail")["pools"], [])
         stats: Dict[int, Mapping[str, float]] = {int(row["id"]): row["stats"] for row in usage}
         intervals = deep_scrub_intervals({"pools": rows})
         return tuple(
@@ -216,12 +216,12 @@ class _FactsReader:
 
     def _pgs(self, count: int, osds: Sequence[OsdFacts], osd_map: Mapping[str, Any]) -> Tuple[PgFacts, ...]:
         if count > PGS_MOST:
-            self._asked.note(f"{count} PGs are not listed one by one (at most {PGS_MOST})")
-            self._asked.unseen.add(PGS)
+            self._ask.note(f"{count} PGs are not listed one by one (at most {PGS_MOST})")
+            self._ask.unseen.add(PGS)
             return ()
-        self._asked.report("the PGs", 0, 1)
-        answer: Any = self._asked.or_note(PGS, lambda: self._asked.mon("pg ls"), [])
-        rows, now = pg_rows(answer), self._asked.clock.now()
+        self._ask.report("the PGs", 0, 1)
+        answer: Any = self._ask.or_note(PGS, lambda: self._ask.mon("pg ls"), [])
+        rows, now = pg_rows(answer), self._ask.clock.now()
         deep, shallow = (self._overdue(rows, now, kind, osds, osd_map) for kind in (DEEP, SHALLOW))
         pgs = [(str(row["pgid"]), _pg(row)) for row in rows]
         return tuple(replace(pg, pgid=pgid, deep_late=pgid in deep, scrub_late=pgid in shallow) for pgid, pg in pgs)
@@ -242,30 +242,30 @@ class _FactsReader:
         return overdue_pgs(rows, now, kind, usual_s, osd_map) if usual_s > 0 else frozenset()
 
     def _health(self) -> Dict[str, Tuple[str, ...]]:
-        checks = self._asked.mon("health", detail="detail").get("checks", {})
+        checks = self._ask.mon("health", detail="detail").get("checks", {})
         return {
             str(code): (str(check["summary"]["message"]), *(str(row["message"]) for row in check.get("detail", [])))
             for code, check in checks.items()
         }
 
     def _benches(self) -> Dict[int, float]:
-        lines = self._asked.mon("log last", num=LOG_LINES, level="warn", channel="cluster")
+        lines = self._ask.mon("log last", num=LOG_LINES, level="warn", channel="cluster")
         matches = (_BENCH.search(str(line.get("message", ""))) for line in lines)
         # the later line wins
         return {int(match[2]): float(match[1]) for match in matches if match}
 
     def _on_trial(self) -> FrozenSet[Tuple[str, str]]:
-        contents = Journal(CommandStore(self._asked.commander)).read()
+        contents = Journal(CommandStore(self._ask.commander)).read()
         for fault in contents.set_aside:
-            self._asked.note(str(fault))
+            self._ask.note(str(fault))
         self._mclock_on_trial, trials = contents.mclock_on_trial(), contents.trials
         if trials:
-            self._asked.note(f"settings of {contents.trial_owners} are on trial, and not counted among the leftovers")
+            self._ask.note(f"settings of {contents.trial_owners} are on trial, and not counted among the leftovers")
         return frozenset(restore.key for entry in trials for restore in entry.restores)
 
     def _scrub_round(self, now: float) -> Optional[float]:
         try:
-            window = History(CommandStore(self._asked.commander)).newest(now)
+            window = History(CommandStore(self._ask.commander)).newest(now)
         except (ClusterTimeout, CommandFailed, PermissionRefused):
             # a store that is not seen is a note already, by the journal
             return None
@@ -275,24 +275,24 @@ class _FactsReader:
     def _values_of_changes(self) -> Dict[Tuple[str, str], FrozenSet[Optional[str]]]:
         entries = [
             entry
-            for entry in Journal(CommandStore(self._asked.commander)).entries()
+            for entry in Journal(CommandStore(self._ask.commander)).entries()
             if entry.state == APPLIED and not entry.trial
         ]
         # the newest change of a key says what it should hold
         return {restore.key: restore.ours for entry in entries for restore in entry.restores}
 
     def _forecasts(self) -> Tuple[ForecastPair, ...]:
-        store = CommandStore(self._asked.commander)
+        store = CommandStore(self._ask.commander)
         return tuple(kept_pairs(History(store), Journal(store).entries()))
 
     def _option(self, daemon: str, name: str, otherwise: float) -> float:
-        return self._asked.or_note(name, lambda: float(self._asked.mon("config get", who=daemon, key=name)), otherwise)
+        return self._ask.or_note(name, lambda: float(self._ask.mon("config get", who=daemon, key=name)), otherwise)
 
     def _versions(self) -> Dict[str, int]:
-        return {text.split()[2]: int(count) for text, count in self._asked.mon("versions").get("osd", {}).items()}
+        return {text.split()[2]: int(count) for text, count in self._ask.mon("versions").get("osd", {}).items()}
 
     def _balancer(self) -> str:
-        status = self._asked.mon("balancer status")
+        status = self._ask.mon("balancer status")
         return str(status["mode"]) if status["active"] and status["mode"] != "none" else "off"
 
 

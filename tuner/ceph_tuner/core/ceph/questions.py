@@ -80,8 +80,8 @@ class Questions:
                     answers[osd] = (self.clock.now(), answer)
         except (ClusterTimeout, PermissionRefused) as fault:
             # nobody can be asked any more, or by nobody with this key
-            told = set(answers).union(*faults.values())
-            faults.setdefault(str(fault), []).extend(osd for osd in patient if osd not in told)
+            heard_of = set(answers).union(*faults.values())
+            faults.setdefault(str(fault), []).extend(osd for osd in patient if osd not in heard_of)
             if isinstance(fault, ClusterTimeout):
                 self._silent.update(patient)
         for words, silent in faults.items():

@@ -95,8 +95,8 @@ class TwoLooks:
         list_pgs: Optional[ListPgs] = None,
     ) -> None:
         """Ask nothing yet."""
-        self._asked = Questions(commander, clock, report)
-        self._list_pgs = list_pgs or (lambda: pg_rows(self._asked.mon("pg ls")))
+        self._ask = Questions(commander, clock, report)
+        self._list_pgs = list_pgs or (lambda: pg_rows(self._ask.mon("pg ls")))
         self._osds_most, self._pgs_most = osds_most, pgs_most
         self._places: List[Place] = []
         self._osds: Tuple[int, ...] = ()
@@ -116,8 +116,8 @@ class TwoLooks:
 
     def wait(self, seconds: float) -> None:
         """Let time pass between the looks."""
-        self._asked.report(f"waiting {seconds:g} s for the second look", 0, 1)
-        self._asked.clock.sleep(seconds)
+        self._ask.report(f"waiting {seconds:g} s for the second look", 0, 1)
+        self._ask.clock.sleep(seconds)
 
     def look(self) -> None:
         """Look at everything. Raises TunerError where nobody tells which OSDs there are, or an answer is nonsense."""
@@ -126,21 +126,21 @@ class TwoLooks:
 
     def _look(self) -> None:
         # what the last look lacks counts
-        self._asked.unseen.clear()
-        self._asked.report("the maps", 0, 1)
+        self._ask.unseen.clear()
+        self._ask.report("the maps", 0, 1)
         if not self._places:
-            self._places = [place for place in self._asked.config.places() if place.up]
-        self._osd_map = self._asked.or_note(OSD_MAP, lambda: self._asked.mon("osd dump"), {})
+            self._places = [place for place in self._ask.config.places() if place.up]
+        self._osd_map = self._ask.or_note(OSD_MAP, lambda: self._ask.mon("osd dump"), {})
         self._rows.append(self._pgs())
         if not self._osds:
             self._osds = self._sample()
-            rows: List[Any] = self._asked.or_note("what the OSDs are", lambda: self._asked.mon("osd metadata"), [])
+            rows: List[Any] = self._ask.or_note("what the OSDs are", lambda: self._ask.mon("osd metadata"), [])
             rows_by_osd = {int(row["id"]): row for row in rows}
             self._kinds = {
                 place.osd: kind_of(rows_by_osd.get(place.osd, {}), place.device_class) for place in self._places
             }
             self._majors = {osd: major_of(row) for osd, row in rows_by_osd.items()}
-            self._options = self._asked.each("config show", self._osds, self._asked.config.effective_on)
+            self._options = self._ask.each("config show", self._osds, self._ask.config.effective_on)
             if not self._options:
                 self._intervals = {kind.option: self._by_monitors(kind.option) for kind in (DEEP, SHALLOW)}
         for number in range(_DUMPS):
@@ -152,7 +152,7 @@ class TwoLooks:
             if number == 1:
                 reservations = self._answers_at("dump_recovery_reservations", both_slots)
                 self._reservations = {osd: own for osd, (_, own) in reservations.items()}
-        self._at = self._asked.clock.now()
+        self._at = self._ask.clock.now()
         if len(self._rows) > 1:
             self._look_at_shards()
 
@@ -166,14 +166,14 @@ class TwoLooks:
         dumped = {osd: dumps[-1][0] for osd, dumps in self._dumps.items()}
 
         def options(suspects: List[int]) -> Dict[int, Tuple[float, Dict[str, str]]]:
-            return self._asked.each_at("config show", suspects, self._asked.config.effective_on)
+            return self._ask.each_at("config show", suspects, self._ask.config.effective_on)
 
         self._shard_looks = read_again(looks, dumped, options)
 
     def _mclock_on_trial(self) -> bool:
         """Whether the journal says so; with a key that may not read it, the options decide alone."""
         try:
-            return Journal(CommandStore(self._asked.commander)).read().mclock_on_trial()
+            return Journal(CommandStore(self._ask.commander)).read().mclock_on_trial()
         except (ClusterTimeout, CommandFailed, PermissionRefused, *MISREAD):
             return False
 
@@ -189,7 +189,7 @@ class TwoLooks:
         on_trial = any(map(seems_stale, looks.values())) and self._mclock_on_trial()
         doubts = unsettled(looks, on_trial)
         if doubts:
-            self._asked.note(unsettled_note(doubts, looks, on_trial))
+            self._ask.note(unsettled_note(doubts, looks, on_trial))
         by_pgid = {str(row["pgid"]): row for row in self._rows[0]} if self._rows else {}
         pgs = tuple(pg_now(row, by_pgid.get(str(row["pgid"]), row)) for row in rows)
         pgs = self._late(pgs, rows, now)
@@ -212,8 +212,8 @@ class TwoLooks:
             pgs,
             placed(pools, pgs, {place.osd: place.device_class for place in self._places}),
             flags_of(self._osd_map.get("flags", "")),
-            self._asked.notes,
-            frozenset((*self._asked.unseen, *(part for part, there in seen.items() if not there))),
+            self._ask.notes,
+            frozenset((*self._ask.unseen, *(part for part, there in seen.items() if not there))),
         )
 
     def _osd(self, place: Place, look: Optional[ShardLook], doubts: FrozenSet[str]) -> OsdNow:
@@ -248,7 +248,7 @@ class TwoLooks:
         few = self._of_small_classes(sample.union(others))[: len(others)]
         sample |= {*few, *spread(others, max(0, len(others) - len(few)))}
         if len(sample) < len(up_osds):
-            self._asked.note(f"{len(sample)} of {len(up_osds)} OSDs were asked: of those with work first")
+            self._ask.note(f"{len(sample)} of {len(up_osds)} OSDs were asked: of those with work first")
         return tuple(sorted(sample))
 
     def _of_small_classes(self, sample: Set[int]) -> List[int]:
@@ -272,18 +272,18 @@ class TwoLooks:
 
     def _by_monitors(self, option: str) -> float:
         """What the monitors say of an interval that no OSD was asked for."""
-        return self._asked.or_note(option, lambda: float(self._asked.mon("config get", who="osd", key=option)), USUAL_S)
+        return self._ask.or_note(option, lambda: float(self._ask.mon("config get", who="osd", key=option)), USUAL_S)
 
     def _pgs(self) -> List[Mapping[str, Any]]:
-        status: Mapping[str, Any] = self._asked.or_note(
-            "the state of the PGs", lambda: self._asked.mon("status")["pgmap"], {}
+        status: Mapping[str, Any] = self._ask.or_note(
+            "the state of the PGs", lambda: self._ask.mon("status")["pgmap"], {}
         )
         count = int(status.get("num_pgs", 0))
         if count > self._pgs_most:
-            self._asked.note(f"{count} PGs are not listed one by one (at most {self._pgs_most})")
-            self._asked.unseen.add(PGS)
+            self._ask.note(f"{count} PGs are not listed one by one (at most {self._pgs_most})")
+            self._ask.unseen.add(PGS)
             return []
-        return self._asked.or_note(PGS, self._list_pgs, [])
+        return self._ask.or_note(PGS, self._list_pgs, [])
 
     def _answers_at(self, prefix: str, meaning: Callable[[Mapping[str, Any]], _T]) -> Dict[int, Tuple[float, _T]]:
         """OSD -> when it answered, and what that means. What one says that has no meaning is its fault alone."""
@@ -292,4 +292,4 @@ class TwoLooks:
             with shaped(prefix):
                 return meaning(mapping_of(text, prefix))
 
-        return self._asked.each_at(prefix, self._osds, partial(self._asked.config.each, prefix=prefix, read=read))
+        return self._ask.each_at(prefix, self._osds, partial(self._ask.config.each, prefix=prefix, read=read))
