@@ -10,7 +10,9 @@ import pytest
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.lock import break_lock
 from ceph_tuner.core.errors import CommandFailed, Locked, RetryLater
-from ceph_tuner.core.goals.stored_slo import store_slo
+from ceph_tuner.core.goals.slo import Slo, parse_objective
+from ceph_tuner.core.goals.slo_calendar import SloCalendar
+from ceph_tuner.core.goals.stored_slo import SLO_KEY, store_slo
 from ceph_tuner.core.hours import parse_hours
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.moments import stamp
@@ -93,6 +95,23 @@ def test_a_missed_objective_holds_the_next_step_back_and_it_goes_on_later() -> N
     loose = MoveTask(keeping("client.p95_ms <= 10000"))
     outcome = move(cluster, DrainPlan(frozenset({3})), loose)
     assert (outcome.reason, outcome.windows_missed, on(moving, 3)) == (DONE, 0, [])
+
+
+def test_a_move_whose_objectives_are_removed_goes_on_no_faster() -> None:
+    cluster, _ = moving_cluster(pgs=64, seconds=60.0)
+    store_slo(cluster.store, SloCalendar(Slo("own", (parse_objective("client.p95_ms <= 1000"),))))
+    paces: List[Tuple[str, int]] = []
+
+    def look(progress: MoveProgress) -> None:
+        paces.append((progress.keeps, progress.at_once))
+        if progress.at_once == 2:
+            cluster.store.remove(SLO_KEY)
+
+    move(cluster, DrainPlan(frozenset({3})), MoveTask(WantedObjectives.stored(cluster.store)), look)
+    without = [at_once for keeps, at_once in paces if keeps == "keeps nothing: no objective is set"]
+    assert len(without) > 20
+    assert set(without) <= {2, 3}, "a window may have been judged before the store was read again"
+    assert without[-1] == without[0]
 
 
 def test_a_move_that_is_begun_at_night_keeps_the_day_s_bound_by_day() -> None:

@@ -271,7 +271,7 @@ class Mover:
             self._forecast = self._forecast.after(self._step_bytes, self._before_step_s + now - self._step_began)
         self._step_bytes, self._arrived = 0.0, 0
         self._stepped, self._ended = self._clock.now(), now
-        may_speed_up = self._kept or not self._watch.has_objectives
+        may_speed_up = self._kept or not self._watch.sets_the_pace
         if may_speed_up and not self._missed_in_step and self._pace.at_once < self._task.at_most:
             faster = self._pace.faster()
             self._pace_is(replace(faster, at_once=min(faster.at_once, self._task.at_most)))
