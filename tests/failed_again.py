@@ -15,7 +15,7 @@ from typing import List
 import pytest
 
 FAILED = Path(".pytest_cache/v/cache/lastfailed")
-MOST = 5
+MOST = 10
 """More are no accident."""
 _GROUP = re.compile(r"@[\w-]+$")
 """Of pytest-xdist, at the end of a test's name."""

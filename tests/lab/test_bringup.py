@@ -24,7 +24,8 @@ def test_what_does_not_fit_is_refused_before_ceph_s_tree_is_fetched(
     short = memory.Need(15 * GIB, 3 * GIB, 8 * GIB)
     monkeypatch.setattr(memory, "memory_need", lambda *_: short)
     places = LabPlaces("lab", tmp_path / "labs")
-    with pytest.raises(InputError, match=r"15\.0 GiB for devices and 3\.0 GiB for OSDs; 8\.0 GiB available"):
+    needed = r"15\.0 GiB for devices, 0\.5 GiB for monitors and 3\.0 GiB for OSDs; 8\.0 GiB available"
+    with pytest.raises(InputError, match=needed):
         bringup._build(places, LabOptions(storage="ram"), "", lambda line: None)
     # nor is anything of the lab there
     assert list((tmp_path / "labs").iterdir()) == []

@@ -12,6 +12,7 @@ from ceph_lab.loads.room import NEARLY_FULL
 from ceph_lab.memory import (
     DISK_BYTES,
     DISK_DEVICE,
+    MONITOR_BYTES,
     OSD_BYTES,
     RAM_DEVICE,
     SPARE_BYTES,
@@ -28,7 +29,7 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.tune.measurement import Timing
 
 DISK = 1024 * GIB
-NEED = 3 * (RAM_DEVICE + OSD_BYTES) + SPARE_BYTES
+NEED = 3 * (RAM_DEVICE + OSD_BYTES) + MONITOR_BYTES + SPARE_BYTES
 
 
 def meminfo(directory: Path, available: int) -> Path:
@@ -52,7 +53,7 @@ def test_devices_lie_in_memory_where_it_fits_to_the_last_page(
 @pytest.mark.parametrize(("osds", "large"), [("3xhdd", 6), ("3xhybrid", 8), ("3xnvme,3xhdd", 6), ("3xnvme", 5)])
 def test_hard_disks_have_larger_devices_where_memory_suffices(tmp_path: Path, osds: str, large: int) -> None:
     options = LabOptions.from_dict({"osds": osds})
-    usual = options.osds * (RAM_DEVICE + OSD_BYTES) + SPARE_BYTES
+    usual = options.osds * (RAM_DEVICE + OSD_BYTES) + MONITOR_BYTES + SPARE_BYTES
     more = options.osds * (large * GIB - RAM_DEVICE)
     for available, size in ((usual + more, large * GIB), (usual + more - 1024, RAM_DEVICE if more else DISK_DEVICE)):
         chosen = placed(options, need(options, tmp_path, available), DISK)
@@ -78,10 +79,11 @@ def test_half_a_minute_of_recovery_and_the_clients_image_fit_on_the_data_s_devic
 
 
 def test_memory_that_is_asked_for_and_short_is_refused_with_what_it_takes(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"15\.0 GiB for devices and 2\.9 GiB for OSDs; 8\.0 GiB available"):
+    needed = r"15\.0 GiB for devices, 0\.5 GiB for monitors and 2\.9 GiB for OSDs; 8\.0 GiB available"
+    with pytest.raises(InputError, match=needed):
         placed(LabOptions(storage="ram"), need(LabOptions(), tmp_path, 8 * GIB), DISK)
     small = LabOptions(storage="ram", device_size=3 * GIB)
-    smaller = placed(small, need(small, tmp_path, 13 * GIB), DISK)
+    smaller = placed(small, need(small, tmp_path, 14 * GIB), DISK)
     assert (smaller.storage, smaller.device_size) == ("ram", 3 * GIB)
 
 
@@ -117,12 +119,13 @@ def test_what_other_labs_may_still_write_is_not_given_away_twice(
     labs = tmp_path / "labs"
     other_lab(labs, UP)
     monkeypatch.setattr("os.path.ismount", lambda path: True)
-    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 4 * GIB}))
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 2 * GIB}))
+    # of its devices, and of its monitor
     assert memory_need(LabOptions(), labs, meminfo(tmp_path, 20 * GIB)).available == 16 * GIB
 
 
 def test_a_lab_that_has_only_begun_has_all_of_its_memory_before_it(tmp_path: Path) -> None:
     labs = tmp_path / "labs"
     other_lab(labs, STARTING)
-    expected = 20 * GIB - 3 * 4 * GIB - 3 * OSD_BYTES
+    expected = 20 * GIB - 3 * 4 * GIB - 3 * OSD_BYTES - MONITOR_BYTES
     assert memory_need(LabOptions(), labs, meminfo(tmp_path, 20 * GIB)).available == expected

@@ -43,7 +43,7 @@ _PREPARE = r"""
 set -eu
 exec >/dev/null
 cd /lab
-mkdir -p mon run log osd mgr mgr-modules
+mkdir -p run log osd mgr mgr-modules
 for id in $mgrs; do mkdir -p mgr/$id; done
 ceph-authtool keyring --create-keyring --gen-key --name=mon. --cap mon 'allow *'
 ceph-authtool keyring --gen-key --name=client.admin --cap mon 'allow *' --cap osd 'allow *' --cap mds 'allow *' \

@@ -1,7 +1,8 @@
-"""Where emulated drives keep their bytes: in memory where that fits, else on disk.
+"""Where emulated drives and monitors keep their bytes: in memory where that fits, else on disk.
 
 A device in memory answers at once, so that the model alone decides when a request is done. Its file is sparse, but what
-a lab may write is reserved beforehand: a lab that ran out of memory would take the machine with it.
+a lab may write is reserved beforehand: a lab that ran out of memory would take the machine with it. A monitor commits
+nothing, no flag and no option, before its store is synced: a host's disk that others keep busy would hold the cluster.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from ceph_tuner.core.errors import InputError
 
 OSD_BYTES = 1000 * MIB
 """Of an OSD with the least osd_memory_target (896 MiB)."""
+
+MONITOR_BYTES = 512 * MIB
+"""A monitor's store in memory; it takes 40 MB at first, and trims what is old."""
 
 DISK_BYTES = GIB
 """An OSD on disk is not begun with less free for it: monitors die on a full disk, and so does the lab."""
@@ -46,15 +50,17 @@ class Need:
     available: int
     device: int = RAM_DEVICE
     """Bytes of one device."""
+    monitors: int = MONITOR_BYTES
 
     @property
     def fits(self) -> bool:
         """Whether it will do."""
-        return self.devices + self.osds + SPARE_BYTES <= self.available
+        return self.devices + self.monitors + self.osds + SPARE_BYTES <= self.available
 
     def __str__(self) -> str:
         """What the lab needs, and what the machine has."""
-        words = f"{self.devices / GIB:.1f} GiB for devices and {self.osds / GIB:.1f} GiB for OSDs"
+        stores = f"{self.devices / GIB:.1f} GiB for devices, {self.monitors / GIB:.1f} GiB for monitors"
+        words = f"{stores} and {self.osds / GIB:.1f} GiB for OSDs"
         return f"{words}; {self.available / GIB:.1f} GiB available"
 
 
@@ -88,7 +94,10 @@ def placed(options: LabOptions, need: Need, disk_free: int) -> LabOptions:
 def memory_need(options: LabOptions, labs: Path = LABS, meminfo: Path = MEMINFO) -> Need:
     """What a lab with its devices in memory may come to take: with the largest of its sizes that fits."""
     available = max(0, _available(meminfo) - _claims(labs))
-    needs = [Need(options.osds * size, options.osds * OSD_BYTES, available, size) for size in ram_devices(options)]
+    monitors = options.mons * MONITOR_BYTES
+    needs = [
+        Need(options.osds * size, options.osds * OSD_BYTES, available, size, monitors) for size in ram_devices(options)
+    ]
     return next((need for need in needs if need.fits), needs[-1])
 
 
@@ -106,14 +115,18 @@ def ram_devices(options: LabOptions) -> Tuple[int, ...]:
 
 
 def mount(places: LabPlaces, options: LabOptions, environment: Mapping[str, str]) -> None:
-    """The directory for the devices' files; for devices in memory a file system of its own, bounded by their sizes."""
-    places.devices.mkdir()
-    if options.storage != RAM:
-        return
+    """The directories of the devices' files and the monitors' stores; in memory file systems that cannot outgrow it."""
     # 4 KiB for each file's own bookkeeping would do
-    size = options.osds * options.device_size + 16 * MIB
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "ceph-tuner", str(places.devices)]
-    run(command, environment=environment, timeout=30)
+    sizes = {places.devices: _devices_bytes(options) + 16 * MIB, places.monitors: options.mons * MONITOR_BYTES}
+    for directory, size in sizes.items():
+        directory.mkdir()
+        if options.storage == RAM:
+            command = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "ceph-tuner", str(directory)]
+            run(command, environment=environment, timeout=30)
+
+
+def _devices_bytes(options: LabOptions) -> int:
+    return options.osds * options.device_size
 
 
 def _available(meminfo: Path) -> int:
@@ -125,7 +138,7 @@ def _available(meminfo: Path) -> int:
 
 
 def _claims(labs: Path) -> int:
-    """What other labs may still come to take: of their devices' memory, and of OSDs that have only begun."""
+    """What other labs may still come to take: of their own file systems, and of OSDs that have only begun."""
     nbytes = 0
     for name in lab_names(labs):
         places = LabPlaces(name, labs)
@@ -133,7 +146,10 @@ def _claims(labs: Path) -> int:
         if state is None or state.options.storage != RAM:
             continue
         options = state.options
-        is_mounted = os.path.ismount(places.devices)
-        nbytes += shutil.disk_usage(places.devices).free if is_mounted else options.osds * options.device_size
+        for directory, size in (
+            (places.devices, _devices_bytes(options)),
+            (places.monitors, options.mons * MONITOR_BYTES),
+        ):
+            nbytes += shutil.disk_usage(directory).free if os.path.ismount(directory) else size
         nbytes += 0 if state.phase == UP else options.osds * OSD_BYTES
     return nbytes

@@ -24,7 +24,8 @@ set -eu
 mount -t tmpfs -o mode=755 scratch "$scratch"
 mkdir "$scratch/upper" "$scratch/work"
 mount -t overlay overlay -o "lowerdir=$chroot,upperdir=$scratch/upper,workdir=$scratch/work" "$root"
-mount --bind "$shared" "$root/lab"
+# with the monitors' stores in it, which may be a file system of their own
+mount --rbind "$shared" "$root/lab"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs -o mode=1777 shm "$root/dev/shm"
 mount --rbind /sys "$root/sys"

@@ -129,7 +129,7 @@ class LabOptions:
             # every OSD is a CRUSH host of its own, so each replica needs one
             raise InputError("--size", str(self.size), f"at most the number of OSDs, {self.osds}")
         if self.device_size:
-            _within("--device-size", self.device_size, 3 * GIB, 1024 * GIB)
+            _within("--device-size", self.device_size, 2 * GIB, 1024 * GIB)
         _within("--shards", self.shards, 0, 64)
         _within("--threads", self.threads, 0, 16)
         for pool in self.pools:

@@ -63,6 +63,11 @@ class LabPlaces:
         return self.directory / "ceph"
 
     @property
+    def monitors(self) -> Path:
+        """The host's side of `/lab/mon`, the monitors' stores."""
+        return self.shared / "mon"
+
+    @property
     def scratch(self) -> Path:
         """Mount point of the tmpfs that takes what the lab writes outside `/lab`."""
         return self.directory / "scratch"
