@@ -25,6 +25,7 @@ from ceph_lab.state import lab_names, readable_state
 from ceph_lab.teardown import down
 from ceph_lab.throttle import host_throttle
 from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from slow_drive import SLOW_NVME
 
 run = running_program.run
@@ -120,13 +121,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def _described(places: LabPlaces, lines: int = 25) -> str:
-    """Which of a lab's daemons run, how its mgrs crashed, and how their logs and that of its supervision end."""
+    """What a lab's options are, which of its daemons run, how its mgrs crashed, and how the last ones' logs end."""
     state = readable_state(places)
     if state is None:
         return "its state cannot be read"
     lab = Lab(places, state)
     running = lab.daemons()
-    found = [f"not running: {', '.join(sorted(set(lab.daemon_names) - set(running))) or 'none'}"]
+    found = [f"not running: {', '.join(sorted(set(lab.daemon_names) - set(running))) or 'none'}", *_options(lab)]
     for name in ("supervision", *(f"mgr.{mgr}" for mgr in lab.mgrs)):
         log = places.shared / "log" / f"{name}.log"
         text = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
@@ -137,6 +138,21 @@ def _described(places: LabPlaces, lines: int = 25) -> str:
         for title, part in parts.items():
             found += ["", title, *(line[:240] for line in part)]
     return "\n".join(found)
+
+
+def _options(lab: Lab) -> List[str]:
+    """What somebody set, and what each OSD goes by."""
+    found = []
+    try:
+        dump = lab.json(["ceph", "config", "dump"])
+        found = [f"{entry['section']}/{entry['mask']} {entry['name']} = {entry['value']}" for entry in dump]
+        for osd in lab.osds:
+            shown = lab.json(["ceph", "tell", f"osd.{osd}", "config", "show"])
+            in_force = {name: shown.get(name) for name in (PROFILE, *MCLOCK_NINE)}
+            found.append(f"osd.{osd}: {in_force}")
+    except (TunerError, ValueError, KeyError) as error:
+        found.append(f"no more options: {error}")
+    return found
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

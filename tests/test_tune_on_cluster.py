@@ -127,7 +127,7 @@ def test_tune_tries_settings_and_rollback_restores_the_configuration_byte_for_by
         text=True,
         timeout=500,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"{done.stderr}{done.stdout}"
     result = json.loads(done.stdout)
     kinds = [trial["kind"] for trial in result["trials"]]
     assert kinds[:5] == ["baseline", "profile", "profile", "profile", "trial"]

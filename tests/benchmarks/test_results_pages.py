@@ -17,6 +17,7 @@ import mgr_scale
 import pytest
 import repeatability
 import runs_file
+import scrub_backlog
 import search_table
 import shards
 import soak_on_lab
@@ -48,6 +49,7 @@ import campaign  # noqa: E402
         ("kills", kills_on_lab.table),
         ("mgr-scale", mgr_scale.table),
         ("repeatability", repeatability.table),
+        ("scrub-backlog", scrub_backlog.table),
         ("shards", shards.table),
         ("soak", soak_on_lab.table),
         ("tuning-on-lab", tuning_on_lab.tables),

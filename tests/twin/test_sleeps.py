@@ -9,7 +9,7 @@ import pytest
 from audit import check
 
 from ceph_tuner.core.knobs.releases import QUINCY, TENTACLE, Release
-from ceph_tuner.twin.knobs_in_force import WPQ_SLEEPS, sleep_s
+from ceph_tuner.twin.knobs_in_force import sleep_s
 from ceph_tuner.twin.model import (
     MCLOCK,
     MIB,
@@ -57,7 +57,6 @@ def advanced(cluster: ClusterModel, seconds: float, **chosen: Any) -> Simulation
 def test_a_sleep_is_that_of_the_kind_of_drive(stem: str, kind: str, seconds: float) -> None:
     osd = {"hdd": DISK, "hybrid": replace(DISK, db=FLASH), "ssd": replace(DISK, device_class="ssd")}[kind]
     own = replace(model(), osd=osd)
-    assert stem in WPQ_SLEEPS
     assert sleep_s(stem, {}, own) == seconds
     assert sleep_s(stem, {f"{stem}_{kind}": 0.3}, own) == 0.3
     assert sleep_s(stem, {stem: 0.7, f"{stem}_{kind}": 0.3}, own) == 0.7

@@ -118,7 +118,7 @@ class ScrubLoad(BackgroundLoad):
                     # Tentacle can abort a requested scrub; elsewhere it runs to its end
                     ignore_refusal(partial(self.session.pg, pgid, "scrub-abort"))
                     if self.kind == "periodic":
-                        self._date(pgid, JUST_NOW_S)
+                        self.set_date(pgid, JUST_NOW_S)
                 wait_for("the scrubs have ended", self._at_rest, timeout=120)
         finally:
             self.flags.restore()
@@ -136,10 +136,10 @@ class ScrubLoad(BackgroundLoad):
             else:
                 # one after the other, in the same order each time: which PGs are scrubbed side by side, and so share a
                 # queue or do not, decides how fast it goes
-                self._date(pgid, OVERDUE_S - TURN_S * min(self._turn, TURNS))
+                self.set_date(pgid, OVERDUE_S - TURN_S * min(self._turn, TURNS))
                 self._turn += 1
 
-    def _date(self, pgid: str, age_s: int) -> None:
+    def set_date(self, pgid: str, age_s: int) -> None:
         """Pretend that the last deep scrub was so long ago."""
         for command in (self._command,) if self._command else PERIODIC_COMMANDS:
             try:

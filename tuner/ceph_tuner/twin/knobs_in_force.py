@@ -26,9 +26,6 @@ WPQ_PRIORITIES = (63.0, 3.0)
 WPQ_REPLICA_PRIORITY = 127.0
 """A replica write's message names no priority, so it has the messenger's own (CEPH_MSG_PRIO_DEFAULT)."""
 
-WPQ_SLEEPS = ("osd_recovery_sleep", "osd_recovery_sleep_degraded", "osd_snap_trim_sleep", "osd_delete_sleep")
-"""Sleeps that are simulated there, without their devices. osd_scrub_sleep, 0 by default, is not."""
-
 WPQ_CLASSES = {
     "client": 0,
     "replica write": 0,
@@ -114,7 +111,7 @@ def limits_of(settings: Mapping[str, Value], model: ClusterModel) -> BackgroundL
 
 
 def sleep_s(stem: str, settings: Mapping[str, Value], model: ClusterModel) -> float:
-    """How long that work sleeps: 0 under mClock, which sets all to 0."""
+    """How long that work sleeps: 0 under mClock, which sets all to 0. osd_scrub_sleep is not simulated."""
     return wpq_sleep(stem, settings, model)[1] if model.scheduler == WPQ else 0.0
 
 
