@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from ceph_lab.chroot import discard_unfinished
 from ceph_lab.cluster import Lab
 from ceph_lab.mounts import mounted_below
 from ceph_lab.places import LabPlaces
+from ceph_lab.processes import run
 from ceph_lab.status import lab_status
 from ceph_lab.teardown import down, remains
 from ceph_tuner.core.errors import CommandFailed, InputError
@@ -138,6 +140,26 @@ def test_in_haste_the_drive_takes_no_time_and_a_time_again_afterwards(tentacle_l
         quick = benched(tentacle_lab, 0, *words)["bytes_per_sec"]
     assert quick > 1.5 * BANDWIDTH
     assert benched(tentacle_lab, 0, *words)["bytes_per_sec"] < 1.1 * BANDWIDTH
+
+
+def test_an_osd_starts_in_haste_and_no_other_one_is(tentacle_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hurried() -> List[str]:
+        files = sorted((tentacle_lab.places.shared / "drives").glob("haste*"))
+        return [file.name for file in files if struct.unpack("=d", file.read_bytes())[0] > time.monotonic()]
+
+    def start(*arguments: Any, **named: Any) -> str:
+        if named.get("title", [""])[0] == "ceph-osd":
+            until(hurried)
+            seen.extend(hurried())
+        return run(*arguments, **named)
+
+    seen: List[str] = []
+    monkeypatch.setattr("ceph_lab.cluster.run", start)
+    tentacle_lab.stop_osd(1)
+    tentacle_lab.start_osd(1)
+    tentacle_lab.wait_osd(1, up=True)
+    assert seen == ["haste.osd.1"]
+    assert not hurried()
 
 
 def test_a_masked_option_reaches_the_osd_of_that_host_alone(any_lab: Lab) -> None:

@@ -196,7 +196,11 @@ class Lab:
                 raise LabFailed(f"{daemon} of lab {self.name} (process {pid}) does not end")
 
     def start_daemon(self, daemon: str) -> None:
-        """Start a daemon that does not run; an OSD on its emulated drive, or inside its cgroup."""
+        """Start a daemon that does not run; an OSD on its emulated drive, or inside its cgroup.
+
+        The drive takes no time until the OSD is there. Since 20.2 it reads the head of each record of RocksDB's log by
+        itself, which in slow motion takes minutes where a real drive needs a second.
+        """
         if self.daemon_pid(daemon) is not None:
             return
         # a supervisor may be about to start the daemon itself, or just have done so
@@ -210,7 +214,8 @@ class Lab:
             argv = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(members), *argv]
         argv = supervised(daemon, self.places.shared / "log" / "supervision.log", argv)
         try:
-            run(argv, environment=self.environment, timeout=120, title=[f"ceph-{kind}", "-i", identity])
+            with preload.in_haste(self.places, daemon):
+                run(argv, environment=self.environment, timeout=120, title=[f"ceph-{kind}", "-i", identity])
         except (CommandFailed, ClusterTimeout) as error:
             raise LabFailed(f"{daemon} of lab {self.name} does not start: {error}{self._log_end(daemon)}") from error
 

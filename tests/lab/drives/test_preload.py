@@ -12,12 +12,13 @@ import pytest
 
 from ceph_lab import devices
 from ceph_lab.cluster import Lab
+from ceph_lab.drives import preload
 from ceph_lab.processes import host_environment
 from ceph_tuner.core.errors import CommandFailed
 
 SIZE = 64 << 20
 WORDS = (
-    "kind=flash read_s=0.05 write_s=0.1 read_iops=20 write_iops=10 read_bytes_s=1e7 write_bytes_s=1e7 "
+    "kind=flash read_s=0.05 write_s=0.1 read_iops=20 write_iops=10 read_bytes_s=1e6 write_bytes_s=1e7 "
     "flush_s=0.2 jitter=0 seed=1"
 )
 
@@ -51,6 +52,10 @@ told["flush"] = timed(lambda: os.fdatasync(direct))
 told["content"] = bytes(block[:4]).decode()
 told["cold"] = timed(lambda: len(os.pread(buffered, 4096, 32 << 20)))
 told["cached"] = timed(lambda: len(os.pread(buffered, 4096, 32 << 20)))
+large = 1 << 20
+told["ahead"] = timed(lambda: [os.pread(buffered, 4096, (40 << 20) + number * large) for number in range(4)] and 4)
+os.posix_fadvise(buffered, 0, 0, os.POSIX_FADV_RANDOM)
+told["random"] = timed(lambda: [os.pread(buffered, 4096, (44 << 20) + number * large) for number in range(4)] and 4)
 other = os.open(plain, os.O_RDWR | os.O_CREAT)
 told["plain"] = timed(lambda: os.pwrite(other, b"y" * 4096, 0))
 told["plain_flush"] = timed(lambda: os.fsync(other))
@@ -134,6 +139,9 @@ def test_every_way_to_the_device_takes_the_drive_s_time_and_does_what_it_says(
     # what the host's page cache lacks is read ahead by the drive, what it holds costs nothing
     assert told["cold"][0] >= 0.05
     assert told["cached"] == [pytest.approx(0, abs=0.04), 4096]
+    # 128 KiB each, at 1 MB a second; and where the kernel is told to read nothing ahead, 4 KiB
+    assert told["ahead"][0] >= 4 * 0.13
+    assert told["random"][0] < 4 * 0.13
     # files are none of its business
     assert told["plain"][0] + told["plain_flush"][0] < 0.5
     assert (told["taken"], told["refused"]) == (4, -9)
@@ -152,6 +160,16 @@ def test_in_haste_it_takes_none(tentacle_lab: Lab, device: str, description: Pat
     assert told["seen"][-1][2] < 0.3
     assert told["write"][0] < 0.1
     assert ran(tentacle_lab, device, "CEPH_TUNER_HASTE=/lab/drives/haste")["write"][0] >= 0.1
+
+
+def test_one_of_several_files_for_haste_is_enough(tentacle_lab: Lab, device: str, description: Path) -> None:
+    description.write_text(f"{devices.number(device)} {WORDS}\n")
+    files = "CEPH_TUNER_HASTE=/lab/drives/haste:/lab/drives/haste.osd.0"
+    with preload.in_haste(tentacle_lab.places, "osd.0"):
+        assert ran(tentacle_lab, device, files)["write"][0] < 0.1
+        # another OSD's
+        assert ran(tentacle_lab, device, "CEPH_TUNER_HASTE=/lab/drives/haste")["write"][0] >= 0.1
+    assert ran(tentacle_lab, device, files)["write"][0] >= 0.1
 
 
 @pytest.mark.parametrize("text", ["7:1 kind=tape\n", "nonsense\n", f"7:1 {WORDS} more=1\n", f"x:1 {WORDS}\n"])

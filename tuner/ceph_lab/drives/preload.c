@@ -4,8 +4,9 @@
  * What is done through a descriptor of such a device takes the drive's time; everything else goes straight through.
  * Nothing is ever flushed to the device behind: a throwaway cluster need not survive a power cut.
  *
- * CEPH_TUNER_HASTE names a file that holds one double in the machine's own format: until that second of CLOCK_MONOTONIC
- * the drives take no time at all, so that what a load needs is written quickly. Who wants more time moves it on.
+ * CEPH_TUNER_HASTE names files, with colons between them, that hold one double each in the machine's own format: until
+ * the last of these seconds of CLOCK_MONOTONIC the drives take no time at all, so that what a load needs is written
+ * quickly. Who wants more time moves it on.
  *
  * CEPH_TUNER_SYNC_DELAY names a file with seconds, read anew each time: fdatasync and fsync of any file take so much
  * longer. A monitor becomes slow that way while it runs.
@@ -30,6 +31,8 @@
 #include "model.h"
 
 #define DRIVES 16
+#define HASTES 2
+#define DESCRIPTORS 1024
 #define REAPED 64
 /* the kernel is asked again after so long where the model is ahead of it (a device that is slower than its drive) */
 #define KERNEL_LATE_S 2e-4
@@ -62,7 +65,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct device devices[DRIVES];
 static int device_count;
-static const volatile double *haste_until;
+static const volatile double *haste_until[HASTES];
+static int haste_count;
+static volatile char is_random[DESCRIPTORS]; /* the kernel reads nothing ahead */
 static struct context contexts[2 * DRIVES];
 static int context_count;
 
@@ -86,6 +91,22 @@ static void refuse(const char *line) {
   _exit(64);
 }
 
+static void map_haste(const char *name, size_t length) {
+  char path[4096];
+  if (length >= sizeof path) return;
+  memcpy(path, name, length);
+  path[length] = 0;
+  int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  struct stat status;
+  if (descriptor < 0) return;
+  /* a shorter file would end the process at the first look */
+  if (!fstat(descriptor, &status) && status.st_size >= (off_t)sizeof *haste_until[0]) {
+    void *mapped = mmap(NULL, sizeof *haste_until[0], PROT_READ, MAP_SHARED, descriptor, 0);
+    if (mapped != MAP_FAILED) haste_until[haste_count++] = mapped;
+  }
+  close(descriptor);
+}
+
 static void set_up(void) {
   const char *path = getenv("CEPH_TUNER_DRIVES");
   FILE *file = path ? fopen(path, "re") : NULL;
@@ -100,19 +121,19 @@ static void set_up(void) {
     devices[device_count++] = (struct device){makedev(high, low), drive};
   }
   if (file) fclose(file);
-  const char *haste = getenv("CEPH_TUNER_HASTE");
-  int descriptor = haste ? open(haste, O_RDONLY | O_CLOEXEC) : -1;
-  struct stat status;
-  if (descriptor < 0) return;
-  /* a shorter file would end the process at the first look */
-  if (!fstat(descriptor, &status) && status.st_size >= (off_t)sizeof *haste_until) {
-    void *mapped = mmap(NULL, sizeof *haste_until, PROT_READ, MAP_SHARED, descriptor, 0);
-    if (mapped != MAP_FAILED) haste_until = mapped;
+  const char *hastes = getenv("CEPH_TUNER_HASTE");
+  while (hastes && *hastes && haste_count < HASTES) {
+    size_t length = strcspn(hastes, ":");
+    map_haste(hastes, length);
+    hastes += length + (hastes[length] == ':');
   }
-  close(descriptor);
 }
 
-static int in_haste(void) { return haste_until && now() < *haste_until; }
+static int in_haste(void) {
+  for (int i = 0; i < haste_count; i++)
+    if (now() < *haste_until[i]) return 1;
+  return 0;
+}
 
 static struct drive *drive_of(int descriptor) {
   pthread_once(&once, set_up);
@@ -297,7 +318,8 @@ ssize_t preadv64(int descriptor, const struct iovec *parts, int count, off64_t o
      * and the kernel has it from then on */
     ssize_t cached = syscall(SYS_preadv2, descriptor, parts, (long)count, (long)offset, 0L, (long)RWF_NOWAIT);
     if (cached == (ssize_t)bytes) return cached;
-    if (bytes < READ_AHEAD) bytes = READ_AHEAD;
+    int ahead = descriptor >= DESCRIPTORS || !is_random[descriptor];
+    if (ahead && bytes < READ_AHEAD) bytes = READ_AHEAD;
   }
   TIMED(syscall(SYS_preadv, descriptor, parts, (long)count, (long)offset, 0L), DRIVE_READ, offset, bytes);
 }
@@ -319,6 +341,18 @@ ssize_t pwrite(int descriptor, const void *data, size_t size, off_t offset) {
 }
 ssize_t pread(int descriptor, void *data, size_t size, off_t offset) {
   return pread64(descriptor, data, size, offset);
+}
+
+/* BlueStore has its buffered reads at random: of these the kernel reads what is asked for alone */
+int posix_fadvise64(int descriptor, off64_t offset, off64_t size, int advice) {
+  if (descriptor >= 0 && descriptor < DESCRIPTORS && drive_of(descriptor)) {
+    if (advice == POSIX_FADV_RANDOM) is_random[descriptor] = 1;
+    if (advice == POSIX_FADV_NORMAL || advice == POSIX_FADV_SEQUENTIAL) is_random[descriptor] = 0;
+  }
+  return syscall(SYS_fadvise64, descriptor, (long)offset, (long)size, (long)advice) < 0 ? errno : 0;
+}
+int posix_fadvise(int descriptor, off_t offset, off_t size, int advice) {
+  return posix_fadvise64(descriptor, offset, size, advice);
 }
 
 static void sync_delay(void) {

@@ -27,7 +27,7 @@ def install(places: LabPlaces, library: Path) -> None:
     directory = _directory(places)
     directory.mkdir()
     shutil.copyfile(library, directory / LIBRARY)
-    (directory / HASTE).write_bytes(_DOUBLE.pack(0.0))
+    _until(_haste(places), 0.0)
 
 
 def describe(
@@ -40,13 +40,19 @@ def describe(
         for place, (number, drive, size) in enumerate(zip(devices, drives, sizes))
     ]
     (_directory(places) / f"osd.{osd}").write_text("".join(lines), encoding="ascii")
+    _until(_haste(places, f"osd.{osd}"), 0.0)
 
 
 def environment(places: LabPlaces, daemon: str) -> List[str]:
     """`NAME=value` for a daemon that is to start; none where it has nothing emulated."""
     kind = daemon.partition(".")[0]
+    # a lab of an earlier version has none of its OSDs' own
+    hastes = [path for path in (_haste(places), _haste(places, daemon)) if path.exists()]
     values: Mapping[str, str] = {
-        "osd": {"CEPH_TUNER_DRIVES": str(_INSIDE / daemon), "CEPH_TUNER_HASTE": str(_INSIDE / HASTE)},
+        "osd": {
+            "CEPH_TUNER_DRIVES": str(_INSIDE / daemon),
+            "CEPH_TUNER_HASTE": ":".join(str(_INSIDE / path.name) for path in hastes),
+        },
         "mon": {"CEPH_TUNER_SYNC_DELAY": str(_INSIDE / daemon)},
     }.get(kind, {})
     is_emulated = kind == "mon" or (_directory(places) / daemon).exists()
@@ -56,9 +62,12 @@ def environment(places: LabPlaces, daemon: str) -> List[str]:
 
 
 @contextmanager
-def in_haste(places: LabPlaces) -> Iterator[None]:
-    """Meanwhile a lab's emulated drives take no time. Ends by itself soon after the program that asked for it does."""
-    path = _directory(places) / HASTE
+def in_haste(places: LabPlaces, osd: str = "") -> Iterator[None]:
+    """Meanwhile a lab's emulated drives take no time, or those of one OSD (`osd.0`).
+
+    Ends by itself soon after the program that asked for it does.
+    """
+    path = _haste(places, osd)
     if not path.exists():
         yield
         return
@@ -82,7 +91,7 @@ def in_haste(places: LabPlaces) -> Iterator[None]:
 
 def _until(path: Path, second: float) -> None:
     # in place, for it is mapped; eight aligned bytes are never seen in half
-    with path.open("r+b") as file:
+    with path.open("r+b" if path.exists() else "wb") as file:
         file.write(_DOUBLE.pack(second))
 
 
@@ -92,6 +101,10 @@ def slow_down(places: LabPlaces, mon: str, seconds: float) -> None:
     temporary = path.with_suffix(".new")
     temporary.write_text(f"{seconds:g}\n", encoding="ascii")
     os.replace(temporary, path)
+
+
+def _haste(places: LabPlaces, osd: str = "") -> Path:
+    return _directory(places) / (f"{HASTE}.{osd}" if osd else HASTE)
 
 
 def _directory(places: LabPlaces) -> Path:
