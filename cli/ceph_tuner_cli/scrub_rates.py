@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import tzinfo
 from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
@@ -99,7 +100,7 @@ class _Rates:
         with working(f"{name}: asking its twin") as tell:
             try:
                 if self._description is None:
-                    self._description = describe(self._connection, also={"scrub"})
+                    self._description = of_late_pools(describe(self._connection, also={"scrub"}), self._view)
                 pace, notes = twin_pace(
                     self._description,
                     wanted.slo,
@@ -110,6 +111,13 @@ class _Rates:
             except InputError as fault:
                 return None, (f"the twin cannot tell how fast scrubs may be: {fault}",)
         return pace, ("rates by the twin of this cluster, as no window of it has scrubs", *notes)
+
+
+def of_late_pools(description: DescribedCluster, view: ScrubView) -> DescribedCluster:
+    """With the deep scrubs of pools that have late PGs, which come first; where none is late, of all pools."""
+    late = {pg.pool for pg in view.pgs if pg.late}
+    works = tuple(work for work in description.model.scrub if work.pool in late)
+    return replace(description, model=replace(description.model, scrub=works)) if works else description
 
 
 def past_windows(name: Optional[str], fleet: Path, wanted: WantedObjectives, now: float) -> Optional[List[Window]]:

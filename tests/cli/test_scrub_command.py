@@ -17,11 +17,14 @@ from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.past import Course, PastMetrics
 from ceph_tuner.gather import state_file
 from ceph_tuner.gather.read_commands import gather
-from ceph_tuner.twin.model import Pool
+from ceph_tuner.twin.described_cluster import DescribedCluster
+from ceph_tuner.twin.model import Pool, ScrubWork
 from ceph_tuner_cli import cluster_option, render, scrub
+from ceph_tuner_cli.scrub_rates import of_late_pools
 from keeping import by_day_and_night
-from overdue import DAY, HOUR, MB, overdue_twin
+from overdue import DAY, HOUR, MB, overdue_twin, pg, view
 from twin_cluster.cluster import TwinCluster
+from twins import small_model
 
 Program = Callable[..., Tuple[int, str, str]]
 
@@ -184,6 +187,15 @@ def test_without_windows_the_twin_of_the_cluster_is_asked_and_that_is_said(
     assert "twin" in {rate["source"] for rate in found["rates"]}
     assert any("twin of this cluster" in note for note in found["notes"])
     assert found["there_bytes_s"] > 0
+
+
+def test_the_twin_scrubs_the_pools_with_late_pgs() -> None:
+    late, other = Pool("rbd", 16, 2), Pool("other", 16, 2)
+    works = tuple(ScrubWork(pool.name, 320) for pool in (late, other))
+    description = DescribedCluster("c", small_model(pools=(late, other), scrub=works), {})
+    scrubbed = [pg("1.0", 3, pool="rbd"), pg("2.0", -3, pool="other")]
+    assert of_late_pools(description, view(scrubbed)).model.scrub == works[:1]
+    assert of_late_pools(description, view(scrubbed[1:])).model.scrub == works
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.scrub_plan import ScrubPg, ScrubRules
 from ceph_tuner.scrub_plan.pace import Expectation, ScrubLimits, due_until, finished, next_scrubs
+from ceph_tuner.scrub_plan.rates_ahead import RatesAhead
 from overdue import DAY, HOUR, MB, NOW, daily, pg, rate, view
 
 WIDE = ScrubLimits(100, 100)
@@ -181,6 +182,23 @@ def test_hours_that_ceph_closes_are_waited_for() -> None:
 
 def test_what_no_rate_will_ever_do_has_no_date() -> None:
     assert Expectation(daily(rate(0.0)), 1.0).finish_at(NOW, 1.0, ScrubRules()) is None
+
+
+def test_where_the_forecast_has_nothing_the_date_is_by_what_came() -> None:
+    found = Expectation(daily(rate(0.0)), 0.0)
+    for minute in range(1, 11):
+        found = found.after(NOW, 60.0, minute * 60 * MB)
+    assert found.finish_at(NOW, 3600 * MB, ScrubRules()) == pytest.approx(NOW + HOUR)
+
+
+def test_what_came_in_an_hour_without_a_rate_says_nothing_of_the_others() -> None:
+    hours = [rate(0.0), *[rate(2 * MB)] * 23]
+    found = Expectation(RatesAhead.daily(hours), trusted_bytes=600 * MB)
+    for minute in range(1, 11):
+        found = found.after(NOW, 60.0, minute * 60 * MB)
+    assert found.factor == 1.0
+    # the rest of the first hour at 1 MB/s, then 2
+    assert found.finish_at(NOW + 1800, 5400 * MB, ScrubRules()) == pytest.approx(NOW + HOUR + 1800)
 
 
 @pytest.mark.parametrize(("per_osd", "per_host"), [(0, 1), (1, 0)])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import timezone, tzinfo
 from typing import AbstractSet, Dict, List, Mapping, Optional, Set, Tuple
 
-from ceph_tuner.scrub_plan import ScrubPg, ScrubRules, ScrubView
+from ceph_tuner.scrub_plan import MEASURED, RateRange, ScrubPg, ScrubRules, ScrubView
 from ceph_tuner.scrub_plan.obstacles import TRIMMING, recovering_osds
 from ceph_tuner.scrub_plan.rates_ahead import RatesAhead
 from ceph_tuner.scrub_plan.schedule import hours_ahead, share
@@ -116,6 +116,10 @@ class Expectation:
     """What the forecast had for the time of the drain so far, faded."""
     came_bytes: float = 0.0
     """What was scrubbed in that time, faded alike."""
+    unforeseen_bytes: float = 0.0
+    """What was scrubbed in hours for which the forecast has nothing, faded."""
+    unforeseen_s: float = 0.0
+    """How long these were, faded."""
     scrubbed_bytes: float = 0.0
     """In all."""
 
@@ -123,11 +127,14 @@ class Expectation:
         """Some more time, and how much is scrubbed in all by then; a time below nothing is none."""
         seconds = max(0.0, seconds)
         rate, fade = self.rates.at(at, zone).mean, 0.5 ** (seconds / HALF_S)
+        new_bytes, is_foreseen = max(0.0, scrubbed_bytes - self.scrubbed_bytes), rate > 0
         return replace(
             self,
             trusted_bytes=self.trusted_bytes * fade,
             expected_bytes=self.expected_bytes * fade + rate * seconds,
-            came_bytes=self.came_bytes * fade + max(0.0, scrubbed_bytes - self.scrubbed_bytes),
+            came_bytes=self.came_bytes * fade + (new_bytes if is_foreseen else 0.0),
+            unforeseen_bytes=self.unforeseen_bytes * fade + (0.0 if is_foreseen else new_bytes),
+            unforeseen_s=self.unforeseen_s * fade + (0.0 if is_foreseen else seconds),
             scrubbed_bytes=scrubbed_bytes,
         )
 
@@ -143,12 +150,25 @@ class Expectation:
         """When so many bytes are scrubbed; None where that takes longer than 60 days."""
         if left_bytes <= 0:
             return now
+        unforeseen = self._unforeseen
         for start, seconds in hours_ahead(now, LONGEST_DAYS):
             room = share(start, seconds, self.rates, rules, "mean", zone) * self.factor
+            room += share(start, seconds, unforeseen, rules, "mean", zone)
             if room >= left_bytes:
                 return start + seconds * left_bytes / room
             left_bytes -= room
         return None
+
+    @property
+    def _unforeseen(self) -> RatesAhead:
+        """What hours have for which the forecast has nothing: what such hours came to so far."""
+        rate = self.unforeseen_bytes / self.unforeseen_s if self.unforeseen_s > 0 else 0.0
+        seen, nothing = (RateRange(each, each, each, MEASURED) for each in (rate, 0.0))
+        by_policy = {
+            policy: tuple(nothing if hour.mean > 0 else seen for hour in hours)
+            for policy, hours in self.rates.by_policy.items()
+        }
+        return RatesAhead(by_policy, self.rates.calendar)
 
 
 def _hosts_of(pg: ScrubPg, view: ScrubView) -> Set[str]:
