@@ -229,13 +229,13 @@ def test_the_oldest_episode_under_way_is_told_by_when_it_was_first_seen() -> Non
     assert episodes.oldest() is None
 
 
-def mended(looks: List[Tuple[float, Optional[float]]], per_object: float = 2.0) -> float:
-    """Copies that count as mended, by what was left and what was ever recovered, with a look each 5 s."""
+def mended(looks: List[Tuple[float, Optional[float]]], per_object: float = 2.0, pause_s: float = 5.0) -> float:
+    """Copies that count as mended, by what was left and what was ever recovered at each look."""
     counted, copies = Mended(), 0.0
     # all of it is counted once the last fall is a whole span ago
     for place, (remainder, recovered) in enumerate([*looks, *[looks[-1]] * 3]):
-        counted.add(5.0 * place, remainder, recovered, per_object)
-        copies += 5.0 * (counted.rate() or 0.0)
+        counted.add(pause_s * place, remainder, recovered, per_object)
+        copies += pause_s * (counted.rate() or 0.0)
     return copies
 
 
@@ -257,7 +257,10 @@ def test_recovered_copies_count_whether_an_object_lacked_one_or_two() -> None:
 
 
 def test_a_fall_that_shows_one_look_after_its_objects_is_recovery_too() -> None:
-    assert mended([*REST, (1000.0, 57.0), (900.0, 57.0)]) == pytest.approx(100.0)
+    for pause_s in (5.0, 15.0):
+        late = mended([*REST, (1000.0, 57.0), (900.0, 57.0)], pause_s=pause_s)
+        assert late == pytest.approx(100.0)
+    assert mended([*REST, (1000.0, 57.0), (1000.0, 57.0), (900.0, 57.0)]) == 0.0
 
 
 def test_a_finished_object_explains_one_fall_alone() -> None:

@@ -216,12 +216,16 @@ class Mended:
     leave it too. What recovery mended is at most the objects that it finished, times the copies that each may lack.
     """
 
-    HOLD_S = 10.0
-    """For how long a finished object may explain a fall: backfill takes it from the count one report later."""
+    HOLD_S = 8.0
+    """For how long a finished object may explain a fall, and at least up to the next look.
+
+    Backfill takes it from the count one report later, and the monitors hear of the count after the mgr does.
+    """
 
     def __init__(self) -> None:
         self._trend = Trend()
-        self._last: Optional[Tuple[float, Optional[float]]] = None
+        self._last: Optional[Tuple[float, float, Optional[float]]] = None
+        """The look before: when it was, what was left, and what was recovered."""
         self._credit: Deque[Tuple[float, float]] = deque()
         """When objects were seen to be finished, with the copies of theirs that have explained no fall yet."""
         self._total = 0.0
@@ -231,12 +235,14 @@ class Mended:
 
         `per_object`: of an object, the copies that may have been mended as it was recovered, at most.
         """
-        before, self._last = self._last, None if remainder is None else (remainder, recovered)
-        if before is not None and remainder is not None:
-            fall = max(before[0] - remainder, 0.0)
-            if recovered is not None and before[1] is not None:
-                self._credit.append((at, per_object * max(recovered - before[1], 0.0)))
-                fall = self._explained(at, fall)
+        last, self._last = self._last, None if remainder is None else (at, remainder, recovered)
+        if last is not None and remainder is not None:
+            before, left_before, recovered_before = last
+            fall = max(left_before - remainder, 0.0)
+            if recovered is not None and recovered_before is not None:
+                self._forget(min(before, at - self.HOLD_S), at)
+                self._credit.append((at, per_object * max(recovered - recovered_before, 0.0)))
+                fall = self._explained(fall)
             self._total += fall
         self._trend.add(at, None if remainder is None else self._total)
 
@@ -244,15 +250,18 @@ class Mended:
         """Copies mended per second; None until there are two looks."""
         return self._trend.rising()
 
-    def _explained(self, at: float, fall: float) -> float:
-        """How much of a fall the finished objects explain: each copy explains it once."""
-        while self._credit and not 0 <= at - self._credit[0][0] < self.HOLD_S:
+    def _forget(self, since: float, at: float) -> None:
+        """Objects that were finished before; and after, where the clock was set back."""
+        while self._credit and not since <= self._credit[0][0] <= at:
             self._credit.popleft()
+
+    def _explained(self, fall: float) -> float:
+        """How much of a fall the finished objects explain: each copy explains it once."""
         rest = fall
         while self._credit and rest > 0:
-            since, copies = self._credit.popleft()
+            finished_at, copies = self._credit.popleft()
             if copies > rest:
-                self._credit.appendleft((since, copies - rest))
+                self._credit.appendleft((finished_at, copies - rest))
             rest = max(rest - copies, 0.0)
         return fall - rest
 
