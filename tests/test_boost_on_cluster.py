@@ -29,6 +29,8 @@ from lab_plugin import with_plugin
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
+SETTLED_S = 15.0
+"""As the plugin waits for PGs to peer (`boost_lookout.py`)."""
 SHARDS, OBJECTS, AWAY = 8, 400, 2
 QUICK = {"sample_interval": 1, "auto_window": 5, "auto_settle": 2}
 HELD = ("norecover", "nobackfill", "norebalance")
@@ -70,19 +72,31 @@ class BoostLab:
     @contextmanager
     def losing_an_osd(self) -> Iterator[None]:
         """Its data is to be rebuilt elsewhere; nothing begins with that."""
-        for flag in HELD:
-            self.lab.run(["ceph", "osd", "set", flag])
+        self.hold()
         self.lab.stop_osd(AWAY)
         self.lab.run(["ceph", "osd", "down", f"osd.{AWAY}"])
         self.lab.run(["ceph", "osd", "out", f"osd.{AWAY}"])
         try:
             self.until(lambda: self.degraded() > OBJECTS / 4, 120)
+            # none begins before the PGs have peered
+            time.sleep(SETTLED_S + 2)
             yield
         finally:
             for flag in HELD:
                 self.lab.run(["ceph", "osd", "unset", flag])
             self.lab.start_osd(AWAY)
             self.lab.run(["ceph", "osd", "in", f"osd.{AWAY}"])
+
+    def begin(self, *words: str) -> Any:
+        """Begin a boost: the work may go on at that moment, as none is begun whose work a flag stops."""
+        # the one that holds all of it last
+        for flag in reversed(HELD):
+            self.lab.run(["ceph", "osd", "unset", flag])
+        return self.tuner("boost", *words)
+
+    def hold(self) -> None:
+        for flag in HELD:
+            self.lab.run(["ceph", "osd", "set", flag])
 
     def clocks(self) -> Set[Tuple[bool, bool]]:
         """Of every shard of every OSD that is up, under client load: whether by a reservation, whether by a limit."""
@@ -130,12 +144,12 @@ def test_an_osds_data_is_rebuilt_and_every_shard_is_as_before(boosted: BoostLab)
     before = boosted.config()
     assert boosted.clocks() == {(True, False)}
     with boosted.losing_an_osd():
-        document = boosted.tuner("boost", "recovery", "--until", "clean", "--at-most", "10min")
+        with pytest.raises(TunerError, match="norecover"):
+            boosted.tuner("boost", "recovery")
+        document = boosted.begin("recovery", "--until", "clean", "--at-most", "10min")
         assert document["phase"] in ("starting", "on")
         boosted.until(lambda: boosted.boost().get("phase") == "on", 30)
         assert ConfigEntry("osd", PROFILE, "high_recovery_ops") in boosted.config()
-        for flag in HELD:
-            boosted.lab.run(["ceph", "osd", "unset", flag])
         boosted.until(lambda: boosted.boost().get("phase") == "off", 400)
         last = boosted.boost()["last"]
         assert (last["rule"], last["left"]) == ("clean", 0.0), last
@@ -150,7 +164,8 @@ def test_another_mgr_goes_on_with_it_and_cancel_gives_all_back(boosted: BoostLab
     boosted.until(boosted.is_clean, 400)
     before = boosted.config()
     with boosted.losing_an_osd():
-        boosted.tuner("boost", "recovery", "--at-most", "10min")
+        boosted.begin("recovery", "--at-most", "10min")
+        boosted.hold()
         boosted.until(lambda: boosted.boost().get("phase") == "on", 30)
         begun = boosted.boost()["begun"]
         boosted.lab.run(["ceph", "mgr", "fail"])
@@ -170,7 +185,8 @@ def test_the_guard_ends_it_when_clients_wait_too_long(boosted: BoostLab) -> None
         # no client is there, so nothing is missed yet
         boosted.until(lambda: "client.p95_ms" not in boosted.tuner("sample")["values"], 60)
         time.sleep(60)
-        boosted.tuner("boost", "backfill", "--at-most", "10min", "--keep", "client.p95_ms<=0.01")
+        boosted.begin("backfill", "--at-most", "10min", "--keep", "client.p95_ms<=0.01")
+        boosted.hold()
         with small_writes(boosted.lab, 60, depth=16, settle_s=0.0):
             boosted.until(lambda: boosted.boost().get("phase") == "off", 90)
         last = boosted.boost()["last"]

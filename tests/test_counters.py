@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import Dict, List, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import pytest
 from hypothesis import given
@@ -10,6 +10,7 @@ from ceph_tuner.core.measure.counters import (
     DaemonReport,
     EpisodeProgress,
     Episodes,
+    Mended,
     Meter,
     Rise,
     Trend,
@@ -226,3 +227,60 @@ def test_the_oldest_episode_under_way_is_told_by_when_it_was_first_seen() -> Non
     assert episodes.oldest() == 10.0
     episodes.forget_before(20.0)
     assert episodes.oldest() is None
+
+
+def mended(looks: List[Tuple[float, Optional[float]]], per_object: float = 2.0, pause_s: float = 5.0) -> float:
+    """Copies that count as mended, by what was left and what was ever recovered at each look."""
+    counted, copies = Mended(), 0.0
+    # all of it is counted once the last fall is a whole span ago
+    for place, (remainder, recovered) in enumerate([*looks, *[looks[-1]] * 3]):
+        counted.add(pause_s * place, remainder, recovered, per_object)
+        copies += pause_s * (counted.rate() or 0.0)
+    return copies
+
+
+REST: List[Tuple[float, Optional[float]]] = [(1000.0, 7.0)] * 4
+
+
+def test_copies_that_peering_finds_are_not_recovered() -> None:
+    assert mended([*REST, (17.0, 7.0)]) == 0.0
+    # an object or two are mended beside it, and not a thousand
+    assert mended([*REST, (17.0, 9.0)]) == pytest.approx(4.0)
+    # what was recovered a while ago explains nothing
+    assert mended([(1000.0, 0.0), *REST, (17.0, 7.0)]) == 0.0
+
+
+def test_recovered_copies_count_whether_an_object_lacked_one_or_two() -> None:
+    for lacking in (1, 2):
+        looks = [*REST, *((1000.0 - lacking * done, 7.0 + done) for done in (100.0, 250.0, 250.0, 300.0))]
+        assert mended(looks) == pytest.approx(300.0 * lacking)
+
+
+def test_a_fall_that_shows_one_look_after_its_objects_is_recovery_too() -> None:
+    for pause_s in (5.0, 15.0):
+        late = mended([*REST, (1000.0, 57.0), (900.0, 57.0)], pause_s=pause_s)
+        assert late == pytest.approx(100.0)
+    assert mended([*REST, (1000.0, 57.0), (1000.0, 57.0), (900.0, 57.0)]) == 0.0
+
+
+def test_a_finished_object_explains_one_fall_alone() -> None:
+    assert mended([*REST, (900.0, 57.0), (0.0, 57.0)]) == pytest.approx(100.0)
+
+
+def test_where_nothing_tells_of_recovered_objects_each_fall_counts() -> None:
+    assert mended([(1000.0, None)] * 4 + [(17.0, None)]) == pytest.approx(983.0)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1e6), st.floats(0, 1e6)), min_size=2, max_size=12),
+    st.floats(0, 12),
+)
+def test_no_more_is_mended_than_fell_and_than_recovery_accounts_for(
+    looks: List[Tuple[float, float]], per_object: float
+) -> None:
+    copies = mended(list(looks), per_object)
+    pairs = list(zip(looks, looks[1:]))
+    fell = sum(max(before[0] - after[0], 0.0) for before, after in pairs)
+    finished = sum(max(after[1] - before[1], 0.0) for before, after in pairs)
+    # what is known of the first span counts for the whole of it
+    assert 0.0 <= copies <= 3 * min(fell, per_object * finished) * (1 + 1e-9) + 1e-6

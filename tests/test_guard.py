@@ -127,6 +127,19 @@ def test_a_pool_that_became_nearly_full_stops_at_once_and_one_that_was_so_does_n
     assert guard(full).watch(Sight(0.0, "HEALTH_WARN", checks=full.checks | {"OSD_BACKFILLFULL"})) is not None
 
 
+def test_a_lesser_check_of_the_same_family_is_no_new_fault() -> None:
+    def space(*names: str) -> Sight:
+        return Sight(0.0, "HEALTH_WARN", checks=frozenset(names))
+
+    assert guard(space("OSD_FULL")).watch(space("OSD_NEARFULL")) is None
+    assert guard(space("OSD_FULL")).watch(space("OSD_NEARFULL", "OSD_BACKFILLFULL", "OSD_FULL")) is None
+    assert guard(space("OSD_NEARFULL")).watch(space("OSD_BACKFILLFULL")) is not None
+    # an OSD that is full is no pool that is
+    breach = guard(space("OSD_FULL")).watch(space("POOL_NEAR_FULL", "POOL_FULL"))
+    assert breach is not None
+    assert breach.reason == "POOL_FULL, POOL_NEAR_FULL were raised"
+
+
 def test_laggy_pgs_and_more_slow_operations_count_as_the_limits_say() -> None:
     assert all(guard().watch(sight(pgs__laggy=9)) is None for _ in range(9))
     watch = guard(patience_laggy=2)

@@ -13,7 +13,7 @@ from ceph_tuner.core.measure.counters import DaemonReport
 from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.osd_documents import osd_latency, osd_queues, osd_values
 from ceph_tuner.core.measure.pg_documents import pg_details
-from ceph_tuner.core.measure.reading import PgDetail, Reading, Turn
+from ceph_tuner.core.measure.reading import PgDetail, Reading, Turn, copies_per_object
 from ceph_tuner.core.measure.sample import NEVER_S, WRITE, Sample
 from ceph_tuner.core.measure.sampling import Sampling
 
@@ -121,6 +121,41 @@ def test_what_is_left_and_when_it_is_done_are_of_copies_and_the_osds_count_objec
     assert seen["recovery.copies_s"] == 40.0
     assert seen["recovery.objects_left"] == 200.0
     assert seen["recovery.finish_s"] == 5.0
+
+
+def returning(found: float) -> List[Reading]:
+    """An OSD returns while nothing recovers: peering finds all but so many copies on it."""
+    sums = {"num_objects": 400.0, "num_object_copies": 1200.0, "num_objects_recovered": 50.0}
+    return [
+        reading(
+            at,
+            totals={**sums, "num_objects_degraded": left, "num_objects_misplaced": left},
+            copies_per_object=copies_per_object([sums]),
+        )
+        for at, left in ((5.0, 1283.0), (10.0, found))
+    ]
+
+
+def test_an_osd_that_returns_is_no_recovery() -> None:
+    seen = second(returning(17.0)).values
+    assert seen["recovery.objects_left"] == 17.0
+    assert seen["recovery.copies_s"] == seen["backfill.objects_s"] == 0.0
+    assert seen["recovery.finish_s"] == seen["backfill.finish_s"] == NEVER_S
+
+
+def test_each_recovered_object_mends_at_most_the_copies_that_it_may_lack() -> None:
+    before, after = returning(17.0)
+    some = replace(after, totals={**after.totals, "num_objects_recovered": 60.0})
+    seen = second([before, some]).values
+    assert seen["recovery.copies_s"] == pytest.approx(2 * 10 / 5)
+    # of a misplaced one all may be elsewhere
+    assert seen["backfill.objects_s"] == pytest.approx(3 * 10 / 5)
+
+
+def test_the_pool_with_most_copies_says_how_many_an_object_may_lack() -> None:
+    sums = [{"num_objects": 10, "num_object_copies": 20}, {"num_objects": 1, "num_object_copies": 6}, {}]
+    assert copies_per_object(sums) == 6.0
+    assert copies_per_object([{"num_objects": 0, "num_object_copies": 0}]) is None
 
 
 def test_work_that_stands_still_never_ends() -> None:

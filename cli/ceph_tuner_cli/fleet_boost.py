@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 import typer
 
@@ -185,14 +185,22 @@ def _cells(answer: MemberAnswer[MemberBoost]) -> List[Cell]:
     if not found.kind:
         return ["none", *["-"] * 3]
     document, now = found.document, time.time()
-    expected = (document.get("finish") or {}).get("expected")
     amount, end = document.get("left"), document.get("ends_at")
     return [
         f"{found.kind}, {document['phase']}",
         "?" if amount is None else f"{amount:.6g}",
-        "?" if expected is None else duration(max(expected - now, 0.0)),
+        _done_in(document, now),
         "?" if end is None else duration(max(end - now, 0.0)),
     ]
+
+
+def _done_in(document: Mapping[str, Any], now: float) -> str:
+    """As `boost status` says it: by the windows of the boost, and before the first two by the rate of before."""
+    finish, within_s = document.get("finish"), document.get("done_within_s")
+    if finish:
+        expected = finish.get("expected")
+        return "no end" if expected is None else duration(max(expected - now, 0.0))
+    return f"within {duration(within_s)}" if within_s else "?"
 
 
 def _remarks(answer: MemberAnswer[MemberBoost]) -> List[str]:
@@ -202,7 +210,8 @@ def _remarks(answer: MemberAnswer[MemberBoost]) -> List[str]:
     if found.declined:
         return [found.declined]
     problem = found.document.get("problem")
-    return [*([str(problem)] if problem else []), *map(str, found.document.get("notes", []))]
+    held = (*found.document.get("obstacles", []), *found.document.get("notes", []))
+    return [*([str(problem)] if problem else []), *map(str, held)]
 
 
 def _name(answer: MemberAnswer[MemberBoost]) -> str:

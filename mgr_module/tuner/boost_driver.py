@@ -8,6 +8,7 @@ from ceph_tuner.core.autopilot.events import OperatorCommand
 from ceph_tuner.core.boost.events import Begin
 from ceph_tuner.core.boost.explanation import explain
 from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.obstacles import NOTHING
 from ceph_tuner.core.boost.state import OFF, BoostState
 from ceph_tuner.core.boost.state_machine import CANCEL, refusal
 from ceph_tuner.core.errors import RetryLater, Stopped
@@ -48,7 +49,8 @@ class BoostDriver(Turns[BoostState]):
         # what waits to begin is ended behind its beginning, and what another mgr had on once that is known
         if self.started and not self._has_begin_event():
             self.refuse(refusal(self.state, CANCEL))
-        self.post(OperatorCommand(self._now(), CANCEL, by, why[:LONGEST_WHY], self.lookout.means), "boost cancel")
+        event = OperatorCommand(self._now(), CANCEL, by, why[:LONGEST_WHY], self.lookout.means, self.lookout.mended)
+        self.post(event, "boost cancel")
 
     def _has_begin_event(self) -> bool:
         """Whether a boost waits to begin: the monitors do not answer, say."""
@@ -59,11 +61,16 @@ class BoostDriver(Turns[BoostState]):
         state, now = self.state, self._now()
         means, finish = self.lookout.means, self.lookout.progress.finish()
         kind = KINDS[state.request.kind] if state.request is not None else None
+        ahead = self.lookout.obstacles(kind.name) if kind is not None else NOTHING
+        remainder = kind.left_in(means) if kind is not None else None
+        early = kind is not None and finish is None and not ahead.stops
         return {
             **state.to_dict(),
             "ends_at": state.ends_at if kind is not None else None,
-            "left": kind.left_in(means) if kind is not None else None,
+            "left": remainder,
             "finish": finish.to_dict() if finish is not None and kind is not None else None,
-            "words": explain(state, means, finish, now),
+            "done_within_s": remainder / state.rate_before if early and remainder and state.rate_before else None,
+            "obstacles": ahead.words,
+            "words": explain(state, means, finish, now, ahead),
             "turn_problem": self.problem,
         }

@@ -120,6 +120,7 @@ class Boosts:
         self._refuse_trial()
         self._refuse_tuner()
         means = self._means(request)
+        self._refuse_now(kind)
         objectives = parse_keep(keep, means)
         request = Request(kind, request.at_most_s, tuple(each.text for each in objectives), who, by)
         choice = self._settings.choose(request, means, self._now())
@@ -132,7 +133,7 @@ class Boosts:
         goals = goals_of(request.keep, self._service.absolute_slo())
         ends_at = event.at + request.at_most_s
         forbidden = self._forbidden_before(ends_at, kind.name)
-        remainder = kind.left_in(event.baseline)
+        remainder, ahead = kind.left_in(event.baseline), self._lookout.obstacles(kind.name)
         return {
             "dry_run": True,
             "request": request.to_dict(),
@@ -143,7 +144,8 @@ class Boosts:
             "rate_before": event.rate_before,
             "done_within_s": remainder / event.rate_before if remainder and event.rate_before else None,
             "ends_at": ends_at,
-            "words": foretell(event, [each.text for each in goals.objectives] if goals else [], forbidden),
+            "words": foretell(event, [each.text for each in goals.objectives] if goals else [], forbidden, ahead),
+            "obstacles": ahead.words,
             "notes": [],
         }
 
@@ -253,6 +255,12 @@ class Boosts:
             return self._forbidden_before(state.ends_at, state.request.kind) if state.request else ""
         return ""
 
+    def _refuse_now(self, kind: str) -> None:
+        """Where the work cannot go on, where the guard would end the boost, and where nobody knows what is left."""
+        refusal = self._lookout.refusal(kind)
+        if refusal:
+            raise RetryLater(refusal, "try again once that is over")
+
     def _refuse_trial(self) -> None:
         for name, executor in list(self._executors.items()):
             if name.startswith(BOOK) and executor.state.on_cluster:
@@ -288,14 +296,36 @@ class Boosts:
         return {**at_work(window.means), **{name: sample.values[name] for name in kind.left}}
 
     def _rate_before(self, kind: Kind, means: Mapping[str, float]) -> Optional[float]:
-        """What becomes less in a second: by its rates, else as it was seen to, since the last boost."""
-        rate, remainder, now = kind.rate_in(means), kind.left_in(means), self._now()
-        if rate is not None or remainder is None:
-            return rate
+        """What becomes less in a second: by its rates while at work, else as it was seen to since the last boost.
+
+        What is left falls for other reasons as well, so where there are rates these alone tell.
+        """
+        if kind.mended:
+            return self._rate_at_work(kind)
+        remainder, now = kind.left_in(means), self._now()
+        if remainder is None:
+            return None
         since = max(float(self.driver.state.last.get("ended") or 0.0), now - SEEN_BEFORE_S)
         windows = [window for window in self._service.history().windows(since) if since <= window.start]
         seen = [(window.end, kind.left_in(window.means)) for window in windows if window.end < now]
         return fall([*((at, left) for at, left in seen if left is not None), (now, remainder)])
+
+    def _rate_at_work(self, kind: Kind) -> Optional[float]:
+        """Of the last minute, since the work began in it; None where it began just now, or is at work no more."""
+        newest = self._aim.latest()
+        if newest is None:
+            return None
+        quarter_s = STATUS_WINDOW_S / 4
+        edges = [newest.at - STATUS_WINDOW_S + quarter_s * number for number in range(5)]
+        quarters = [(start, self._aim.between(start, end)) for start, end in zip(edges, edges[1:])]
+        rates = [(start, kind.rate_in(window.means)) for start, window in quarters if window is not None]
+        if not rates or rates[-1][1] is None:
+            return None
+        begun = next(number for number, (_, rate) in enumerate(rates) if rate is not None)
+        # it began within that quarter, unless that is the first one
+        rates = rates[begun + 1 :] if begun else rates
+        window = self._aim.between(rates[0][0], newest.at) if rates else None
+        return kind.rate_in(window.means) if window is not None else None
 
     def _share(self) -> float:
         """How much of the work is done."""

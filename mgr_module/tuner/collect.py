@@ -30,7 +30,7 @@ from ceph_tuner.core.measure.osd_documents import (
 )
 from ceph_tuner.core.measure.osd_selection import share_out, spread
 from ceph_tuner.core.measure.pg_documents import check_heard, coded_recovered, pool_readings, raw_bytes
-from ceph_tuner.core.measure.reading import PoolReading, Reading, Turn
+from ceph_tuner.core.measure.reading import PoolReading, Reading, Turn, copies_per_object
 from ceph_tuner.core.measure.scopes import Members
 
 from .commander import MgrCommander
@@ -164,6 +164,7 @@ class Collector:
             queues=queues,
             totals=sums.totals,
             raw_bytes=raw_bytes(sums.pools, chunks),
+            copies_per_object=copies_per_object(pool["stat_sum"] for pool in sums.pools),
             coded_recovered=coded_recovered(((int(pool["poolid"]), pool["stat_sum"]) for pool in sums.pools), chunks),
             pg_states=sums.states,
             pgs=fresh,

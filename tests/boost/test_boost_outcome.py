@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Dict, Optional
 
 import pytest
@@ -58,6 +59,22 @@ def test_where_the_saving_cannot_be_known_it_says_why(state: BoostState, left: D
     told = outcome(state, 100.0, "slo", **left)
     assert told["saved_s"] is None
     assert in_words(told).endswith(f"what it saved is not known: {why}")
+
+
+def test_copies_that_were_found_again_are_not_saved() -> None:
+    some = outcome_of(on(), AT + 100.0, {LEFT: 0.0}, "why", "clean", mended=300.0)
+    # 300 copies at 2 a second
+    assert some["saved_s"] == 50.0
+    none = outcome_of(on(), AT + 100.0, {LEFT: 17.0}, "why", "time", mended=0.0)
+    assert none["saved_s"] is None
+    assert in_words(none).endswith("what it saved is not known: what became less was found again, and not worked on")
+    # new work came meanwhile
+    assert outcome_of(on(), AT + 100.0, {LEFT: 400.0}, "why", "time", mended=900.0)["saved_s"] == 200.0
+
+
+def test_it_is_told_how_often_another_mgr_became_active() -> None:
+    for resumed, words in ((1, "became active once since"), (2, "became active 2 times since")):
+        assert [line for line in explain(replace(on(), resumed=resumed), {}, None, AT + 5.0) if words in line]
 
 
 def test_scrub_and_snaptrim_are_reckoned_by_what_was_seen_to_become_less() -> None:

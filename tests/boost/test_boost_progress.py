@@ -58,6 +58,18 @@ def test_a_clock_that_was_set_back_begins_anew() -> None:
     assert progress.points == ((10.0, 90_000.0),)
 
 
+def test_copies_that_are_found_again_say_nothing_of_the_rate() -> None:
+    progress = Progress()
+    for number, (left, mended) in enumerate([(9000.0, 0.0), (8700.0, 300.0), (1400.0, 300.0), (1100.0, 300.0)]):
+        progress = progress.after(30.0 * number, left, mended)
+    finish = forecast(progress)
+    assert finish.rate == pytest.approx(10.0)
+    assert finish.expected == pytest.approx(90.0 + 110.0)
+    # more of it than was mended: some was found, and nothing was worked on
+    stopped = Progress().after(0.0, 1283.0, 0.0).after(30.0, 17.0, 0.0)
+    assert forecast(stopped).expected is None
+
+
 def test_only_the_newest_windows_count() -> None:
     progress = seen([900.0] * 5 + [5.0] * MOST, start=10_000_000.0)
     assert forecast(progress).rate == pytest.approx(5.0)

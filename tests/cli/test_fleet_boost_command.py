@@ -27,6 +27,7 @@ class Plugin:
 
     def __init__(self) -> None:
         self.kind = ""
+        self.more: Dict[str, Any] = {}
         self.asked: List[Tuple[str, Dict[str, str]]] = []
         self.error: Optional[Exception] = None
         self.blocks: Optional[threading.Event] = None
@@ -52,6 +53,7 @@ class Plugin:
             "finish": {"expected": now + 600.0} if self.kind else None,
             "ends_at": now + 7200.0 if self.kind else None,
             "notes": [],
+            **self.more,
         }
 
     def words(self) -> List[str]:
@@ -144,6 +146,21 @@ def test_the_status_of_one_that_does_not_answer_ends_with_1(
     documents = {each["cluster"]: each for each in json.loads(out)}
     assert (documents["oslo"]["answer"], documents["oslo"]["boost"]) == ("failed", None)
     assert (documents["milan"]["answer"], documents["milan"]["boost"]["phase"]) == ("ok", "off")
+
+
+def test_before_its_first_windows_it_is_done_within_what_boost_status_says(
+    run: Run, plugins: Dict[str, Plugin], fleet: List[str]
+) -> None:
+    for plugin in plugins.values():
+        plugin.kind = "recovery"
+    plugins["paris"].more = {"finish": None, "done_within_s": 82.7}
+    plugins["rome"].more = {"finish": {"expected": None}}
+    plugins["milan"].more = {"finish": None, "done_within_s": None, "obstacles": ["the flag norecover is set"]}
+    _, out, said = run("fleet", "boost", "status", *fleet, "paris", "rome", "milan")
+    assert "within 82.7 s" in rows(out)["paris"]
+    assert "no end" in rows(out)["rome"]
+    assert "?" in rows(out)["milan"]
+    assert "milan: the flag norecover is set" in said
 
 
 def test_one_that_is_late_may_have_begun_all_the_same(run: Run, plugins: Dict[str, Plugin], fleet: List[str]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler, observe
 from ceph_tuner.core.errors import ClusterTimeout, InputError, RetryLater
 from ceph_tuner.core.measure.metrics import CLASS, POOL, Scope
+from ceph_tuner.twin.model import RecoveryWork
 from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
@@ -140,6 +141,19 @@ def test_device_classes_and_pools_are_sampled_by_themselves() -> None:
     # only the plugin can ask the OSDs by pool
     assert "client.mean_ms{pool=rbd}" not in seen
     assert seen["recovery.objects_left{pool=rbd}"] == 0
+
+
+def test_recovery_is_seen_by_the_objects_that_the_pgs_count() -> None:
+    twin = small_twin(recovery=(RecoveryWork("rbd", 30_000, 1 << 20),))
+    sampler = ClusterSampler(twin.commander, twin.clock.now)
+    before = sampler.read()
+    twin.clock.sleep(10.0)
+    after = sampler.read()
+    fell = before.totals["num_objects_degraded"] - after.totals["num_objects_degraded"]
+    # read anew with each look, as long as something is degraded
+    assert after.totals["num_objects_recovered"] - before.totals["num_objects_recovered"] == pytest.approx(fell)
+    assert after.copies_per_object == 2.0
+    assert sampled(sampler, twin)["recovery.copies_s"] > 0
 
 
 def test_a_class_can_be_sampled_as_a_cluster_of_its_own() -> None:

@@ -60,6 +60,7 @@ class RunningMgr(TwinMgr):
         self.progress: List[Any] = []
         self.checks: Dict[str, Dict[str, Any]] = {}
         self.status = ""
+        self.osd_stat: Dict[str, Any] = {}
 
     def get(self, data_name: str) -> Any:
         if data_name == "health":
@@ -67,6 +68,17 @@ class RunningMgr(TwinMgr):
             health["checks"].update(self.checks)
             return {"json": json.dumps({**health, **({"status": self.status} if self.status else {})})}
         return super().get(data_name)
+
+    def send_command(
+        self, result: Any, svc_type: str, svc_id: str, command: str, tag: str, inbuf: Optional[str] = None
+    ) -> None:
+        prefix = json.loads(command)["prefix"]
+        if svc_type == "mon" and prefix == "health":
+            result.complete(0, self.get("health")["json"], "")
+        elif svc_type == "mon" and prefix == "osd stat" and self.osd_stat:
+            result.complete(0, json.dumps(self.osd_stat), "")
+        else:
+            super().send_command(result, svc_type, svc_id, command, tag, inbuf)
 
     def get_mgr_id(self) -> str:
         return "a"

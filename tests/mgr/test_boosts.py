@@ -41,6 +41,8 @@ def test_recovery_is_done_sooner_and_all_is_as_before() -> None:
     last = mgr.until_off()
     assert (last["rule"], last["left"]) == ("clean", 0.0)
     assert last["saved_s"] > 0
+    # by the rates that were seen, of which some were before and after it
+    assert mgr.modes.boosts.driver.lookout.mended == pytest.approx(last["left_before"], rel=0.1)
     assert mgr.table() == before
     assert [entry.state for entry in mgr.entries()] == [UNDONE]
     assert mgr.trail()[-2:] == [BOOST, BOOST_ENDED]

@@ -92,6 +92,7 @@ class TwinMap:
             "osd dump": self._answer(self.osd_dump),
             "osd tree": self._answer(self.osd_tree),
             "osd crush dump": self._answer(self.crush),
+            "osd stat": self._answer(self.osd_stat),
             "osd ls": self._answer(lambda: [osd.place.osd for osd in self._osds]),
             "pg ls": self._answer(lambda: {"pg_ready": True, "pg_stats": self.pg_rows()}),
             "pg deep-scrub": self._deep_scrub,
@@ -179,6 +180,11 @@ class TwinMap:
         dump: Dict[str, Any] = {"epoch": self._epoch(), "fsid": FSID, "pools": pools, "osds": osds}
         dump.update(flags=",".join(flags), flags_set=flags)
         return {**dump, "erasure_code_profiles": self._codes()}
+
+    def osd_stat(self) -> Dict[str, Any]:
+        """As `ceph osd stat`: its OSDs are up for ever."""
+        count = len(self._osds)
+        return {"epoch": self._epoch(), "num_osds": count, "num_up_osds": count, "num_in_osds": count}
 
     def osd_tree(self) -> Dict[str, Any]:
         """As `ceph osd tree`: buckets have negative ids."""

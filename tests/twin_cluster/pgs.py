@@ -238,6 +238,9 @@ def _deep(model: ClusterModel) -> bool:
     return any(work.deep for work in model.scrub)
 
 
+_RECOVERED = ("degraded", "misplaced")
+
+
 def _row(
     pgid: str,
     sums: Mapping[str, int],
@@ -261,6 +264,7 @@ def _row(
             "num_object_clones": left["snaptrim"],
             "num_objects_degraded": left["degraded"],
             "num_objects_misplaced": left["misplaced"],
+            "num_objects_recovered": sum(own[kind].objects - left[kind] for kind in _RECOVERED if kind in own),
         },
         "up": list(acting),
         "acting": list(acting),

@@ -34,7 +34,7 @@ from ceph_tuner.core.measure.pg_documents import (
     pool_readings,
     with_progress,
 )
-from ceph_tuner.core.measure.reading import PgDetail, PoolReading, Reading, pool_of
+from ceph_tuner.core.measure.reading import PgDetail, PoolReading, Reading, copies_per_object, pool_of
 from ceph_tuner.core.measure.sample import Sample, Window, window_of
 from ceph_tuner.core.measure.sampling_by_scope import SamplingByScope
 from ceph_tuner.core.measure.scopes import Members, crush_map, layout_of
@@ -58,6 +58,7 @@ class ClusterSampler:
         self._pgs: Dict[str, PgDetail] = {}
         self._totals: Dict[str, float] = {}
         self._coded = 0.0
+        self._copies: Optional[float] = None
         self._pgs_at = float("-inf")
         self._busy = False
         self._interval: Optional[float] = None
@@ -105,6 +106,7 @@ class ClusterSampler:
                 "num_objects_misplaced": float(status.get("misplaced_objects", 0)),
             },
             raw_bytes=sum(pg.raw_bytes for pg in self._pgs.values()),
+            copies_per_object=self._copies,
             coded_recovered=self._coded,
             pg_states=states,
             pgs=fresh,
@@ -143,11 +145,10 @@ class ClusterSampler:
         return reports, latency, queues, [*notes, *([f"no answer of {', '.join(silent)}"] if silent else [])]
 
     def _details(self, states: Dict[str, int], chunks: Mapping[int, int]) -> Dict[str, PgDetail]:
-        """Rows of all PGs, while some scrub or trim and else once a minute."""
+        """Rows of all PGs, while some scrub, trim or have something to recover, and else once a minute."""
         now = self._now()
-        work_states = {"scrubbing", "snaptrim", "snaptrim_wait", UNKNOWN}
-        if chunks:
-            work_states.update(("recovering", "backfilling"))
+        # what is recovered is in no sum of all: it is known by the rows alone
+        work_states = {"scrubbing", "snaptrim", "snaptrim_wait", "degraded", "remapped", UNKNOWN}
         # one look more when it is over: the last objects are counted by then
         busy, self._busy = self._busy, any(work_states & set(state.split("+")) for state in states)
         busy = busy or self._busy
@@ -158,8 +159,10 @@ class ClusterSampler:
         rows = heard_pg_rows(self._ask("pg ls"))
         self._rows = rows if self._scopes else ()
         self._pgs, self._pgs_at = pg_details(rows, chunks), now
-        names = ("num_objects", "num_object_copies", "num_object_clones")
-        self._totals = {name: float(sum(row["stat_sum"][name] for row in rows)) for name in names}
+        sums = [row["stat_sum"] for row in rows]
+        names = ("num_objects", "num_object_copies", "num_object_clones", "num_objects_recovered")
+        self._totals = {name: float(sum(each[name] for each in sums)) for name in names if sums and name in sums[0]}
+        self._copies = copies_per_object(sums)
         self._coded = coded_recovered(((pool_of(str(row["pgid"])), row["stat_sum"]) for row in rows), chunks)
         return self._pgs
 

@@ -36,6 +36,8 @@ class OperatorCommand:
     why: str = ""
     means: Mapping[str, float] = field(default_factory=dict)
     """What was seen last, where the command ends what is told of by that."""
+    mended: Optional[float] = None
+    """As `Look` has it."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class Look:
     """What the trial did so far, by metric."""
     outlived: bool = False
     """Whether scrubs that began under the old settings still go on, so that no window counts yet."""
+    mended: Optional[float] = None
+    """Of a boost: what its work came to since it began, by the rates that were seen; None where none tells."""
     broken: Tuple[str, ...] = ()
     """Hard objectives that the windows on probation break on the whole, with what was seen."""
 

@@ -6,14 +6,21 @@ from typing import List, Mapping, Optional, Sequence
 
 from ceph_tuner.core.boost.events import Begin
 from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.obstacles import NOTHING, Obstacles
 from ceph_tuner.core.boost.outcome import in_words
 from ceph_tuner.core.boost.progress import Finish
 from ceph_tuner.core.boost.state import OFF, PHASES, BoostState
 from ceph_tuner.core.moments import duration, utc
 
 
-def explain(state: BoostState, means: Mapping[str, float], finish: Optional[Finish], now: float) -> List[str]:
-    """Say what it does, what is left, when it will be done, and what ends it."""
+def explain(
+    state: BoostState,
+    means: Mapping[str, float],
+    finish: Optional[Finish],
+    now: float,
+    ahead: Obstacles = NOTHING,
+) -> List[str]:
+    """Say what it does, what is left, when it will be done, and what ends it. `ahead`: what holds its work."""
     if state.phase == OFF:
         return [f"off: {PHASES[OFF]}", *_last(state)]
     lines = [f"{state.phase} since {utc(state.since)}: {PHASES[state.phase]}"]
@@ -28,21 +35,25 @@ def explain(state: BoostState, means: Mapping[str, float], finish: Optional[Fini
         before = kind.left_in(state.baseline)
         of = f" of {before:.6g}" if before is not None and before >= remainder else ""
         lines.append(f"{remainder:.6g}{of} {kind.what} are left")
-    lines.append(_finish(finish, remainder, now, state.rate_before))
+    lines += ahead.words
+    # what does not go on has no end, however fast it was before
+    lines += [] if ahead.stops and remainder else [_finish(finish, remainder, now, state.rate_before)]
     lines.append(f"ends at {utc(state.ends_at)} at the latest, in {duration(state.ends_at - now)}")
     if state.request.keep:
         lines.append(f"ends when one of these is missed: {'; '.join(state.request.keep)}")
     if state.resumed:
-        lines.append(f"another mgr became active {state.resumed} times since it began")
+        times = "once" if state.resumed == 1 else f"{state.resumed} times"
+        lines.append(f"another mgr became active {times} since it began")
     if state.why:
         lines.append(f"it ends: {state.why}")
     return lines
 
 
-def foretell(event: Begin, objectives: Sequence[str], forbidden: str = "") -> List[str]:
+def foretell(event: Begin, objectives: Sequence[str], forbidden: str = "", ahead: Obstacles = NOTHING) -> List[str]:
     """Say what a boost would do, when it would be done, and what would let it go.
 
-    `objectives`: all that must be kept, as texts; `forbidden`: when a policy of the calendar ends it, in words.
+    `objectives`: all that must be kept, as texts; `forbidden`: when a policy of the calendar ends it, in words;
+    `ahead`: what would hold its work.
     """
     request, kind = event.request, KINDS[event.request.kind]
     remainder = kind.left_in(event.baseline)
@@ -51,6 +62,7 @@ def foretell(event: Begin, objectives: Sequence[str], forbidden: str = "") -> Li
         "a dry run: nothing is written",
         f"would boost {kind.name} on {request.target}: {event.grounds}",
         f"{0.0 if remainder is None else remainder:.6g} {kind.what} are left",
+        *ahead.words,
         at_the_rate_before(remainder, event.rate_before)
         or "when it would be done is not known: what is left was not seen becoming less",
         f"would end once no {kind.what} are left",

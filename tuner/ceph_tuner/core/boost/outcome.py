@@ -11,9 +11,19 @@ from ceph_tuner.core.moments import duration
 
 
 def outcome_of(
-    state: BoostState, at: float, means: Mapping[str, float], why: str, rule: str, clean_since: Optional[float] = None
+    state: BoostState,
+    at: float,
+    means: Mapping[str, float],
+    why: str,
+    rule: str,
+    clean_since: Optional[float] = None,
+    mended: Optional[float] = None,
 ) -> Dict[str, Any]:
-    """What a boost did until `at`. `clean_since`: since when nothing was left, as waiting to be sure is no work."""
+    """What a boost did until `at`. `clean_since`: since when nothing was left, as waiting to be sure is no work.
+
+    `mended`: what its work came to by the rates that were seen, where they tell: copies that were found again on an
+    OSD that returned are no work.
+    """
     if state.request is None:
         raise ValueError(f"phase {state.phase} needs a request")
     kind = KINDS[state.request.kind]
@@ -30,17 +40,22 @@ def outcome_of(
         "left_before": before,
         "left": remainder,
         "rate_before": state.rate_before,
-        "saved_s": _saved_s(before, remainder, state.rate_before, max(work_s, 0.0)),
+        "saved_s": _saved_s(before, remainder, mended, state.rate_before, max(work_s, 0.0)),
     }
 
 
 def _saved_s(
-    before: Optional[float], remainder: Optional[float], rate: Optional[float], work_s: float
+    before: Optional[float],
+    remainder: Optional[float],
+    mended: Optional[float],
+    rate: Optional[float],
+    work_s: float,
 ) -> Optional[float]:
     """How much longer what was done would have taken at the rate before it; None where that is not known."""
     if before is None or remainder is None or rate is None or rate <= 0 or remainder >= before:
         return None
-    return (before - remainder) / rate - work_s
+    done = before - remainder if mended is None else min(before - remainder, mended)
+    return done / rate - work_s if done > 0 else None
 
 
 def in_words(outcome: Mapping[str, Any]) -> str:
@@ -65,6 +80,8 @@ def _saving(outcome: Mapping[str, Any], kind: Optional[Kind]) -> str:
         why = "what was left was not seen"
     elif remainder >= before:
         why = "no less is left than before"
+    elif outcome.get("rate_before"):
+        why = "what became less was found again, and not worked on"
     return f"what it saved is not known: {why}"
 
 

@@ -37,9 +37,16 @@ class Progress:
 
     points: Tuple[Tuple[float, float], ...] = ()
 
-    def after(self, at: float, remainder: float) -> Progress:
-        """Take a window's end; what comes from before the last one (the clock was set) begins anew."""
+    def after(self, at: float, remainder: float, mended: Optional[float] = None) -> Progress:
+        """Take a window's end; what comes from before the last one (the clock was set) begins anew.
+
+        `mended`: what was worked off since the last one, where that is known. What became less beyond it is taken from
+        the earlier points as well: copies that were found again on an OSD that returned say nothing of the rate.
+        """
         before = self.points if self.points and self.points[-1][0] < at else ()
+        if before and mended is not None:
+            found = max(before[-1][1] - remainder - mended, 0.0)
+            before = tuple((earlier, copies - found) for earlier, copies in before)
         return Progress((*before, (at, remainder))[-MOST - 1 :])
 
     def finish(self) -> Optional[Finish]:

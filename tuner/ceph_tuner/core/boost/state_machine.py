@@ -97,7 +97,7 @@ def _on_command(state: BoostState, event: OperatorCommand) -> BoostDecision:
     if event.what != CANCEL or state.phase not in (STARTING, ON):
         return BoostDecision(state)
     why = event.why or f"cancelled by {event.by}"
-    return _end(state, Look(event.at, event.means), why, BY_OPERATOR, event.by)
+    return _end(state, Look(event.at, event.means, mended=event.mended), why, BY_OPERATOR, event.by)
 
 
 def _on_look(state: BoostState, look: Look) -> BoostDecision:
@@ -201,7 +201,7 @@ def _write(state: BoostState, at: float) -> BoostDecision:
 
 def _end(state: BoostState, look: Look, why: str, rule: str, by: str = "automatic mode") -> BoostDecision:
     """Take it back: never waits for anybody."""
-    last = outcome_of(state, look.at, look.means, why, rule, state.clean_since)
+    last = outcome_of(state, look.at, look.means, why, rule, state.clean_since, look.mended)
     successor = replace(state, phase=ENDING, since=look.at, writing=False, why=why, rule=rule, last=last)
     note = Note(BOOST_ENDED, f"boost of {_request(state).kind}: {why}; {in_words(last)}", by, last)
     return BoostDecision(successor, (note, TakeBack(state.changes, why)))

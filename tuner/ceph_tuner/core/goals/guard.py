@@ -10,7 +10,7 @@ stop no trial.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, FrozenSet, Mapping, Optional
+from typing import Dict, FrozenSet, List, Mapping, Optional
 
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.measure.metrics import METRICS
@@ -18,10 +18,24 @@ from ceph_tuner.core.measure.sample import clients_wait
 
 HEALTH_ERR = "HEALTH_ERR"
 
-NEAR_FULL = frozenset(
-    ("OSD_NEARFULL", "OSD_BACKFILLFULL", "OSD_FULL", "POOL_NEAR_FULL", "POOL_BACKFILLFULL", "POOL_FULL")
+_FILLING = (
+    ("OSD_NEARFULL", "OSD_BACKFILLFULL", "OSD_FULL"),
+    ("POOL_NEAR_FULL", "POOL_BACKFILLFULL", "POOL_FULL"),
 )
-"""Health checks of Ceph that say that space runs out."""
+"""Health checks of Ceph that say that space runs out, the worse ones later: an OSD, or a pool, is in one of them."""
+NEAR_FULL: FrozenSet[str] = frozenset(name for family in _FILLING for name in family)
+FULL: FrozenSet[str] = frozenset(family[-1] for family in _FILLING)
+"""Those under which clients cannot write."""
+
+
+def fuller(checks: FrozenSet[str], before: FrozenSet[str]) -> List[str]:
+    """Checks on space that are raised now, and worse than any of their family before: a lesser one is no new fault."""
+    worse: List[str] = []
+    for family in _FILLING:
+        worst = max((rank for rank, name in enumerate(family) if name in before), default=-1)
+        worse += [name for rank, name in enumerate(family) if rank > worst and name in checks]
+    return sorted(worse)
+
 
 WAITING = "clients wait, and no operation of theirs ends"
 
@@ -121,9 +135,9 @@ class Guard:
     def _health(self, sight: Sight) -> Optional[Breach]:
         if sight.health == HEALTH_ERR and self._before.health != HEALTH_ERR:
             return Breach("health", f"the cluster went to HEALTH_ERR {sight.words}".rstrip())
-        fuller = sorted((sight.checks - self._before.checks) & NEAR_FULL)
-        if fuller:
-            return Breach("near-full", f"{', '.join(fuller)} {'were' if len(fuller) > 1 else 'was'} raised")
+        names = fuller(sight.checks, self._before.checks)
+        if names:
+            return Breach("near-full", f"{', '.join(names)} {'were' if len(names) > 1 else 'was'} raised")
         return None
 
     def _states(self, sight: Sight) -> Optional[Breach]:

@@ -209,6 +209,63 @@ class Trend:
         return since * since / 2 if since <= self._span_s else self._span_s * (since - self._span_s / 2)
 
 
+class Mended:
+    """Falls of what is left to recover, as far as recovery was at work: the count falls for other reasons as well.
+
+    When an OSD returns, peering finds most of the copies there and drops them from the count at once. Deleted objects
+    leave it too. What recovery mended is at most the objects that it finished, times the copies that each may lack.
+    """
+
+    HOLD_S = 8.0
+    """For how long a finished object may explain a fall, and at least up to the next look.
+
+    Backfill takes it from the count one report later, and the monitors hear of the count after the mgr does.
+    """
+
+    def __init__(self) -> None:
+        self._trend = Trend()
+        self._last: Optional[Tuple[float, float, Optional[float]]] = None
+        """The look before: when it was, what was left, and what was recovered."""
+        self._credit: Deque[Tuple[float, float]] = deque()
+        """When objects were seen to be finished, with the copies of theirs that have explained no fall yet."""
+        self._total = 0.0
+
+    def add(self, at: float, remainder: Optional[float], recovered: Optional[float], per_object: float) -> None:
+        """Take what is left, and how many objects were ever recovered (None: not known, then each fall counts).
+
+        `per_object`: of an object, the copies that may have been mended as it was recovered, at most.
+        """
+        last, self._last = self._last, None if remainder is None else (at, remainder, recovered)
+        if last is not None and remainder is not None:
+            before, left_before, recovered_before = last
+            fall = max(left_before - remainder, 0.0)
+            if recovered is not None and recovered_before is not None:
+                self._forget(min(before, at - self.HOLD_S), at)
+                self._credit.append((at, per_object * max(recovered - recovered_before, 0.0)))
+                fall = self._explained(fall)
+            self._total += fall
+        self._trend.add(at, None if remainder is None else self._total)
+
+    def rate(self) -> Optional[float]:
+        """Copies mended per second; None until there are two looks."""
+        return self._trend.rising()
+
+    def _forget(self, since: float, at: float) -> None:
+        """Objects that were finished before; and after, where the clock was set back."""
+        while self._credit and not since <= self._credit[0][0] <= at:
+            self._credit.popleft()
+
+    def _explained(self, fall: float) -> float:
+        """How much of a fall the finished objects explain: each copy explains it once."""
+        rest = fall
+        while self._credit and rest > 0:
+            finished_at, copies = self._credit.popleft()
+            if copies > rest:
+                self._credit.appendleft((finished_at, copies - rest))
+            rest = max(rest - copies, 0.0)
+        return fall - rest
+
+
 @dataclass(frozen=True)
 class EpisodeProgress:
     """A count that begins again at 0 with each episode (a PG's scrub, a PG's trim).

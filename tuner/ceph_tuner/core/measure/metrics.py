@@ -60,7 +60,7 @@ _ALL = [
     Metric("client.write_p95_ms", "ms", True, "95th percentile of client write latency"),
     Metric("client.write_p99_ms", "ms", True, "99th percentile of client write latency"),
     Metric("recovery.objects_s", "1/s", False, "objects whose recovery begins, degraded and misplaced together"),
-    Metric("recovery.copies_s", "1/s", False, "decrease of degraded object copies"),
+    Metric("recovery.copies_s", "1/s", False, "degraded object copies that recovery mends"),
     Metric(
         "recovery.bytes_s",
         "B/s",
@@ -69,7 +69,7 @@ _ALL = [
     ),
     Metric("recovery.objects_left", "1", True, "degraded object copies still to recover"),
     Metric("recovery.finish_s", "s", True, "time to recover the degraded copies at the present rate"),
-    Metric("backfill.objects_s", "1/s", False, "decrease of misplaced object copies"),
+    Metric("backfill.objects_s", "1/s", False, "misplaced object copies that are moved"),
     Metric("backfill.objects_left", "1", True, "misplaced object copies still to move"),
     Metric("backfill.finish_s", "s", True, "time to move the misplaced copies at the present rate"),
     Metric("scrub.objects_s", "1/s", False, "objects scrubbed"),

@@ -86,6 +86,8 @@ class Reading:
     """Sums over all PGs, by the names of Ceph's `stat_sum`."""
     raw_bytes: Optional[float] = None
     """What the OSDs hold of all PGs, all copies and shards together."""
+    copies_per_object: Optional[float] = None
+    """Copies or shards of an object, in the pool where it has most."""
     coded_recovered: Optional[float] = None
     """Bytes recovered so far of erasure-coded pools: an OSD's own counter leaves those out."""
     pg_states: Mapping[str, int] = field(default_factory=dict)
@@ -141,6 +143,7 @@ class Reading:
             totals=sums,
             pools={number: self.pools[number] for number in pools if number in self.pools},
             raw_bytes=sum(pool.raw_bytes for pool in own),
+            copies_per_object=copies_per_object(pool.sums for pool in own),
             coded_recovered=sum(pool.sums.get("num_bytes_recovered", 0.0) for pool in own if pool.coded),
             pg_states=_sum([pool.states for pool in own], self.pg_states),
             pgs={pgid: pg for pgid, pg in self.pgs.items() if pool_of(pgid) in pools},
@@ -167,6 +170,12 @@ def _sum(states: Sequence[Optional[Mapping[str, int]]], whole: Mapping[str, int]
         for state, count in own.items():
             counts[state] = counts.get(state, 0) + count
     return counts
+
+
+def copies_per_object(sums: Iterable[Mapping[str, float]]) -> Optional[float]:
+    """Copies or shards of an object where it has most, out of the `stat_sum` of pools or PGs; None without objects."""
+    counts = (each["num_object_copies"] / each["num_objects"] for each in sums if each.get("num_objects"))
+    return max(counts, default=None)
 
 
 def pool_of(pgid: str) -> int:

@@ -9,7 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Collection, Dict, List, Mapping, Optional, Set, Tuple
 
-from ceph_tuner.core.measure.counters import EpisodeProgress, Episodes, Meter, Rise, Trend, WorkInTurns, WorkRates
+from ceph_tuner.core.measure.counters import (
+    EpisodeProgress,
+    Episodes,
+    Mended,
+    Meter,
+    Rise,
+    Trend,
+    WorkInTurns,
+    WorkRates,
+)
 from ceph_tuner.core.measure.histogram import Histogram, pooled
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.osd_documents import PLAIN_COUNTERS, QUEUE_CLASSES, SCRUB_COUNTERS, SCRUB_READS
@@ -39,7 +48,7 @@ class Sampling:
         self._up: Optional[Collection[int]] = None
         self._histograms: Dict[Tuple[int, str], Tuple[int, Histogram]] = {}
         self._pgs = Episodes()
-        self._degraded, self._misplaced = Trend(), Trend()
+        self._degraded, self._misplaced = Mended(), Mended()
         self._clones, self._snaptrim_queue = Trend(), Trend(60.0)
         self._coded = Trend()
         self.scrubs_since: Optional[float] = None
@@ -54,8 +63,7 @@ class Sampling:
         self.coverage = SampleCoverage(work.daemons if work else 0, daemons)
         scrub_rates = self._scrub_rates(reading)
         self.scrubs_since = self._scrubs_since(reading)
-        self._degraded.add(reading.at, reading.totals.get("num_objects_degraded"))
-        self._misplaced.add(reading.at, reading.totals.get("num_objects_misplaced"))
+        self._notice_recovery(reading)
         self._clones.add(reading.at, reading.totals.get("num_object_clones"))
         self._snaptrim_queue.add(reading.at, reading.snaptrim_queue)
         self._coded.add(reading.at, reading.coded_recovered)
@@ -64,14 +72,20 @@ class Sampling:
         values: Dict[str, float] = {}
         values.update(_client(work))
         values.update(percentiles(latency))
-        values.update(
-            _recovery(work, reading, self._degraded.falling(), self._misplaced.falling(), self._coded.rising())
-        )
+        values.update(_recovery(work, reading, self._degraded.rate(), self._misplaced.rate(), self._coded.rising()))
         values.update(_scrub(work, scrub_rates, reading))
         values.update(_snaptrim(reading, self._clones.falling(), self._snaptrim_queue.falling()))
         values.update(_states(reading))
         metrics = {name: values[name] for name in METRICS if name in values}
         return Sample(reading.at, reading.at - before, metrics, latency, dict(reading.pg_states), tuple(notes))
+
+    def _notice_recovery(self, reading: Reading) -> None:
+        """Both counts with the objects that were recovered meanwhile, which the same reports of the PGs have."""
+        totals, copies = reading.totals, reading.copies_per_object
+        recovered = totals.get("num_objects_recovered") if copies is not None else None
+        # one copy is there to recover from; of those that are misplaced all may be
+        self._degraded.add(reading.at, totals.get("num_objects_degraded"), recovered, (copies or 0.0) - 1.0)
+        self._misplaced.add(reading.at, totals.get("num_objects_misplaced"), recovered, copies or 0.0)
 
     def _work(self, reading: Reading, notes: List[str]) -> Optional[WorkRates]:
         """Work of all OSDs: of those read now, and the last known of those whose turn it is not."""
