@@ -40,8 +40,8 @@ class Plugin:
         pages = [page.to_dict() for page in self.book.pages]
         if self.error is not None and prefix.startswith("tuner "):
             raise self.error
-        if prefix == "osd metadata":
-            return "[]"
+        if prefix in ("osd metadata", "mgr stat"):
+            return "[]" if prefix == "osd metadata" else "{}"
         if prefix == "tuner book import":
             self.book = self.book.imported(parse_book(json.loads(payload), "it").pages, 9.0)
         document: Dict[str, Any] = versioned({"pages": pages})
