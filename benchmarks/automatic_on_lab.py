@@ -141,7 +141,7 @@ class Mode:
 
     def records(self) -> List[AuditRecord]:
         """Of all modes, oldest first."""
-        return every_trail(self._cluster.store)
+        return [each.record for each in every_trail(self._cluster.store)]
 
     def until_done(self, what: str, seconds: float) -> Optional[AuditRecord]:
         """First record of that kind that has an outcome; None where there is none in time."""

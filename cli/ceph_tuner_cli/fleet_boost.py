@@ -114,7 +114,7 @@ def _begin(
         return _done(members, lambda member: boosts.begin(member, kind, arguments, within), within, "begun", form)
     answers = asked(members, lambda member: boosts.status(member, within), within)
     code = _show(answers, form)
-    free = [_name(answer) for answer in answers if answer.found and not (answer.found.declined or answer.found.kind)]
+    free = [_name(answer) for answer in answers if answer.found and not answer.found.kind]
     without = f"add --yes to boost {kind} on {first_of(free, _NAMED)}" if free else f"none is free to boost {kind}"
     say([f"nothing is changed: {without}"])
     return code
@@ -154,25 +154,22 @@ def _show(answers: Answers, form: Format) -> int:
     emit([_document(answer) for answer in answers], form, lambda: _table(answers))
     if form is Format.table:
         say([f"{_name(answer)}: {line}" for answer in answers for line in _remarks(answer)])
-    return 0 if all(answer.found is not None and not answer.found.declined for answer in answers) else 1
+    return 0 if all(answer.found is not None for answer in answers) else 1
 
 
 def _document(answer: MemberAnswer[MemberBoost]) -> Dict[str, Any]:
     found = answer.found
-    document = {
+    return {
         **answer.to_dict(),
         "begun": found is not None and found.begun,
-        "boost": dict(found.document) if found is not None and not found.declined else None,
+        "boost": dict(found.document) if found is not None else None,
     }
-    # that it declined is an answer, and no problem of the asking
-    return {**document, "answer": "declined", "problem": found.declined} if found and found.declined else document
 
 
 def _table(answers: Answers) -> Columns:
     table = columns("cluster", "boost", ">left", "done in", "ends in at most")
     for answer in answers:
-        bad = answer.found is None or bool(answer.found.declined)
-        table.add_row(_name(answer), *_cells(answer), style="red" if bad else None)
+        table.add_row(_name(answer), *_cells(answer), style="red" if answer.found is None else None)
     return table
 
 
@@ -180,8 +177,6 @@ def _cells(answer: MemberAnswer[MemberBoost]) -> List[Cell]:
     found = answer.found
     if found is None:
         return [answer.word, *["-"] * 3]
-    if found.declined:
-        return ["declined", *["-"] * 3]
     if not found.kind:
         return ["none", *["-"] * 3]
     document, now = found.document, time.time()
@@ -207,8 +202,6 @@ def _remarks(answer: MemberAnswer[MemberBoost]) -> List[str]:
     found = answer.found
     if found is None:
         return [answer.reason]
-    if found.declined:
-        return [found.declined]
     problem = found.document.get("problem")
     held = (*found.document.get("obstacles", []), *found.document.get("notes", []))
     return [*([str(problem)] if problem else []), *map(str, held)]

@@ -154,6 +154,8 @@ def step(
         lines = [f"pool {pool}: pg_num {own.pg_num}, pgp_num {own.pgp_num}, both to {pg_num}."]
         if bytes_by_pg:
             lines.append(f"{len(bytes_by_pg)} PGs would be moved, {_size(total_bytes(bytes_by_pg))}.")
+        if bytes_by_pg:
+            lines.append(_later(own, pg_num, at_most))
         if own.pg_num < pg_num:
             lines.append("A split is not undone: the way back merges PGs, and moves their data again.")
         return plan, lines, [_text(write.command) for write in plan.writes(view, at_most, frozenset())]
@@ -358,6 +360,16 @@ def _carry_out(
                         [f"what it has paused stays so until `ceph-tuner moves give-back --cluster {connection.name}`"]
                     )
                     raise
+
+
+def _later(pool: MovePool, pg_num: int, at_most: int) -> str:
+    """What follows the first commands: which numbers, only the pace of the clients will say."""
+    steps = f"by at most {at_most} PGs a step"
+    if pool.pg_num < pg_num:
+        return f"pgp_num is held at {pool.pgp_num} while PGs are split. Then it goes up to {pg_num}, {steps}."
+    if pool.pgp_num < pg_num:
+        return f"pgp_num goes up to {pg_num}, {steps}."
+    return f"pgp_num goes down to {pg_num}, {steps}. Then pg_num is set to {pg_num}, which merges PGs."
 
 
 def _osd_name(name: str) -> str:

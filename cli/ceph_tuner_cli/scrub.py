@@ -122,12 +122,14 @@ def drain(
             windows = past_windows(past, fleet, wanted, connection.clock.now())
             scrub_plan = planned(connection, wanted, None, where, windows)
         order = due_until(scrub_plan.view, until)
+        refusals: List[InputError] = []
         if not despite_flags:
-            order = _without_flag(scrub_plan.view, order)
+            order, flagged = _without_flag(scrub_plan.view, order)
+            refusals += [flagged] if flagged is not None else []
         at_most = scrub_plan.view.rules.max_scrubs if per_osd is None else per_osd
         if at_most < 1:
-            raise InputError("the cluster", "osd_max_scrubs is 0, so that nothing is to be scrubbed", "--per-osd")
-        limits = ScrubLimits(at_most, per_host)
+            why = "osd_max_scrubs is 0, so that nothing is to be scrubbed"
+            refusals.append(InputError("the cluster", why, "--per-osd"))
         say(scrub_plan.notes)
         if dry_run or not yes:
             keeps = wanted.at(connection.clock.now()).preview
@@ -136,15 +138,19 @@ def drain(
                 "by": until,
                 "would": [pg.pgid for pg in order],
                 "keeps": keeps,
+                "refused": [str(refusal) for refusal in refusals],
                 "commands": [f"ceph pg deep-scrub {pg.pgid}" for pg in order],
             }
-            emit(document, form, lambda: order_page(order, until, keeps))
-            say(["nothing is asked for: add --yes" if state is None else "nothing is asked for: that is a file"])
+            emit(document, form, lambda: order_page(order, until, keeps, refusals))
+            remedy = "add --yes" if not refusals else "with --yes it is refused, as said"
+            say([f"nothing is asked for: {remedy if state is None else 'that is a file'}"])
             return 0
+        for refusal in refusals:
+            raise refusal
         task = DrainTask(
             order,
             until,
-            limits,
+            ScrubLimits(at_most, per_host),
             wanted,
             scrub_plan.rates,
             stored_baseline(connection.store),
@@ -172,8 +178,8 @@ def _connected(cluster: str) -> Cluster:
         return open_cluster(cluster)
 
 
-def _without_flag(view: ScrubView, order: Sequence[ScrubPg]) -> Tuple[ScrubPg, ...]:
-    """Without the PGs of pools with nodeep-scrub. Raises InputError where nothing else is left."""
+def _without_flag(view: ScrubView, order: Sequence[ScrubPg]) -> Tuple[Tuple[ScrubPg, ...], Optional[InputError]]:
+    """Without the PGs of pools with nodeep-scrub; where nothing else is left, all of them and the refusal."""
     pools = [pool for pool in dict.fromkeys(pg.pool for pg in order) if view.rules.forbids_deep(pool)]
     rest = tuple(pg for pg in order if pg.pool not in pools)
     if pools and not rest:
@@ -181,10 +187,10 @@ def _without_flag(view: ScrubView, order: Sequence[ScrubPg]) -> Tuple[ScrubPg, .
         own = ["ceph", "osd", "pool", "set", pools[0], "nodeep-scrub", "0"]
         command = "ceph osd unset nodeep-scrub" if everywhere else shlex.join(own)
         place = "the cluster" if everywhere else f"the pool {pools[0]}"
-        raise InputError(place, "nodeep-scrub is set", f"`{command}`, or --despite-flags")
+        return tuple(order), InputError(place, "nodeep-scrub is set", f"`{command}`, or --despite-flags")
     if pools:
         say([f"left out, as nodeep-scrub is set: {', '.join(pools)}"])
-    return rest
+    return rest, None
 
 
 def _zone(name: str) -> tzinfo:

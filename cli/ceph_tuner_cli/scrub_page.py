@@ -8,6 +8,7 @@ from typing import List, Mapping, Optional, Sequence, Tuple
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.moments import duration, utc_minute
 from ceph_tuner.core.wording import first_of
 from ceph_tuner.report.words import amount, quantity
@@ -128,14 +129,15 @@ def _short(at: float) -> str:
     return datetime.fromtimestamp(at, timezone.utc).strftime("%m-%d %H:%M")
 
 
-def order_page(order: Sequence[ScrubPg], by: float, keeps: str) -> RenderableType:
+def order_page(order: Sequence[ScrubPg], by: float, keeps: str, refusals: Sequence[InputError] = ()) -> RenderableType:
     """What a drain would do."""
     lines = [f"{len(order)} PGs are late or due by {utc_minute(by)}. They would be asked for in this order:"]
     lines += [f"ceph pg deep-scrub {pg.pgid}" for pg in order[:FIRST_PGS]]
     if len(order) > FIRST_PGS:
         lines.append(f"and {len(order) - FIRST_PGS} more: --format json")
     lines.append(f"It {keeps}.")
-    return Group(*(Text(line) for line in lines))
+    refused = [f"With --yes it is refused: {each.place}: {each.found}. Use {each.expected}." for each in refusals]
+    return Group(*map(Text, lines), *(Text(line, "yellow") for line in refused))
 
 
 def drain_page(outcome: DrainOutcome, by: float) -> RenderableType:

@@ -27,7 +27,7 @@ from ceph_tuner.core.moments import moment_ahead
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import Prediction, SearchEffort
 from ceph_tuner.report.words import amount, quantity
-from ceph_tuner.twin.described_cluster import DescribedCluster
+from ceph_tuner.twin.described_cluster import LEAST_CLIENT_IOPS, DescribedCluster
 from ceph_tuner_cli.cluster_option import AnyClusterOption
 from ceph_tuner_cli.description import read_description
 from ceph_tuner_cli.from_option import FromReportOption, cluster_or_state
@@ -73,7 +73,8 @@ def week(
     """Show which policy of a calendar holds when in the next week, on the clock of its zone. Changes nothing.
 
     With a cluster also what `recommend` predicts under each policy and in each hour of the day, and which of the hours
-    that its history keeps miss the calendar. Exit code 1 where a hard objective is still missed under some policy.
+    that its history keeps miss the calendar. Exit code 1 where a hard objective is still missed under some policy, or
+    not seen. Where clients do nothing, no objective about them is judged.
     """
     if sum(each is not None for each in (cluster, state, cluster_file)) > 1:
         raise InputError("slo week", "two of --cluster, --from and --cluster-file", "one of them")
@@ -97,10 +98,9 @@ def week(
     for entry in document["policies"]:
         if entry["hours_in_force"] > 0:
             name = entry["name"]
-            say([f"{name}: settings are searched on the twin"])
             iops = [each.client_iops for each in ahead if each.policy == name and each.client_iops is not None]
             answer = _prediction_of_policy(
-                known.description, calendar.by_policy[name], max(iops, default=None), trials, processes
+                name, known.description, calendar.by_policy[name], max(iops, default=None), trials, processes
             )
             if answer is None:
                 return INTERRUPTED
@@ -110,7 +110,7 @@ def week(
     emit(document, form, lambda: Group(*_pages(document), *_predictions(document), *_by_hour(document)))
     if form is Format.table:
         warn(known.description.unlikely)
-    return 0 if all(entry["keeps_hard"] for entry in predictions.values()) else 1
+    return 1 if any(entry["keeps_hard"] is False for entry in predictions.values()) else 0
 
 
 def _calendar_of(file: Path, start: float) -> SloCalendar:
@@ -146,22 +146,45 @@ def _known(
         except NotGathered as refusal:
             say([f"note: nothing is kept of the past: {refusal.message}"])
             return calendar, ClusterAccount(description)
+        load = max((window.means for window in hours), key=_client_iops, default={})
+        if not description.model.clients and _client_iops(load) >= LEAST_CLIENT_IOPS:
+            # hours differ by how much clients do: of what kind it is, the busiest one tells
+            description = describe(connection, "osd", work, load=load)
+            note = "clients do nothing now: their work is taken to be of the kind of the busiest kept hour"
+            description = replace(description, notes=(*description.notes, note))
         return calendar, ClusterAccount(description, hours, baseline, has_past=True)
 
 
+def _client_iops(means: Mapping[str, float]) -> float:
+    return means.get("client.iops", 0.0)
+
+
 def _prediction_of_policy(
-    description: DescribedCluster, slo: Slo, iops: Optional[float], trials: int, processes: Optional[int]
+    name: str, description: DescribedCluster, slo: Slo, iops: Optional[float], trials: int, processes: Optional[int]
 ) -> Optional[Tuple[Dict[str, Any], Dict[str, Settings]]]:
-    """What a search for one policy ends with at its most clients, and the settings by name; None if interrupted."""
+    """What a search for one policy ends with at its most clients, and the settings by name; None if interrupted.
+
+    Where the twin says nothing of any objective, why, and no settings.
+    """
     # a second of imports, which --help and completion do not wait for
     from ceph_tuner.recommend.document import document as plain
-    from ceph_tuner.recommend.policy_hours import question_under
+    from ceph_tuner.recommend.policy_hours import question_under, why_none
     from ceph_tuner.recommend.recommendation import recommend
     from ceph_tuner.tune.interrupts import Interrupts
     from ceph_tuner_cli.recommend_page import RecommendProgress
 
     question, left_out = question_under(description, slo, iops)
-    say([f"nothing is said of: {text}" for text in left_out])
+    say([f"{name}: nothing is said of {text}: {why}" for text, why in left_out.items()])
+    if question is None:
+        nothing: Dict[str, Any] = {
+            "better": False,
+            "keeps_hard": None,
+            "client_iops": iops,
+            "left_out": list(left_out),
+            "settings": {},
+        }
+        return {**nothing, "verdicts": [], "in_force": [], "reason": why_none(left_out)}, {}
+    say([f"{name}: settings are searched on the twin"])
     with RecommendProgress(question.slo) as progress, Interrupts(progress.interrupted) as interrupts:
         answer = recommend(
             question,
@@ -183,10 +206,11 @@ def _prediction_of_policy(
         "better": answer.better,
         "keeps_hard": answer.keeps_hard,
         "client_iops": iops,
-        "left_out": left_out,
+        "left_out": list(left_out),
         "settings": whole["recommended"]["settings"],
         "verdicts": _verdicts(search_result.judge, search_result.winner),
         "in_force": _verdicts(search_result.judge, search_result.before),
+        "reason": None,
     }
     return document, settings
 
@@ -259,6 +283,8 @@ def _predictions(document: Mapping[str, Any]) -> List[Any]:
     table.title = f"\n{document['cluster']}: what the twin predicts for the described load under each policy"
     for name, entry in document["predicted"].items():
         first_cell = name
+        if not entry["verdicts"]:
+            table.add_row(name, f"none is judged: {entry['reason']}", "-", "-", "-")
         for now, then in zip(entry["in_force"], entry["verdicts"]):
             metric = then["objective"].split()[0]
             verdict_word = {True: "met", False: "missed", None: "unknown"}[then["met"]]
@@ -284,7 +310,9 @@ def _by_hour(document: Mapping[str, Any]) -> List[Any]:
         for row in document["hours"]:
             verdicts = row["verdicts"]
             clients = quantity("client.iops", row["client_iops"])
-            cells = _nearest(verdicts[IN_FORCE], verdicts.get(RECOMMENDED))
+            cells: Tuple[Cell, Cell, Cell] = (f"none is judged: {row['reason']}", "-", "-")
+            if verdicts:
+                cells = _nearest(verdicts[IN_FORCE], verdicts.get(RECOMMENDED))
             table.add_row(f"{row['hour']:02d}-{(row['hour'] + 1) % 24:02d}", row["policy"], clients, *cells)
         parts += ["", table]
     past = document.get("past")

@@ -114,6 +114,17 @@ class BookLookout:
             self._watchdog = self._new_watchdog(state, self._policy(), self._goals())
             self._watched = ()
 
+    def beside(self) -> str:
+        """Which work of this mgr the book waits for, in words; empty where there is none. Any thread may ask."""
+        for name, executor in list(self._executors.items()):
+            other = executor.state
+            if name == BOOST and other.phase != NO_BOOST:
+                kind = f" of {other.request.kind}" if other.request is not None else ""
+                return f"a boost{kind} is on (`ceph tuner boost status`)"
+            if name != BOOST and not name.startswith(BOOK) and other.on_cluster:
+                return "the automatic mode has settings on trial (`ceph tuner auto explain`)"
+        return ""
+
     def overdue_s(self) -> float:
         """Seconds without a sample after which one is missing."""
         return LATE * float(self._service.option("sample_interval"))
@@ -156,11 +167,9 @@ class BookLookout:
 
     def _others(self, state: BookState, page: Optional[Page]) -> str:
         """Who else is at work on the settings, in words; empty where nobody is."""
-        for name, executor in list(self._executors.items()):
-            if name == BOOST and executor.state.phase != NO_BOOST:
-                return "a boost is on (`ceph tuner boost status`)"
-            if name != BOOST and not name.startswith(BOOK) and executor.state.on_cluster:
-                return "the automatic mode has settings on trial (`ceph tuner auto explain`)"
+        beside = self.beside()
+        if beside:
+            return beside
         same = page is not None and same_settings(page, state.target, state.settings)
         if state.on_cluster or same or (page is None and not state.stands):
             # the lock is the book's own, or it is not needed

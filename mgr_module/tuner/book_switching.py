@@ -134,7 +134,7 @@ class BookSwitching:
         """The same for people."""
         newest, turns = self.driver.newest_look, self._regimes.turns(self.aim.scope)
         look = newest if isinstance(newest, BookLook) else None
-        return explain(self.driver.state, look, self._options.read(), self._now(), turns)
+        return explain(self.driver.state, look, self._options.read(), self._now(), turns, self._lookout.beside())
 
     def notes(self) -> List[str]:
         """What an operator should know."""

@@ -251,8 +251,8 @@ class Modes:
         return self._service.changes().rollback(really, to, everything)
 
     def past(self, limit: int) -> List[Dict[str, Any]]:
-        """The newest records of the audit trails, the newest last."""
-        return [record.to_dict() for record in every_trail(self._service.store)[-limit:]]
+        """The newest records of the audit trails, the newest last, each with the name of its trail."""
+        return [{"trail": trail, **record.to_dict()} for trail, record in every_trail(self._service.store)[-limit:]]
 
     def health(self) -> Dict[str, List[str]]:
         """Health checks of all modes; those of a class say which."""

@@ -72,7 +72,7 @@ def status(document: Mapping[str, Any]) -> str:
             f"(every {sampling['interval']:g} s, took {sampling['tick_ms']:g} ms)",
             "  ",
         ),
-        *(_work(document["window"]) if document["window"] else ["no rates yet"]),
+        *(_work(document["window"], document.get("newest", {})) if document["window"] else ["no rates yet"]),
         *folded(f"PGs        {states or '-'}", _UNDER),
         *render_calendar.in_force(document.get("policy")),
         verdicts(document["slo"]),
@@ -93,28 +93,34 @@ def notes(texts: Sequence[str]) -> List[str]:
     return [line for note in texts for line in folded(f"note: {note}", "  ")]
 
 
-def _work(document: Mapping[str, Any]) -> List[str]:
-    """A line for each kind of work, over the last minute."""
+def _work(document: Mapping[str, Any], newest: Mapping[str, float]) -> List[str]:
+    """A line for each kind of work: rates of the last minute, and what there is by the newest sample."""
 
     def show(name: str) -> str:
         measure = document["measures"].get(name)
         return number(None if measure is None else measure[0], METRICS[name].unit)
+
+    def count(name: str) -> str:
+        # a mean of 0.83 OSDs is none
+        measure = document["measures"].get(name)
+        value = newest.get(name, None if measure is None else measure[0])
+        return number(None if value is None else round(value))
 
     lines = [
         f"client     {show('client.read_iops')} read, {show('client.write_iops')} written, {show('client.bytes_s')}; "
         f"mean {show('client.mean_ms')}, p50 {show('client.p50_ms')}, p95 {show('client.p95_ms')}, "
         f"p99 {show('client.p99_ms')}",
         f"recovery   {show('recovery.objects_s')} objects, {show('recovery.bytes_s')}; "
-        f"{show('recovery.objects_left')} left, done in {show('recovery.finish_s')}",
+        f"{count('recovery.objects_left')} left, done in {show('recovery.finish_s')}",
         f"backfill   {show('backfill.objects_s')} objects; "
-        f"{show('backfill.objects_left')} left, done in {show('backfill.finish_s')}",
-        f"scrub      {show('scrub.objects_s')} objects, {show('scrub.bytes_s')}; {show('scrub.pgs_late')} PGs late",
-        f"snaptrim   {show('snaptrim.objects_s')} clones; {show('snaptrim.queue')} queued, "
+        f"{count('backfill.objects_left')} left, done in {show('backfill.finish_s')}",
+        f"scrub      {show('scrub.objects_s')} objects, {show('scrub.bytes_s')}; {count('scrub.pgs_late')} PGs late",
+        f"snaptrim   {show('snaptrim.objects_s')} clones; {count('snaptrim.queue')} queued, "
         f"drained in {show('snaptrim.drain_s')}",
         f"queues     client {show('queue.client')}, recovery {show('queue.background_recovery')}, "
         f"best effort {show('queue.background_best_effort')} (items per OSD)",
-        f"trouble    {show('ops.slow')} slow operations, {show('pgs.inactive')} PGs inactive, "
-        f"{show('pgs.laggy')} laggy, {show('osds.down')} OSDs down",
+        f"trouble    {count('ops.slow')} slow operations, {count('pgs.inactive')} PGs inactive, "
+        f"{count('pgs.laggy')} laggy, {count('osds.down')} OSDs down",
     ]
     return [part for line in lines for part in folded(line, _UNDER)]
 

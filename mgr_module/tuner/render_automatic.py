@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.autopilot.state import OFF
 from ceph_tuner.core.moments import stamp
@@ -70,20 +70,45 @@ def history(document: Mapping[str, Any]) -> str:
 
 
 def trail(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The audit trail, the newest last."""
+    """The audit trails, the newest last; what came of an act stands beside it."""
     if not rows:
         return "nothing was done yet"
+    acts = {_key(row, row["number"]): row for row in rows if not row["refers"]}
+    outcomes: Dict[Tuple[str, int], List[Mapping[str, Any]]] = {}
     cells = []
     for row in rows:
-        of = f"#{row['refers']} " if row["refers"] else ""
-        detail = "; ".join(
-            f"{effect['metric']} {share(effect['change'])} ({share(effect['low'])} to {share(effect['high'])})"
-            for effect in row["detail"].get("effects", [])
-            if effect["change"] is not None
-        )
-        words = "; ".join(part for part in (f"{of}{row['outcome']}".strip(), row["why"], detail) if part)
-        cells.append([str(row["number"]), stamp(row["at"]), row["what"], row["who"], words])
+        act = acts.get(_key(row, row["refers"]))
+        if act is not None and act["what"] == row["what"]:
+            outcomes.setdefault(_key(row, row["refers"]), []).append(row)
+    told = [id(row) for ends in outcomes.values() for row in ends]
+    for row in rows:
+        if id(row) in told:
+            continue
+        own = [] if row["refers"] else outcomes.get(_key(row, row["number"]), [])
+        of = f"of {_numbered(row, row['refers'])}" if row["refers"] else ""
+        parts = [of, row["outcome"], *(end["outcome"] for end in own), row["why"], *(end["why"] for end in own)]
+        parts += [_effects(each) for each in (row, *own)]
+        # an outcome says again why the act was
+        words = "; ".join(dict.fromkeys(part for part in parts if part))
+        cells.append([_numbered(row, row["number"]), stamp(row["at"]), row["what"], row["who"], words])
     return table(["NUMBER", "AT", "WHAT", "WHO", "WHY, AND WHAT CAME OF IT"], cells)
+
+
+def _key(row: Mapping[str, Any], number: int) -> Tuple[str, int]:
+    return row.get("trail", ""), number
+
+
+def _numbered(row: Mapping[str, Any], number: int) -> str:
+    """`boost 3`: each trail counts for itself."""
+    return f"{row.get('trail', '')} {number}".lstrip()
+
+
+def _effects(row: Mapping[str, Any]) -> str:
+    return "; ".join(
+        f"{effect['metric']} {share(effect['change'])} ({share(effect['low'])} to {share(effect['high'])})"
+        for effect in row["detail"].get("effects", [])
+        if effect["change"] is not None
+    )
 
 
 def capacity_report(document: Mapping[str, Any]) -> str:

@@ -119,6 +119,7 @@ class Service:
                 "tick_ms": round(self.sampler.tick_s * 1000.0, 1),
             },
             "window": None if window is None else window.to_dict(),
+            "newest": {} if sample is None else dict(sample.values),
             "pg_states": {} if sample is None else dict(sample.pg_states),
             "notes": [] if sample is None else list(sample.notes),
             "slo": self.verdicts(window),

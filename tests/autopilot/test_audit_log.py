@@ -274,6 +274,15 @@ def test_an_act_is_open_until_a_record_tells_what_came_of_it() -> None:
     assert without_outcome(trail.newest()) == []
 
 
+def test_all_trails_are_told_apart_by_name_and_are_in_the_order_of_time() -> None:
+    store = MemoryStore()
+    suffixes = ["", "hdd/", "=boost/", "=book/", "=book/hdd/"]
+    for at, suffix in enumerate(suffixes):
+        Audit(store, f"{audit.PREFIX}{suffix}").append(float(at), "mgr.a", audit.MODE, "on")
+    assert [each.trail for each in audit.every_trail(store)] == ["auto", "auto hdd", "boost", "book", "book hdd"]
+    assert {each.record.number for each in audit.every_trail(store)} == {1}
+
+
 def test_acts_are_kinds() -> None:
     assert set(ACTS) <= set(KINDS)
 

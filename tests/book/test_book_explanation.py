@@ -36,6 +36,18 @@ def test_each_other_regime_with_a_page_is_named_with_the_markers_that_would_have
     assert "a regime without a page would bring back what was there before the book" in lines
 
 
+def test_a_moment_that_an_older_version_did_not_keep_is_left_out() -> None:
+    first, *_ = explain(BookState(True), None, LIMITS, NOW)
+    assert first == "the book is on, resting: what was there before the book is in force"
+
+
+def test_what_the_book_waits_for_is_said_once_also_where_no_page_would_come() -> None:
+    boost = "a boost of scrub is on (`ceph tuner boost status`)"
+    assert f"the book waits: {boost}" in explain(BookState(True), None, LIMITS, NOW, (), boost)
+    waiting = explain(BookState(True), look(NOW, page(2), wait=boost), LIMITS, NOW, (), boost)
+    assert [line for line in waiting if boost in line] == [f"page 2 is for the regime busy, and waits: {boost}"]
+
+
 def test_a_page_of_the_same_settings_switches_nothing() -> None:
     lines = told(page(1), page(2, "idle", settings={"osd_max_scrubs": 1}))
     assert any(line.startswith("idle (page 2) would have the same settings, once busy is off") for line in lines)

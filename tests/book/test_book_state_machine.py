@@ -177,6 +177,7 @@ def test_who_intervenes_has_the_last_word() -> None:
     assert kinds(rest) == ["drift"]
     again = after(rest.state, OperatorCommand(1002.0, ON, "alice"))
     assert (again.state.on, again.state.stopped, kinds(again)) == (True, "", [BOOK_MODE])
+    assert (again.state.phase, again.state.since) == (RESTING, 1002.0)
 
 
 def test_an_operator_switches_it_off_at_any_time() -> None:

@@ -272,15 +272,18 @@ def pages_offered() -> List[Any]:
 def week_predicted() -> Dict[str, Any]:
     objective = {"objective": "client.write_p99_ms <= 1234.5 ms", "seen": 1234.5, "met": False}
     searched = {"in_force": [objective] * 2, "verdicts": [objective] * 2, "better": True}
-    return {"cluster": CLUSTER, "predicted": {"base": searched, "nights-and-weekends-of-the-year": searched}}
+    idle = {"in_force": [], "verdicts": [], "better": False, "reason": "clients do nothing"}
+    predicted = {"base": searched, "nights-and-weekends-of-the-year": searched, "holidays-of-the-whole-year": idle}
+    return {"cluster": CLUSTER, "predicted": predicted}
 
 
 def week_by_hour() -> Dict[str, Any]:
     verdict = {"objective": "client.write_p99_ms <= 1234.5 ms", "seen": 1234.5, "met": False, "margin": -0.1}
     verdicts = {"in_force": [verdict], "recommended": [verdict]}
     hour = {"hour": 23, "policy": "nights-and-weekends-of-the-year", "client_iops": 12345.0, "verdicts": verdicts}
+    idle = {**hour, "client_iops": 0.00123, "verdicts": {}, "reason": "clients do nothing"}
     missed = {"start": 1767225600.0, "policy": "nights-and-weekends-of-the-year", "objectives": [verdict] * 2}
-    return {"zone": "UTC", "hours": [hour], "past": {"windows": 168, "missed": [missed]}}
+    return {"zone": "UTC", "hours": [{**hour, "reason": None}, idle], "past": {"windows": 168, "missed": [missed]}}
 
 
 def foreseen() -> Any:

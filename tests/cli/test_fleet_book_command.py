@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import pytest
 
@@ -12,7 +13,7 @@ from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.book.book import Book, parse_book
 from ceph_tuner.core.book.page import TRIAL, UNVALIDATED, VALIDATED, Page
 from ceph_tuner.core.ceph.stored_document import versioned
-from ceph_tuner.core.errors import ClusterNotFound
+from ceph_tuner.core.errors import ClusterNotFound, CommandFailed
 from ceph_tuner.core.knobs.releases import RELEASES, format_version, nine
 from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, Marker, RegimeBounds
 from ceph_tuner.fleet import books
@@ -33,11 +34,14 @@ class Plugin:
         self.monitors = Monitors()
         self.release, self.version = RELEASES[release], version
         self.book = Book(pages, max((page.number for page in pages), default=0))
+        self.error: Optional[Exception] = None
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
         pages = [page.to_dict() for page in self.book.pages]
-        if prefix == "osd metadata":
-            return "[]"
+        if self.error is not None and prefix.startswith("tuner "):
+            raise self.error
+        if prefix in ("osd metadata", "mgr stat"):
+            return "[]" if prefix == "osd metadata" else "{}"
         if prefix == "tuner book import":
             self.book = self.book.imported(parse_book(json.loads(payload), "it").pages, 9.0)
         document: Dict[str, Any] = versioned({"pages": pages})
@@ -94,6 +98,20 @@ def test_each_book_has_a_row(run: Run, plugins: Dict[str, Plugin], fleet: List[s
     code, out, _ = run("fleet", "book", "show", "paris", *fleet, "--format", "json")
     (document,) = json.loads(out)
     assert (code, [page["number"] for page in document["book"]["pages"]]) == (0, [3, 7, 8])
+
+
+def test_one_without_the_plugin_answers_and_has_no_book(run: Run, plugins: Dict[str, Plugin], fleet: List[str]) -> None:
+    absent = "Module 'tuner' is not enabled/loaded (required by command 'tuner book show')"
+    plugins["rome"].error = CommandFailed("ceph tuner book show", -errno.EOPNOTSUPP, f"Error EOPNOTSUPP: {absent}")
+    code, out, err = run("fleet", "book", "show", "paris", "rome", *fleet)
+    assert (code, rows(out)["rome"]) == (1, ["declined", "-", "-", "-", "-", "-"])
+    assert f"rome: Error EOPNOTSUPP: {absent}" in " ".join(err.split())
+    code, out, _ = run("fleet", "book", "offer", "paris", "rome", *fleet, "--format", "json")
+    (document,) = json.loads(out)
+    assert (code, document["answer"], document["taken"]) == (1, "declined", None)
+    code, _, err = run("fleet", "book", "offer", "rome", "paris", *fleet)
+    assert code == 4
+    assert absent in " ".join(err.split())
 
 
 def test_what_one_validated_is_unvalidated_elsewhere(run: Run, plugins: Dict[str, Plugin], fleet: List[str]) -> None:

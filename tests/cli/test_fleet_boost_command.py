@@ -31,8 +31,11 @@ class Plugin:
         self.asked: List[Tuple[str, Dict[str, str]]] = []
         self.error: Optional[Exception] = None
         self.blocks: Optional[threading.Event] = None
+        self.has_mgr = True
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        if prefix == "mgr stat":
+            return json.dumps({"available": self.has_mgr, "active_name": "x" if self.has_mgr else ""})
         word = prefix.removeprefix("tuner boost ")
         self.asked.append((word, dict(arguments)))
         if word != "status":
@@ -161,6 +164,15 @@ def test_before_its_first_windows_it_is_done_within_what_boost_status_says(
     assert "no end" in rows(out)["rome"]
     assert "?" in rows(out)["milan"]
     assert "milan: the flag norecover is set" in said
+
+
+def test_one_without_an_active_mgr_is_not_waited_for(run: Run, plugins: Dict[str, Plugin], fleet: List[str]) -> None:
+    plugins["rome"].has_mgr = False
+    code, out, err = run("fleet", "boost", "recovery", "paris", "rome", *fleet, "--yes")
+    assert (code, rows(out)["rome"]) == (1, "declined - - -")
+    assert rows(out)["paris"].startswith("recovery, on")
+    assert "rome: no mgr is active" in " ".join(err.split())
+    assert plugins["rome"].asked == []
 
 
 def test_one_that_is_late_may_have_begun_all_the_same(run: Run, plugins: Dict[str, Plugin], fleet: List[str]) -> None:

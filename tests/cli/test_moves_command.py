@@ -130,6 +130,26 @@ def test_an_osd_is_named_as_ceph_does_or_by_its_host(opening: Opening, run: Prog
     assert claims(cluster.store) == []
 
 
+@pytest.mark.parametrize(
+    ("pg_num", "command", "words"),
+    [
+        (
+            "16",
+            "pg_num 16",
+            "pgp_num is held at 8 while PGs are split. Then it goes up to 16, by at most 3 PGs",
+        ),
+        ("4", "pgp_num 5", "pgp_num goes down to 4, by at most 3 PGs a step. Then pg_num is set to 4"),
+    ],
+)
+def test_what_follows_the_first_commands_of_another_pg_num_is_said(
+    opening: Opening, run: Program, pg_num: str, command: str, words: str
+) -> None:
+    opening()
+    code, found = document(run, "pgs", "step", "rbd", pg_num, "--at-most", "3")
+    assert (code, found["commands"][0]) == (0, f"ceph osd pool set rbd {command}")
+    assert any(words in line for line in found["would"])
+
+
 def test_a_split_is_said_to_be_for_good_before_it_is_done(opening: Opening, run: Program) -> None:
     opening()
     code, out, _ = run("pgs", "step", "rbd", "16", "--cluster", "moving")

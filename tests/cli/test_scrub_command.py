@@ -183,8 +183,7 @@ def test_without_windows_the_twin_of_the_cluster_is_asked_and_that_is_said(
 ) -> None:
     opening(with_windows(overdue_twin(LATE), scrubbed=0.0))
     _, found = document(run, "plan", "--keep", "client.p95_ms<=200")
-    assert {rate["source"] for rate in found["rates"]} <= {"twin", "measured at other hours"}
-    assert "twin" in {rate["source"] for rate in found["rates"]}
+    assert {rate["source"] for rate in found["rates"]} == {"twin"}
     assert any("twin of this cluster" in note for note in found["notes"])
     assert found["there_bytes_s"] > 0
 
@@ -367,14 +366,22 @@ def test_where_osd_max_scrubs_is_0_nothing_is_planned_and_a_drain_needs_a_number
     opening(with_windows(overdue_twin(LATE, {"osd_max_scrubs": 0})))
     code, found = document(run, "plan")
     assert (code, found["gone_at"]) == (1, None)
-    code, _, err = run("scrub", "drain", "--cluster", "twin", "--by", "8h")
+    code, out, _ = run("scrub", "drain", "--cluster", "twin", "--by", "8h")
+    assert (code, "osd_max_scrubs is 0" in " ".join(out.split())) == (0, True)
+    code, _, err = run("scrub", "drain", "--cluster", "twin", "--by", "8h", "--yes")
     assert code == 2
     assert "--per-osd" in err
 
 
-def test_a_drain_against_a_flag_is_refused_with_what_to_do(twin: TwinCluster, run: Program) -> None:
+def test_a_drain_against_a_flag_is_shown_and_refused_with_what_to_do(twin: TwinCluster, run: Program) -> None:
     twin.commander.mon("osd set", {"key": "nodeep-scrub"})
-    code, _, err = run("scrub", "drain", "--cluster", "twin", "--by", "8h")
+    code, found = document(run, "drain", "--by", "8h")
+    assert (code, len(found["would"]), len(found["commands"]), len(found["refused"])) == (0, 12, 12, 1)
+    code, out, err = run("scrub", "drain", "--cluster", "twin", "--by", "8h")
+    refusal = "With --yes it is refused: the cluster: nodeep-scrub is set. Use `ceph osd unset nodeep-scrub`"
+    assert (code, refusal in " ".join(out.split())) == (0, True)
+    assert "nothing is asked for: with --yes it is refused" in err
+    code, _, err = run("scrub", "drain", "--cluster", "twin", "--by", "8h", "--yes")
     assert code == 2
     assert "ceph osd unset nodeep-scrub" in err
     code, found = document(run, "drain", "--by", "8h", "--despite-flags", "--yes")

@@ -53,14 +53,23 @@ def twin(monkeypatch: pytest.MonkeyPatch) -> TwinCluster:
     return cluster
 
 
-def keep(cluster: TwinCluster, hours: int, iops: float, p95_ms: float) -> None:
-    """Minutes of so many hours before now, and so all of them but the last as hours."""
+def keep(
+    cluster: TwinCluster,
+    hours: int,
+    iops: float,
+    p95_ms: float,
+    more: float = 1.0,
+    busy: Tuple[int, float] = (24, 0.0),
+) -> None:
+    """Minutes of so many hours before now, and so all of them but the last as hours. `busy`: an hour of the day."""
     history, now = History(cluster.store), cluster.clock.now() // 3600.0 * 3600.0
     for hour in range(hours, -1, -1):
+        at_busy = (now - 3600.0 * hour) // 3600.0 % 24.0 == busy[0]
+        rate = busy[1] if at_busy else iops + hour * more
         measures = {
-            "client.iops": Measure(iops + hour, 0.0, 60),
-            "client.write_iops": Measure(iops + hour, 0.0, 60),
-            "client.bytes_s": Measure(4096.0 * iops, 0.0, 60),
+            "client.iops": Measure(rate, 0.0, 60),
+            "client.write_iops": Measure(rate, 0.0, 60),
+            "client.bytes_s": Measure(4096.0 * rate, 0.0, 60),
             "client.p95_ms": Measure(p95_ms, 0.0, 60),
         }
         history.add_window(Window(now - 3600.0 * hour, now - 3600.0 * hour + 60.0, measures))
@@ -75,7 +84,7 @@ def test_a_cluster_is_told_by_policy_by_hour_and_by_its_past(run: Run, twin: Twi
     predicted = document["predicted"]
     assert (predicted["base"]["keeps_hard"], predicted["strict"]["keeps_hard"]) == (True, False)
     assert predicted["base"]["left_out"] == ["ops.slow <= 0"]
-    assert "nothing is said of: ops.slow <= 0" in err
+    assert "base: nothing is said of ops.slow <= 0: a metric that the twin does not predict" in " ".join(err.split())
     hours = document["hours"]
     assert {row["hour"] for row in hours} == set(range(24))
     strict = [row for row in hours if row["policy"] == "strict"]
@@ -101,6 +110,40 @@ def test_people_see_the_hours_and_what_was_missed(run: Run, twin: TwinCluster, f
     assert "of 24 hours that the history keeps, 4 miss the calendar's objectives" in words
     assert "client.p95_ms <= 0.001 ms: 2 ms" in words
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_hours_and_policies_without_clients_miss_nothing(run: Run, twin: TwinCluster, file: str) -> None:
+    # less than an operation in a run of the twin
+    keep(twin, 24, 0.0, 2.0, more=1e-3)
+    code, out, err = run("slo", "week", file, "--cluster", "twin", *QUICK, "--format", "json")
+    document = json.loads(out)
+    assert code == 0
+    for entry in document["predicted"].values():
+        assert (entry["keeps_hard"], entry["verdicts"], entry["settings"]) == (None, [], {})
+        assert entry["reason"] == "clients do nothing"
+    assert {(row["reason"], len(row["verdicts"])) for row in document["hours"]} == {("clients do nothing", 0)}
+    assert "strict: nothing is said of client.p95_ms <= 0.001 ms: clients do nothing" in " ".join(err.split())
+    code, out, _ = run("slo", "week", file, "--cluster", "twin", *QUICK)
+    assert (code, max(map(len, out.splitlines())) <= 80) == (0, True)
+    assert "none is judged: clients do nothing" in " ".join(out.split())
+
+
+def test_a_cluster_without_clients_now_is_told_by_the_hours_that_had_some(
+    run: Run, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    twin = small_twin(clients=())
+    monkeypatch.setattr(slo_week, "open_cluster", lambda name: twin)
+    twin.clock.sleep(20.0)
+    keep(twin, 24, 0.0, 2.0, more=0.0, busy=(10, 50.0))
+    code, out, err = run("slo", "week", file, "--cluster", "twin", *QUICK, "--format", "json")
+    document = json.loads(out)
+    judged = {row["hour"] for row in document["hours"] if row["verdicts"]}
+    assert judged == {10}
+    assert (code, document["predicted"]["strict"]["keeps_hard"]) == (1, False)
+    assert document["predicted"]["base"]["keeps_hard"] is None
+    words = " ".join(err.split())
+    assert "their work is taken to be of the kind of the busiest kept hour" in words
+    assert "base: nothing is said of client.p95_ms <= 10000 ms: clients do nothing" in words
 
 
 def test_without_a_file_it_is_the_cluster_s_own_calendar(run: Run, twin: TwinCluster) -> None:

@@ -19,6 +19,7 @@ from ceph_tuner.core.changes.journal import APPLIED, UNDONE
 from ceph_tuner.core.errors import InputError, RetryLater
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import nine
+from ceph_tuner.core.moments import utc
 from ceph_tuner.twin.model import RecoveryWork
 from tuner import health, render_automatic, render_book
 from tuner.exposition import exposition
@@ -260,11 +261,28 @@ def test_a_boost_waits_for_the_watch_and_the_book_for_the_boost(regimes: List[st
     StoredBook(mgr.service.store).change(lambda book: book.added(page(1, regimes[0], {"osd_max_scrubs": 3}, at=9e9)))
     mgr.sample(20)
     assert (mgr.state.phase, mgr.state.page) == (HOLDING, 1)
-    assert any("a boost is on" in words for words in mgr.books.words())
+    assert any("and waits: a boost of recovery is on" in words for words in mgr.books.words())
     mgr.during(lambda: mgr.modes.boosts.cancel())
     assert mgr.table() == held
     mgr.sample(2)
     assert mgr.state.page == 3
+
+
+def test_a_book_that_is_switched_on_beside_a_boost_says_from_when_it_rests_and_that_it_waits() -> None:
+    mgr = WithBook(recovering(100_000))
+    mgr.sample(14)
+    mgr.during(lambda: mgr.modes.boosts.begin("recovery"))
+    mgr.sample(2)
+    began = mgr.twin.clock.now()
+    mgr.on()
+    # before any look, and after some; without a page for the regime too
+    for _ in range(3):
+        first, *others = mgr.books.words()
+        assert first.startswith(f"the book is on, resting since {utc(began)}")
+        assert "the book waits: a boost of recovery is on (`ceph tuner boost status`)" in others
+        mgr.sample()
+    mgr.during(lambda: mgr.modes.boosts.cancel())
+    assert not any("waits" in words for words in mgr.books.words())
 
 
 def test_the_automatic_mode_tries_nothing_while_a_page_is_in_force(regimes: List[str]) -> None:

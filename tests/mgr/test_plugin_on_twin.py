@@ -162,6 +162,7 @@ def test_status_shows_rates_objectives_and_what_is_in_force() -> None:
     assert found["in_force"]["settings"][PROFILE] == "high_client_ops"
     assert found["in_force"]["agree"]
     assert found["window"]["measures"]["client.iops"][0] == pytest.approx(300, rel=0.1)
+    assert found["newest"]["osds.down"] == 0.0
     assert [verdict["met"] for verdict in found["slo"]] == [False]
     # measured where they stand at the OSDs, as a bench at their first start would put them
     assert {(row["iops"], row["source"]) for row in found["capacity"]} == {(935.0, f"osd.{osd}") for osd in range(4)}

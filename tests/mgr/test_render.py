@@ -98,6 +98,19 @@ def test_a_status_of_thousands_of_osds_fits_a_terminal() -> None:
     assert fits(render.status(document))
 
 
+def test_what_is_counted_is_told_as_the_newest_sample_has_it() -> None:
+    document = {
+        "version": "0.1.0",
+        "release": "tentacle",
+        "sampling": {"age": 2.0, "interval": 5.0, "tick_ms": 1.0},
+        "window": {"measures": {"pgs.inactive": [15.6, 0, 12], "osds.down": [0.83, 0, 12], "ops.slow": [0.4, 0, 12]}},
+        "newest": {"pgs.inactive": 0.0, "osds.down": 1.0},
+        "pg_states": {}, "slo": [], "in_force": {"settings": {}}, "capacity": [], "last_trial": None, "notes": [],
+    }  # fmt: skip
+    words = " ".join(render.status(document).split())
+    assert "trouble 0 slow operations, 0 PGs inactive, - laggy, 1 OSDs down" in words
+
+
 def test_commands_stay_on_one_line_whatever_their_length() -> None:
     command = f"ceph config set osd/host:{LONG} osd_mclock_scheduler_background_best_effort_res 0.25"
     change = {"who": f"osd/host:{LONG}", "name": "osd_mclock_scheduler_background_best_effort_res", "old": None}

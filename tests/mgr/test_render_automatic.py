@@ -65,13 +65,31 @@ def test_the_trail_says_who_did_what_and_why_and_what_came_of_it() -> None:
     told = AuditRecord(4, 1_767_225_660.0, "mgr.a", "apply", "less scrub", {"changes": [1]}, "written", 3)
     back = AuditRecord(5, 1_767_225_720.0, "mgr.a", "taken back", "harm", {"effects": [EFFECT, UNSEEN]})
     text = render_automatic.trail(rows(apply, told, back))
-    assert [line.split()[0] for line in text.splitlines() if line[:1].strip()] == ["NUMBER", "3", "4", "5"]
+    assert [line.split()[0] for line in text.splitlines() if line[:1].strip()] == ["NUMBER", "3", "5"]
     assert all(len(line) <= 80 for line in text.splitlines())
-    assert "#3 written; less scrub" in text
+    # why the act was is said once
+    assert text.count("less scrub") == 1
+    assert "written; less scrub" in text
     for words in ("harm;", "client.p95_ms", "-20 %", "(-31 %", "-8 %)"):
         assert words in text
     # what was not seen is not worth a word
     assert "recovery" not in text
+
+
+def test_numbers_are_those_of_a_trail_and_an_outcome_is_told_of_an_act_that_is_not_shown() -> None:
+    boost = AuditRecord(3, 10.0, "mgr.a", "boost ended", "all is clean")
+    book = AuditRecord(3, 11.0, "mgr.a", "book back", "no page for idle")
+    boost_end = AuditRecord(4, 12.0, "mgr.a", "boost ended", "all is clean", {}, "taken back", 3)
+    older = AuditRecord(5, 13.0, "mgr.a", "boost", "faster", {}, "written", 2)
+    found = AuditRecord(4, 14.0, "mgr.b", "failover", "undone", refers=3)
+    shown = [("boost", boost), ("book", book), ("boost", boost_end), ("boost", older), ("book hdd", found)]
+    text = render_automatic.trail([{"trail": trail, **record.to_dict()} for trail, record in shown])
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert len(lines) == 5
+    assert (lines[1][:8], lines[1][-24:]) == ("boost 3 ", "taken back; all is clean")
+    assert (lines[2][:7], lines[2][-16:]) == ("book 3 ", "no page for idle")
+    assert (lines[3][:8], lines[3][-27:]) == ("boost 5 ", "of boost 2; written; faster")
+    assert (lines[4][:11], lines[4][-21:]) == ("book hdd 4 ", "of book hdd 3; undone")
 
 
 def test_a_record_without_details_is_a_line_as_well() -> None:
@@ -128,8 +146,8 @@ def test_what_the_module_really_gives_can_be_shown() -> None:
     changes, trail = render_automatic.history(past).split("\nNUMBER ")
     assert re.search(r"^1 +\S+ +applied +osd\.0 +trial 1: a test +ceph tuner in$", changes, re.MULTILINE)
     rows = [line.split() for line in trail.splitlines()]
-    told = [(row[0], row[3]) for row in rows if row[0].isdigit()]
-    assert told == [("1", "mode"), ("2", "proposal"), ("3", "apply"), ("4", "apply")]
-    assert rows[-1][-5:] == ["mgr.a", "#3", "written;", "a", "test"]
+    told = [(row[0], row[1], row[4]) for row in rows if row[0] == "auto"]
+    assert told == [("auto", "1", "mode"), ("auto", "2", "proposal"), ("auto", "3", "apply")]
+    assert rows[-1][-4:] == ["mgr.a", "written;", "a", "test"]
     shares = render_automatic.capacity_report(aboard.modes.capacity.report()).splitlines()
     assert [line.split()[0] for line in shares[1:5]] == ["osd.0", "osd.1", "osd.2", "osd.3"]

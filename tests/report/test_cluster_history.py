@@ -170,6 +170,8 @@ def test_changes_are_marked_with_what_came_of_them_in_the_order_of_time(cluster:
     act = trail.append(AT + 100, "automatic mode", audit.APPLY, "client.p95_ms is missed", detail)
     trail.append(AT + 150, "automatic mode", audit.PROPOSAL, "changes nothing by itself")
     trail.tell(act, AT + 200, "12% better")
+    # each trail has numbers of its own
+    Audit(cluster.store, f"{audit.PREFIX}=boost/").append(AT + 210, "a", audit.BOOST, "x", {}, "refused", act.number)
     marks = past(cluster).marks
     assert [mark.what for mark in marks] == [
         "apply: recovery limit 0.4, osd_max_scrubs 2, osd_scrub_chunk_max 5, 1 more for osd/host:h0",

@@ -57,6 +57,13 @@ def drain(cluster: Cluster, wanted: DrainTask, listen: Listener = silent) -> Dra
         return Drain(cluster, read_view(cluster), wanted, lock, listen).run()
 
 
+def test_a_drain_of_nothing_ends_at_once() -> None:
+    twin = slow_twin()
+    began = twin.clock.now()
+    outcome = drain(twin, replace(task(twin, "client.p95_ms<=40"), order=()))
+    assert (outcome.reason, outcome.total, outcome.windows, twin.clock.now()) == (DONE, 0, 0, began)
+
+
 def asked(twin: TwinCluster) -> List[str]:
     return [pgid for _, pgid in twin.twin.requested_scrubs]
 

@@ -69,6 +69,8 @@ def test_windows_without_any_scrub_tell_no_pace_but_where_there_is_room() -> Non
     found = measured_rates(windows, HELD, rate(40 * MB, 30 * MB, 50 * MB, TWIN))
     assert found is not None
     assert (found[3].mean, found[3].source) == (40 * MB, TWIN)
+    # half of what was seen had room, and nothing measured how fast scrubs are
+    assert (found[8].mean, found[8].source) == (20 * MB, TWIN)
     assert found[3].low <= 30 * MB
     assert found[15].mean == 0.0
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.describe.pools import PoolSeen
+from ceph_tuner.twin.described_cluster import LEAST_CLIENT_IOPS
 from ceph_tuner.twin.kernel.records import SCRATCH
 from ceph_tuner.twin.model import ClientStream
 
@@ -38,7 +39,7 @@ def clients(
     if not load:
         return []
     rate = load["client.iops"]
-    if rate < 1:
+    if rate < LEAST_CLIENT_IOPS:
         notes.append("clients did nothing")
         return []
     reads, block = load.get("client.read_iops", 0.0) / rate, load.get("client.bytes_s", 0.0) / rate

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.core.book.book import parse_book
 from ceph_tuner.core.book.page import LONGEST_TEXT, VALIDATED, Page, same_settings
 from ceph_tuner.core.book.page_check import check_page
@@ -22,6 +21,7 @@ from ceph_tuner.core.profiles.translation import from_release_units, to_release_
 from ceph_tuner.core.regimes.bounds import RegimeBounds, regime_of, stored_bounds
 from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Member
+from ceph_tuner.fleet.plugin_of_member import member_plugin_answer
 from ceph_tuner.search.transfer import unlike_hardware
 
 
@@ -64,7 +64,7 @@ class Taken:
 def shown(member: Member, within_s: float) -> Mapping[str, Any]:
     """The book of a member, as `ceph tuner book show` gives it. Raises TunerError."""
     with closing(open_member(member, within_s)) as cluster:
-        document: Dict[str, Any] = plugin_answer(cluster.commander, "tuner book show", {})
+        document: Dict[str, Any] = member_plugin_answer(cluster, "tuner book show", {})
         return document
 
 
@@ -110,7 +110,7 @@ def take(offer: Offer, member: Member, within_s: float, really: bool) -> Taken:
             else:
                 pages.append(page)
         if really and pages:
-            plugin_answer(cluster.commander, "tuner book import", {}, json.dumps(document_of(pages)))
+            member_plugin_answer(cluster, "tuner book import", {}, json.dumps(document_of(pages)))
         return Taken(tuple(pages), tuple(refused), tuple(there))
 
 
@@ -145,5 +145,5 @@ def _hardware(cluster: Cluster, target: str) -> Tuple[Hardware, int]:
 
 
 def _book(cluster: Cluster) -> Tuple[Page, ...]:
-    document = plugin_answer(cluster.commander, "tuner book export", {})
+    document = member_plugin_answer(cluster, "tuner book export", {})
     return parse_book(document, f"the book of {cluster.name}").pages

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Dict, Mapping
 
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.core.boost.state import OFF
-from ceph_tuner.core.errors import (
-    ClusterNotFound,
-    ClusterTimeout,
-    InputError,
-    PermissionRefused,
-    RetryLater,
-    Stopped,
-)
 from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Member
+from ceph_tuner.fleet.plugin_of_member import member_plugin_answer
 
 STATUS = "tuner boost status"
 
@@ -28,9 +20,7 @@ class MemberBoost:
     """What the plugin said of it."""
 
     document: Mapping[str, Any]
-    """As `ceph tuner boost status` gives it; empty where the plugin declined."""
-    declined: str = ""
-    """Why the plugin did not do what was asked, in its own words."""
+    """As `ceph tuner boost status` gives it."""
     begun: bool = False
     """By this request; False also where a boost of that kind was on before."""
 
@@ -42,7 +32,7 @@ class MemberBoost:
 
 
 def status(member: Member, within_s: float) -> MemberBoost:
-    """Ask for it. Raises TunerError where the member cannot be asked."""
+    """Ask for it. Raises Declined; TunerError where the member cannot be asked."""
     with closing(open_member(member, within_s)) as cluster:
         return _said(cluster, STATUS, {})
 
@@ -50,31 +40,24 @@ def status(member: Member, within_s: float) -> MemberBoost:
 def begin(member: Member, kind: str, arguments: Mapping[str, str], within_s: float) -> MemberBoost:
     """Begin one, unless one of that kind is on: so the same request goes on where some members lacked it.
 
-    Raises TunerError where the member cannot be asked.
+    Raises Declined where its plugin does not; TunerError where the member cannot be asked.
     """
     with closing(open_member(member, within_s)) as cluster:
         before = _said(cluster, STATUS, {})
-        if before.declined or before.kind == kind:
+        if before.kind == kind:
             return before
-        said = _said(cluster, f"tuner boost {kind}", arguments)
-        return MemberBoost(said.document, said.declined, begun=not said.declined)
+        return replace(_said(cluster, f"tuner boost {kind}", arguments), begun=True)
 
 
 def cancel(member: Member, why: str, within_s: float) -> MemberBoost:
-    """End it, if one is on. Raises TunerError where the member cannot be asked."""
+    """End it, if one is on. Raises Declined; TunerError where the member cannot be asked."""
     with closing(open_member(member, within_s)) as cluster:
         before = _said(cluster, STATUS, {})
-        if before.declined or before.document.get("phase", OFF) == OFF:
+        if before.document.get("phase", OFF) == OFF:
             return before
         return _said(cluster, "tuner boost cancel", {"why": why} if why else {})
 
 
 def _said(cluster: Cluster, command: str, arguments: Mapping[str, str]) -> MemberBoost:
-    try:
-        document: Dict[str, Any] = plugin_answer(cluster.commander, command, arguments)
-    except (PermissionRefused, ClusterNotFound, ClusterTimeout):
-        # it was not asked, or nobody knows what came of it
-        raise
-    except (InputError, RetryLater, Stopped) as refusal:
-        return MemberBoost({}, str(refusal))
+    document: Dict[str, Any] = member_plugin_answer(cluster, command, arguments)
     return MemberBoost(document)

@@ -12,6 +12,7 @@ from typing import Any, Callable, Deque, Dict, Generic, Iterator, Optional, Sequ
 
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused, TunerError
 from ceph_tuner.fleet.contract import Member
+from ceph_tuner.fleet.plugin_of_member import Declined
 
 T = TypeVar("T")
 
@@ -27,7 +28,8 @@ class MemberAnswer(Generic[T]):
     found: Optional[T] = None
     problem: str = ""
     kind: str = "ok"
-    """`ok`; `late`: no answer in time; `refused`: it does not let us; `nonsense`: it cannot be understood; `failed`.
+    """`ok`; `late`: no answer in time; `refused`: it does not let us; `declined`: its plugin did not do it; `nonsense`:
+    it cannot be understood; `failed`.
 
     Where the asking was interrupted: `interrupted`, or `not asked`.
     """
@@ -100,6 +102,8 @@ def _answer(member: Member, ask: Callable[[Member], T]) -> MemberAnswer[T]:
         problem, kind = str(error), "late"
     except PermissionRefused as error:
         problem, kind = str(error), "refused"
+    except Declined as error:
+        problem, kind = str(error), "declined"
     except CommandFailed as error:
         # what is no JSON is told as an input/output error
         problem, kind = str(error), "nonsense" if error.code == -errno.EIO else "failed"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.autopilot import audit_log as audit
-from ceph_tuner.core.autopilot.audit_log import AuditRecord, every_trail
+from ceph_tuner.core.autopilot.audit_log import AuditRecord, TrailRecord, every_trail
 from ceph_tuner.core.ceph.ports import Store
 from ceph_tuner.core.changes.forecast_pairs import kept_pairs
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE, Entry
@@ -58,13 +58,13 @@ def remembered(
     else:
         findings = _of_objectives(name, store, release, now)
     in_force = [entry for entry in entries if entry.state == APPLIED and not entry.trial]
-    turns, trail = timeline(history), every_trail(store)
+    turns, trails = timeline(history), every_trail(store)
     return replace(
         findings,
         windows=tuple(windows),
         hours=tuple(hours),
-        spans=tuple(spans_of(turns, trail, windows, hours, _stored(store), since, now)),
-        marks=_marks(trail, turns, entries, [trial for run in runs for trial in run.trials], since),
+        spans=tuple(spans_of(turns, [each.record for each in trails], windows, hours, _stored(store), since, now)),
+        marks=_marks(trails, turns, entries, [trial for run in runs for trial in run.trials], since),
         forecasts=tuple(kept_pairs(history, entries)),
         commands=tuple(step.command for step in in_force[-1].steps) if in_force else (),
         undo=(shlex.join(["ceph-tuner", "rollback", "--cluster", name]),) if in_force else (),
@@ -178,7 +178,7 @@ def _what(record: AuditRecord, settings: Mapping[str, Any]) -> str:
 
 
 def _marks(
-    trail: Sequence[AuditRecord],
+    trails: Sequence[TrailRecord],
     turns: Sequence[TimelineEntry],
     entries: Sequence[Entry],
     trials: Sequence[Trial],
@@ -188,15 +188,15 @@ def _marks(
 
     A tuning run's trials are left out: they are drawn as what they are.
     """
-    outcomes = {record.refers: record.outcome for record in trail if record.refers}
+    outcomes = {(trail, record.refers): record.outcome for trail, record in trails if record.refers}
     marks: List[Mark] = []
     proposal: Mapping[str, Any] = {}
-    for record in trail:
+    for trail, record in trails:
         if record.what == audit.PROPOSAL:
             settings = record.detail.get("settings")
             proposal = settings if isinstance(settings, dict) else {}
         if record.what in _TOLD and not record.refers:
-            outcome = outcomes.get(record.number, record.outcome)
+            outcome = outcomes.get((trail, record.number), record.outcome)
             marks.append(Mark(record.at, _what(record, proposal), record.why, record.who, outcome))
     times = [mark.at for mark in marks]
     spans = [(trial.at, trial.at + trial.seconds) for trial in trials]

@@ -95,7 +95,7 @@ class RateRange:
     low: float
     high: float
     source: str
-    """Where it is from: MEASURED, OTHER_HOURS or TWIN."""
+    """Where it is from: MEASURED, OTHER_HOURS, TWIN or PAST_SCRUBS."""
     windows: int = 0
     """Of the cluster, that tell of it."""
 

@@ -177,6 +177,9 @@ class Drain:
         last_look = self._clock.monotonic()
         silence = Silence()
         reason, waits_for = DONE, ""
+        if not self._goal:
+            # nothing to measure objectives for
+            return self._outcome(began, DONE)
         try:
             self._watch.begin(self._tell)
             self._changed = self._clock.now()

@@ -51,10 +51,11 @@ def measured_rates(
         room = 0.0 if missed(bounds, window.means) else scrub_rate if scrub_rate > 0 and pace is None else usual
         by_hour[datetime.fromtimestamp((window.start + window.end) / 2, zone).hour].append(room)
     together = [room for rooms in by_hour for room in rooms]
-    source = MEASURED if pace is None else pace.source
+    # of a pace that is known otherwise, windows tell which hours have room, and not how fast scrubs are
+    source, source_elsewhere = (MEASURED, OTHER_HOURS) if pace is None else (pace.source, pace.source)
     # how far the pace itself is believed
     reach = 0.0 if pace is None or not pace.mean else max(pace.mean - pace.low, pace.high - pace.mean) / pace.mean
-    overall = _range(together, together, reach, source if len(windows) < FEWEST else OTHER_HOURS)
+    overall = _range(together, together, reach, source if len(windows) < FEWEST else source_elsewhere)
     return tuple(_range(own, together, reach, source) if len(own) >= FEWEST else overall for own in by_hour)
 
 

@@ -15,6 +15,9 @@ SIMULATED = 24
 """OSDs that stand for all in a cluster of more than SIMULATE_ALL, unless the file says otherwise."""
 SIMULATE_ALL = 48
 
+LEAST_CLIENT_IOPS = 1.0
+"""Operations per second of all clients below which they are told as doing nothing: no run would see them."""
+
 
 @dataclass(frozen=True)
 class DescribedCluster:

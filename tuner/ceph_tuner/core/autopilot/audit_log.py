@@ -10,7 +10,7 @@ import json
 import math
 import threading
 from dataclasses import dataclass, field, replace
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Store
@@ -186,11 +186,30 @@ class Audit:
         return records
 
 
-def every_trail(store: Store) -> List[AuditRecord]:
-    """The records of all automatic modes, of the cluster's and of device classes' own, the newest last."""
+class TrailRecord(NamedTuple):
+    """A record, and whose trail it is of: numbers count within one."""
+
+    trail: str
+    """`auto`, `boost` or `book`; that of a device class ends with its name."""
+    record: AuditRecord
+
+
+def every_trail(store: Store) -> List[TrailRecord]:
+    """The records of all automatic modes, boosts and books, the cluster's and device classes' own, the newest last."""
     prefixes = {PREFIX, *(key[: key.rindex("/") + 1] for key in store.keys(PREFIX))}
-    records = [record for prefix in sorted(prefixes) for record in Audit(store, prefix).newest()]
-    return sorted(records, key=lambda record: record.at)
+    records = [
+        TrailRecord(_trail_name(prefix), record)
+        for prefix in sorted(prefixes)
+        for record in Audit(store, prefix).newest()
+    ]
+    return sorted(records, key=lambda each: each.record.at)
+
+
+def _trail_name(prefix: str) -> str:
+    """`audit/=book/hdd/` is of the book of a class, `audit/hdd/` of its automatic mode."""
+    names = prefix[len(PREFIX) :].rstrip("/").split("/")
+    whose = names[0][1:] if names[0].startswith("=") else f"auto {names[0]}"
+    return " ".join([whose, *names[1:]]).rstrip()
 
 
 def without_outcome(records: Sequence[AuditRecord]) -> List[AuditRecord]:

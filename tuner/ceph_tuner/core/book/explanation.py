@@ -19,16 +19,24 @@ BOOK_OFF = "the book is off"
 
 
 def explain(
-    state: BookState, look: Optional[BookLook], limits: BookLimits, now: float, turns: Sequence[MarkerTurn] = ()
+    state: BookState,
+    look: Optional[BookLook],
+    limits: BookLimits,
+    now: float,
+    turns: Sequence[MarkerTurn] = (),
+    beside: str = "",
 ) -> List[str]:
     """Say what is in force, for which regime, what comes next, what would switch it, and what stands against it.
 
-    `turns`: the markers of the regime that holds, and what would turn each.
+    `turns`: the markers of the regime that holds, and what would turn each. `beside`: which other work of the tuner
+    the book waits for now, in words.
     """
     if not state.on and not state.stands:
         why = f": {state.stopped}" if state.stopped else ""
         return [f"{BOOK_OFF}{why}"]
-    lines = [f"the book is on, {state.phase} since {utc(state.since)}: {PHASES[state.phase]}"]
+    # states of older versions have no moment where no page was ever in force
+    since = f" since {utc(state.since)}" if state.since else ""
+    lines = [f"the book is on, {state.phase}{since}: {PHASES[state.phase]}"]
     if state.page:
         words = "has what is in force anyway" if state.phase == RESTING else "is in force"
         lines.append(f"page {state.page} {words}, for the regime {state.regime}")
@@ -38,8 +46,12 @@ def explain(
         lines.append("it goes where a hard objective is broken, where somebody changes its values, or by `book off`")
     if state.problem:
         lines.append(f"that failed, and is tried again: {state.problem}")
+    coming = _next(state, look, limits) if look is not None and look.regime else []
+    lines += coming
+    if beside and not any(beside in line for line in coming):
+        lines.append(f"the book waits: {beside}")
     if look is not None and look.regime:
-        lines += [*_next(state, look, limits), *_switches(look, turns, now)]
+        lines += _switches(look, turns, now)
     if state.rests:
         pages = ", ".join(f"{page} until {utc(until)}" for page, until in sorted(state.rests.items()))
         lines.append(f"pages that are left out for a while: {pages}")

@@ -181,7 +181,10 @@ def _told(state: BookState, event: OperatorCommand, limits: BookLimits) -> BookD
     why = event.why or f"by {event.by}"
     note = Note(BOOK_MODE, f"switched {event.what}: {why}", event.by)
     if event.what == ON:
-        return BookDecision(replace(state, on=True, then="", stopped="", rests={}, deaths=0, problem=""), (note,))
+        # what is in force by a page is so for longer
+        since = state.since if state.stands else event.at
+        on = replace(state, on=True, since=since, then="", stopped="", rests={}, deaths=0, problem="")
+        return BookDecision(on, (note,))
     state = replace(state, on=False, then="", stopped="")
     if not state.stands:
         return BookDecision(replace(state, page=0, target="", settings={}, regime=""), (note,))
