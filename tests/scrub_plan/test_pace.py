@@ -185,9 +185,11 @@ def test_what_no_rate_will_ever_do_has_no_date() -> None:
 
 
 def test_where_the_forecast_has_nothing_the_date_is_by_what_came() -> None:
-    found = Expectation(daily(rate(0.0)), 0.0)
+    found = Expectation(daily(rate(0.0)), trusted_bytes=100 * MB)
     for minute in range(1, 11):
         found = found.after(NOW, 60.0, minute * 60 * MB)
+        # less than a PG tells nothing
+        assert (found.finish_at(NOW, 3600 * MB, ScrubRules()) is None) == (minute == 1)
     assert found.finish_at(NOW, 3600 * MB, ScrubRules()) == pytest.approx(NOW + HOUR)
 
 
