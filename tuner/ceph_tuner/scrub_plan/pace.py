@@ -161,7 +161,7 @@ class Expectation:
 
     @property
     def _unforeseen(self) -> RatesAhead:
-        """What hours have for which the forecast has nothing: what such hours came to so far, once that is a PG or so."""
+        """What hours have for which the forecast has nothing: what such hours came to, once that is a PG or so."""
         is_known = self.unforeseen_s > 0 and self.unforeseen_bytes >= self.trusted_bytes
         rate = self.unforeseen_bytes / self.unforeseen_s if is_known else 0.0
         seen, nothing = (RateRange(each, each, each, MEASURED) for each in (rate, 0.0))
