@@ -120,12 +120,17 @@ class BoostLookout:
         full = sorted(sight.checks & FULL)
         if full:
             return f"{', '.join(full)} {'are' if len(full) > 1 else 'is'} raised: make room first"
-        if sight.health == HEALTH_ERR:
-            return (
-                f"the cluster is in HEALTH_ERR ({sight.words}): mend that first, or mute what may be ignored by `ceph "
-                "health mute`"
-            )
         return self._peers()
+
+    def error(self) -> str:
+        """Why no rule begins a boost on its own now; empty where one may. An operator may: recovery may be the cure."""
+        sight = self._sight()
+        if sight is None or sight.health != HEALTH_ERR:
+            return ""
+        return (
+            f"the cluster is in HEALTH_ERR ({sight.words}): begin the boost yourself, mend that first, or mute what "
+            "may be ignored by `ceph health mute`"
+        )
 
     def _peers(self) -> str:
         """Whether PGs peer, so that nobody knows what is left; empty where they do not."""

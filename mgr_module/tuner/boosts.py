@@ -177,6 +177,7 @@ class Boosts:
     def _follow(self, rule: Rule, watch: RuleWatch) -> None:
         """Begin what a rule wants. Whatever comes of it, the same work has no second boost."""
         try:
+            self._refuse_rule()
             self._begin(rule.kind, rule.at_most_s, rule.keep, "osd", rule.by)
         except RetryLater as error:
             self._rule_problem = f"the rule of {rule.kind} waits: {error}"
@@ -260,6 +261,11 @@ class Boosts:
         refusal = self._lookout.refusal(kind)
         if refusal:
             raise RetryLater(refusal, "try again once that is over")
+
+    def _refuse_rule(self) -> None:
+        error = self._lookout.error()
+        if error:
+            raise RetryLater(error, "")
 
     def _refuse_trial(self) -> None:
         for name, executor in list(self._executors.items()):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Dict
 
 import pytest
-from boosted_mgr import Boosted, boosted, recovering
+from boosted_mgr import Boosted, boosted, by_rule, recovering
 
 from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.boost.state import OFF, ON
@@ -70,12 +70,14 @@ def test_none_begins_where_no_space_is_left(check: str) -> None:
     assert mgr.begin()["phase"] == ON
 
 
-def test_none_begins_under_an_error_as_the_guard_would_end_it() -> None:
-    mgr = boosted(recovering(500_000))
+def test_under_an_error_no_rule_begins_one_and_an_operator_may() -> None:
+    mgr = boosted(recovering(500_000), boost_rules="recovery after 1min at-most 2h")
     mgr.mgr.checks["PG_DAMAGED"] = {"severity": "HEALTH_ERR", "summary": {"message": "1 pg inconsistent", "count": 1}}
     mgr.mgr.status = "HEALTH_ERR"
-    with pytest.raises(RetryLater, match=r"HEALTH_ERR.*PG_DAMAGED.*mute"):
-        mgr.begin()
+    by_rule(mgr, 20)
+    assert mgr.phase == OFF
+    assert "HEALTH_ERR (PG_DAMAGED" in " ".join(mgr.modes.boosts.document()["notes"])
+    assert mgr.begin()["phase"] == ON
 
 
 def test_none_begins_until_the_pgs_of_an_osd_that_returned_have_peered() -> None:
