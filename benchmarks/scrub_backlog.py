@@ -22,7 +22,7 @@ from datetime import timezone
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 import runs_file
-from day_on_lab import written
+from day_on_lab import bound_of, written
 
 from ceph_lab.cluster import Lab
 from ceph_lab.loads.client import ClientLoad
@@ -182,10 +182,6 @@ def measure(arguments: argparse.Namespace) -> None:
 
 
 # what it came to
-
-
-def bound_of(line: Mapping[str, Any]) -> float:
-    return float(line["objective"].split("<=")[1].split()[0])
 
 
 def missed_s(line: Mapping[str, Any]) -> float:

@@ -150,25 +150,23 @@ class Expectation:
         """When so many bytes are scrubbed; None where that takes longer than 60 days."""
         if left_bytes <= 0:
             return now
-        unforeseen = self._unforeseen
+        corrected = self._corrected
         for start, seconds in hours_ahead(now, LONGEST_DAYS):
-            room = share(start, seconds, self.rates, rules, "mean", zone) * self.factor
-            room += share(start, seconds, unforeseen, rules, "mean", zone)
+            room = share(start, seconds, corrected, rules, "mean", zone)
             if room >= left_bytes:
                 return start + seconds * left_bytes / room
             left_bytes -= room
         return None
 
     @property
-    def _unforeseen(self) -> RatesAhead:
-        """What hours have for which the forecast has nothing: what such hours came to, once that is a PG or so."""
+    def _corrected(self) -> RatesAhead:
+        """The forecast by what came; hours for which it has nothing get what such came to, once that is a PG or so."""
         is_known = self.unforeseen_s > 0 and self.unforeseen_bytes >= self.trusted_bytes
-        rate = self.unforeseen_bytes / self.unforeseen_s if is_known else 0.0
-        seen, nothing = (RateRange(each, each, each, MEASURED) for each in (rate, 0.0))
-        by_policy = {
-            policy: tuple(nothing if hour.mean > 0 else seen for hour in hours)
-            for policy, hours in self.rates.by_policy.items()
-        }
+        unforeseen, factor = self.unforeseen_bytes / self.unforeseen_s if is_known else 0.0, self.factor
+        by_policy: Dict[str, Tuple[RateRange, ...]] = {}
+        for policy, hours in self.rates.by_policy.items():
+            means = [hour.mean * factor if hour.mean > 0 else unforeseen for hour in hours]
+            by_policy[policy] = tuple(RateRange(mean, mean, mean, MEASURED) for mean in means)
         return RatesAhead(by_policy, self.rates.calendar)
 
 
