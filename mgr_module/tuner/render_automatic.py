@@ -80,7 +80,7 @@ def trail(rows: Sequence[Mapping[str, Any]]) -> str:
         act = acts.get(_key(row, row["refers"]))
         if act is not None and act["what"] == row["what"]:
             outcomes.setdefault(_key(row, row["refers"]), []).append(row)
-    told = [id(row) for ends in outcomes.values() for row in ends]
+    told = {id(row) for ends in outcomes.values() for row in ends}
     for row in rows:
         if id(row) in told:
             continue
