@@ -3,17 +3,38 @@ from __future__ import annotations
 import math
 import random
 from statistics import median
-from typing import List
+from typing import Dict, List, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Pair
-from ceph_tuner.core.autopilot.effect import drawn_in, effects, harm_ruled_out, verdict_on, worse_at_all
+from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Pair, Turn
+from ceph_tuner.core.autopilot.effect import (
+    drawn_in,
+    effects,
+    effects_of_turns,
+    harm_ruled_out,
+    verdict_on,
+    worse_at_all,
+)
 
 LATENCY, RATE = "client.p95_ms", "recovery.bytes_s"
 LOWER = {LATENCY: True, RATE: False}
+
+
+LATENCIES = {LATENCY: True}
+
+
+def alternating(values: Sequence[float]) -> List[Turn]:
+    """Turns, of which the first has the old settings."""
+    return [Turn(float(at), at % 2 == 1, {LATENCY: value}) for at, value in enumerate(values)]
+
+
+def wavy(count: int, noise: float, change: float = 0.0, seed: int = 7) -> List[float]:
+    """So many latencies about 20 ms, every second one with the change."""
+    chance = random.Random(seed)
+    return [20.0 * (1.0 + change * (at % 2)) * math.exp(chance.gauss(0.0, noise)) for at in range(count)]
 
 
 def pair(at: int, during: bool, tried: float, control: float, metric: str = LATENCY) -> Pair:
@@ -79,9 +100,16 @@ numbers = st.one_of(st.floats(), st.sampled_from([0.0, -1.0, math.nan, math.inf,
 sides = st.dictionaries(st.sampled_from([LATENCY, RATE, "of.nobody"]), numbers)
 
 
-@given(st.lists(st.builds(Pair, st.floats(0.0, 1e9), st.booleans(), sides, sides), max_size=30), st.booleans())
-def test_whatever_was_measured_there_is_an_answer(pairs: List[Pair], alternating: bool) -> None:
-    for metric, effect in effects(pairs, LOWER, 0.95, 0.05, alternating).items():
+@given(
+    st.lists(st.builds(Pair, st.floats(0.0, 1e9), st.booleans(), sides, sides), max_size=30),
+    st.lists(st.builds(Turn, st.floats(0.0, 1e9), st.booleans(), sides), max_size=30),
+    st.lists(sides, max_size=9),
+)
+def test_whatever_was_measured_there_is_an_answer(
+    pairs: List[Pair], turns: List[Turn], before: List[Dict[str, float]]
+) -> None:
+    judged = LOWER, 0.95, 0.05
+    for metric, effect in (*effects(pairs, *judged).items(), *effects_of_turns(turns, before, *judged).items()):
         assert metric in LOWER
         assert effect.change is None or effect.low <= effect.change <= effect.high
         assert not math.isnan(effect.low)
@@ -150,14 +178,47 @@ def test_what_is_drawn_in_stays_on_its_side_of_the_median(samples: List[List[flo
     assert sum(kept) >= len(kept) / 2
 
 
-def test_turns_of_old_and_new_settings_are_compared_without_a_before() -> None:
-    chance = random.Random(7)
-    turns = [pair(at, True, 14.0 * math.exp(chance.gauss(0.0, 0.1)), 20.0) for at in range(30)]
-    same = [pair(100 + at, False, 14.0, 20.0) for at in range(30)]
-    found = effects(turns + same, LOWER, 0.95, 0.05, alternating=True)[LATENCY]
+@pytest.mark.parametrize("known", [0, 20])
+def test_turns_of_old_and_new_settings_are_compared_with_each_other(known: int) -> None:
+    before = [{LATENCY: value} for value in wavy(known, 0.1, seed=3)]
+    turns = alternating(wavy(31, 0.1, -0.3))
+    found = effects_of_turns(turns, before, LATENCIES, 0.95, 0.05)[LATENCY]
     assert found.verdict == BETTER
     assert found.low < -0.3 < found.high
-    assert found.windows == 30
+    assert found.windows == 15
+    # what was before alone says nothing, nor does a new turn that none of the old ones follows
+    assert effects_of_turns(turns[:2], before, LATENCIES, 0.95, 0.05) == {}
+
+
+def test_windows_of_before_let_three_turns_tell_what_five_told() -> None:
+    before = [{LATENCY: value} for value in wavy(20, 0.05, seed=3)]
+    turns = alternating(wavy(7, 0.05, -0.4))
+    assert effects_of_turns(turns, before, LATENCIES, 0.95, 0.05)[LATENCY].verdict == BETTER
+    assert effects_of_turns(turns, [], LATENCIES, 0.975, 0.05)[LATENCY].verdict == UNKNOWN
+
+
+@pytest.mark.parametrize("rise", [0.0, 0.1])
+def test_a_load_that_rises_from_turn_to_turn_is_no_effect(rise: float) -> None:
+    latencies = [value * math.exp(rise * at) for at, value in enumerate(wavy(41, 0.02))]
+    found = effects_of_turns(alternating(latencies), [], LATENCIES, 0.95, 0.05)[LATENCY]
+    assert found.low < 0.0 < found.high
+    assert found.change == pytest.approx(0.0, abs=0.02)
+
+
+@given(st.integers(0, 24), st.floats(1e-3, 1e3), st.integers(0, 20))
+def test_one_wild_turn_does_not_decide(place: int, factor: float, known: int) -> None:
+    latencies = [20.0 * (factor if at == place else 1.0) for at in range(25)]
+    before = [{LATENCY: 20.0}] * known
+    for seen in range(7, 26, 2):
+        found = effects_of_turns(alternating(latencies[:seen]), before, LATENCIES, 0.95, 0.05)[LATENCY]
+        assert found.verdict in (ALIKE, UNKNOWN)
+
+
+def test_a_turn_that_showed_nothing_is_left_out_with_what_is_compared_with_it() -> None:
+    turns = alternating(wavy(41, 0.05, -0.4))
+    turns[20] = Turn(20.0, False, {LATENCY: 0.0})
+    found = effects_of_turns(turns, [], LATENCIES, 0.95, 0.05)[LATENCY]
+    assert (found.windows, found.verdict) == (18, BETTER)
 
 
 @pytest.mark.parametrize(

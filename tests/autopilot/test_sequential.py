@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 import random
-from typing import List
+from typing import List, Sequence
 
 import pytest
 from hypothesis import given
@@ -11,6 +11,11 @@ from hypothesis import strategies as st
 from ceph_tuner.core.autopilot.sequential import (
     EFFECT_VARIANCE,
     LEAST,
+    LEAST_TURNS,
+    NEIGHBOURS_SHARE,
+    Interval,
+    TurnNoise,
+    alternation,
     difference,
     inflation,
     mean,
@@ -20,6 +25,12 @@ from ceph_tuner.core.autopilot.sequential import (
 FLOOR = 0.03
 values = st.floats(-10.0, 10.0)
 samples = st.lists(values, min_size=LEAST, max_size=30)
+
+
+def in_turns(effects: Sequence[float], confidence: float = 0.95, noise: float = 0.0, before: int = 0) -> Interval:
+    """The interval of effects beside turns and windows of before that differ by `noise` from one to the next."""
+    steps = [noise] * len(effects)
+    return alternation(effects, TurnNoise(steps, steps[1:], [noise] * before, [noise] * before), confidence, FLOOR)
 
 
 def bayes_factor(t: float, effective: float, freedom: int) -> float:
@@ -100,13 +111,19 @@ def test_an_interval_reads_the_same_from_either_side(before: List[float], during
 def test_more_confidence_widens(before: List[float], during: List[float], confidence: float) -> None:
     less, more = (difference(before, during, level, FLOOR) for level in (confidence, confidence + 0.015))
     assert more.low <= less.low <= less.estimate <= less.high <= more.high
-    less, more = (mean(during, level, FLOOR) for level in (confidence, confidence + 0.015))
-    assert more.low <= less.low <= less.estimate <= less.high <= more.high
+    for interval in (lambda level: mean(during, level, FLOOR), lambda level: in_turns(during, level, 0.1)):
+        less, more = (interval(level) for level in (confidence, confidence + 0.015))
+        assert more.low <= less.low <= less.estimate <= less.high <= more.high
 
 
 @given(st.integers(LEAST, 200), st.integers(LEAST, 200), values)
 def test_values_without_any_spread_do_not_give_certainty(count: int, more: int, value: float) -> None:
-    for interval in (difference([value] * count, [value] * more, 0.95, FLOOR), mean([value] * count, 0.95, FLOOR)):
+    for interval in (
+        difference([value] * count, [value] * more, 0.95, FLOOR),
+        mean([value] * count, 0.95, FLOOR),
+        in_turns([value] * count),
+        in_turns([value] * count, before=20),
+    ):
         # narrower than a fixed-sample interval of the floor itself would be too sure
         assert interval.high - interval.low > 2 * 1.96 * FLOOR / math.sqrt(max(count, more))
 
@@ -116,6 +133,9 @@ def test_few_windows_bound_nothing(count: int, more: int) -> None:
     interval = difference([0.0] * count, [9.0] * more, 0.95, FLOOR)
     assert (interval.estimate, interval.low, interval.high) == (9.0, -math.inf, math.inf)
     assert mean([9.0] * (LEAST - 1), 0.95, FLOOR).low == -math.inf
+    assert in_turns([9.0] * (LEAST_TURNS - 1), before=20).low == -math.inf
+    # no turns of one kind to compare
+    assert alternation([9.0] * 9, TurnNoise([], [], [], []), 0.95, FLOOR).low == -math.inf
 
 
 def test_the_interval_closes_in_as_windows_come() -> None:
@@ -141,6 +161,33 @@ def test_no_single_window_decides(sample: List[float], place: int, wild: float) 
     assert interval.low < 0.0 < interval.high
 
 
+def test_turns_are_told_by_windows_of_before_sooner_than_by_their_own() -> None:
+    for noise in (0.05, 0.1):
+        alone, beside = (in_turns([0.3] * LEAST_TURNS, noise=noise, before=before) for before in (0, 20))
+        assert beside.high - beside.low < (alone.high - alone.low) / 2
+
+
+def test_the_deviation_of_an_effect_of_turns_is_that_of_both_kinds_of_turns() -> None:
+    # many turns: nothing is left of what is unknown but the noise itself
+    chance, deviation, count = random.Random(5), 0.1, 4000
+    turns = [chance.gauss(0.0, deviation) for _ in range(2 * count + 1)]
+    effects = [turns[at] - (turns[at - 1] + turns[at + 1]) / 2 for at in range(1, 2 * count, 2)]
+    steps = [[b - a for a, b in zip(turns[first::2], turns[first + 2 :: 2])] for first in (0, 1)]
+    found = alternation(effects, TurnNoise(*steps, [], []), 0.95, FLOOR)
+    error = (found.high - found.low) / 2 / radius(count, 1e6, 0.95)
+    assert error == pytest.approx(deviation * math.sqrt(2 / count), rel=0.03)
+    middle = sum(effects) / count
+    variance = sum((effect - middle) ** 2 for effect in effects) / (count - 1)
+    assert variance * NEIGHBOURS_SHARE == pytest.approx(2 * deviation**2, rel=0.05)
+
+
+@pytest.mark.parametrize("before", [0, 20])
+def test_effects_that_scatter_more_than_turns_differ_widen_the_interval(before: int) -> None:
+    calm = in_turns([0.5] * 12, noise=0.05, before=before)
+    wild = in_turns([0.5 + (-1) ** at * 0.5 for at in range(12)], noise=0.05, before=before)
+    assert wild.high - wild.low > 3 * (calm.high - calm.low)
+
+
 def test_windows_that_follow_their_neighbours_widen_the_interval() -> None:
     chance = random.Random(2)
     steps = [chance.gauss(0.0, 0.1) for _ in range(400)]
@@ -158,5 +205,7 @@ def test_windows_that_follow_their_neighbours_widen_the_interval() -> None:
 def test_what_would_make_an_interval_meaningless_is_refused(confidence: float, floor: float) -> None:
     with pytest.raises(ValueError, match="must be in"):
         mean([1.0, 2.0, 3.0, 4.0], confidence, floor)
+    with pytest.raises(ValueError, match="must be in"):
+        alternation([1.0, 2.0, 3.0, 4.0], TurnNoise([1.0], [], [], []), confidence, floor)
     with pytest.raises(ValueError, match="must be in"):
         difference([1.0] * 4, [2.0] * 4, confidence, floor)

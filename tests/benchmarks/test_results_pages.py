@@ -11,6 +11,7 @@ import automatic_on_lab
 import changes
 import day
 import day_on_lab
+import false_alarms
 import flight
 import kills_on_lab
 import mgr_scale
@@ -44,6 +45,7 @@ import campaign  # noqa: E402
         ("changes", changes.table),
         ("day", day.table),
         ("day-on-lab", day_on_lab.table),
+        ("false-alarms", false_alarms.table),
         ("flight", flight.page),
         ("fuzz", campaign.table),
         ("kills", kills_on_lab.table),

@@ -89,6 +89,17 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Turn:
+    """What all OSDs did while old or new settings had their turn; means as in `Pair`."""
+
+    at: float
+    """When its last window ended."""
+    tried: bool
+    """Whether it was that of the new settings."""
+    means: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Effect:
     """What settings did to a metric, as a share: -0.2 is 20% less. The interval may be looked at at any time."""
 

@@ -2,7 +2,8 @@
 
 Both sides of a pair are seen at the same time, so what hits all OSDs alike (the clients' load, the hour) cancels; what
 always differs between the groups (older drives, hotter pools) cancels against the pairs from before. Where old and new
-settings take turns on all OSDs there is no `before`: the mean log ratio of neighbouring turns is the effect.
+settings take turns on all OSDs, the effect is the mean log ratio of each new turn to the old ones before and after it,
+so that a load that rises steadily is none.
 
 A client's write waits for OSDs of the other group too, so that an effect on part of the OSDs shows smaller than on all.
 
@@ -15,10 +16,10 @@ from __future__ import annotations
 
 import math
 from statistics import median
-from typing import Dict, List, Mapping, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.autopilot import sequential
-from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Pair
+from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, UNKNOWN, WORSE, Effect, Pair, Turn
 
 NOISE_FLOOR = 0.03
 """Least deviation of a window's log ratio that is believed: pooled latencies of Ceph's windows repeat to about 3%."""
@@ -29,23 +30,19 @@ REACH = 4.0
 FEW = 0.05
 """Share of a sample that is cut off at most; one window always may."""
 
+_NEW_BETWEEN_OLD, _OLD_BETWEEN_NEW = (False, True, False), (True, False, True)
 _DEVIATION_OF_SPREAD = 1.4826
 """Of normal values: the deviation over the median absolute deviation."""
 _LARGEST_EXPONENT = 700.0
 
 
 def effects(
-    pairs: Sequence[Pair],
-    lower_is_better: Mapping[str, bool],
-    confidence: float,
-    tolerance: float,
-    alternating: bool = False,
+    pairs: Sequence[Pair], lower_is_better: Mapping[str, bool], confidence: float, tolerance: float
 ) -> Dict[str, Effect]:
     """Give the effect on each metric of `lower_is_better`; absent is what was not seen on both sides meanwhile.
 
     `confidence` holds for each metric by itself, over all looks: whoever acts on any of k metrics gives
     1 - (1 - confidence)/k. Values that are absent, zero or not finite are left out, as they have no logarithm.
-    `alternating`: each pair that is `during` holds a turn of the new settings and one of the old; others do not count.
     """
     effect_by_metric = {}
     by_time = sorted(pairs, key=lambda pair: pair.at)
@@ -61,32 +58,59 @@ def effects(
             continue
         if not during:
             continue
-        if alternating:
-            (turns,) = drawn_in(during)
-            interval = sequential.mean(turns, confidence, NOISE_FLOOR)
-        elif before:
-            earlier, later = drawn_in(before, during)
-            interval = sequential.difference(earlier, later, confidence, NOISE_FLOOR)
-        else:
+        if not before:
             effect_by_metric[metric] = Effect(metric, None, -math.inf, math.inf, len(during), UNKNOWN)
             continue
-        low, high = _share(interval.low), _share(interval.high)
-        verdict = verdict_on(low, high, lower, tolerance)
-        effect_by_metric[metric] = Effect(metric, _share(interval.estimate), low, high, len(during), verdict)
+        earlier, later = drawn_in(before, during)
+        interval = sequential.difference(earlier, later, confidence, NOISE_FLOOR)
+        effect_by_metric[metric] = _effect(metric, interval, len(during), lower, tolerance)
     return effect_by_metric
 
 
-def drawn_in(*samples: Sequence[float]) -> List[List[float]]:
+def effects_of_turns(
+    turns: Sequence[Turn],
+    before: Sequence[Mapping[str, float]],
+    lower_is_better: Mapping[str, bool],
+    confidence: float,
+    tolerance: float,
+) -> Dict[str, Effect]:
+    """Give the same of turns, in the order of time; a turn of the new settings counts between two of the old.
+
+    `before`: what windows showed before the first turn. They tell how much equal settings differ from window to window.
+    """
+    legs = [turn.tried for turn in turns]
+    whose = list(zip(legs, legs[1:], legs[2:]))
+    effect_by_metric = {}
+    for metric, lower in lower_is_better.items():
+        seen = [_logarithm(turn.means.get(metric, 0.0)) for turn in turns]
+        compared = _present(bend for bend, three in zip(_bends(seen), whose) if three == _NEW_BETWEEN_OLD)
+        if not compared:
+            continue
+        earlier = [_logarithm(means.get(metric, 0.0)) for means in before]
+        noise = sequential.TurnNoise(
+            old=_settled(step for step, three in zip(_steps(seen), whose) if three == _NEW_BETWEEN_OLD),
+            new=_settled(step for step, three in zip(_steps(seen), whose) if three == _OLD_BETWEEN_NEW),
+            earlier=_settled(_steps(earlier)),
+            bends=_settled(_bends(earlier)),
+        )
+        (differences,) = drawn_in(compared, width=2)
+        interval = sequential.alternation(differences, noise, confidence, NOISE_FLOOR)
+        effect_by_metric[metric] = _effect(metric, interval, len(compared), lower, tolerance)
+    return effect_by_metric
+
+
+def drawn_in(*samples: Sequence[float], middle: Optional[float] = None, width: int = 1) -> List[List[float]]:
     """Cut off the few values that are far from their sample's median, by the spread of all samples about theirs.
 
     Where more than a few are far they are left as they are: then it is no accident, but what the settings do.
+    `middle` stands in for the medians. `width`: neighbouring values that one wild window reaches.
     """
-    middles = [median(sample) for sample in samples]
+    middles = [median(sample) if middle is None else middle for sample in samples]
     spread = median(abs(value - middle) for sample, middle in zip(samples, middles) for value in sample)
     reach = REACH * max(_DEVIATION_OF_SPREAD * spread, NOISE_FLOOR)
     drawn = []
     for sample, middle in zip(samples, middles):
-        far = sum(abs(value - middle) > reach for value in sample)
+        far = _accidents([abs(value - middle) > reach for value in sample], width)
         bound = reach if far <= max(1, int(FEW * len(sample))) else math.inf
         drawn.append([min(max(value, middle - bound), middle + bound) for value in sample])
     return drawn
@@ -122,6 +146,46 @@ def worsening(low: float, high: float, lower_is_better: bool) -> Tuple[float, fl
     return (low, high) if lower_is_better else (-high, -low)
 
 
+def _effect(
+    metric: str, interval: sequential.Interval, windows: int, lower_is_better: bool, tolerance: float
+) -> Effect:
+    low, high = _share(interval.low), _share(interval.high)
+    verdict = verdict_on(low, high, lower_is_better, tolerance)
+    return Effect(metric, _share(interval.estimate), low, high, windows, verdict)
+
+
+def _bends(series: Sequence[Optional[float]]) -> List[Optional[float]]:
+    """Each value less the mean of its neighbours; None where one of the three is."""
+    return [
+        None if before is None or value is None or after is None else value - (before + after) / 2.0
+        for before, value, after in zip(series, series[1:], series[2:])
+    ]
+
+
+def _steps(series: Sequence[Optional[float]]) -> List[Optional[float]]:
+    """Each value less the last but one; None where one of both is."""
+    return [None if one is None or other is None else other - one for one, other in zip(series, series[2:])]
+
+
+def _settled(differences: Iterable[Optional[float]]) -> List[float]:
+    """Those that there are, wild ones drawn in: their mean is zero but for chance."""
+    present = _present(differences)
+    return drawn_in(present, middle=0.0, width=2)[0] if present else []
+
+
+def _present(values: Iterable[Optional[float]]) -> List[float]:
+    return [value for value in values if value is not None]
+
+
+def _accidents(far: Sequence[bool], width: int) -> int:
+    """How many wild windows it takes to make these values far."""
+    count = place = 0
+    while place < len(far):
+        count += far[place]
+        place += width if far[place] else 1
+    return count
+
+
 def _log_ratios(metric: str, pairs: Sequence[Pair], during: bool) -> List[float]:
     """Tried over control, in the order of time."""
     values = ((pair.tried.get(metric, 0.0), pair.control.get(metric, 0.0)) for pair in pairs if pair.during == during)
@@ -129,6 +193,10 @@ def _log_ratios(metric: str, pairs: Sequence[Pair], during: bool) -> List[float]
     return [
         math.log(canary) - math.log(control) for canary, control in values if _positive(canary) and _positive(control)
     ]
+
+
+def _logarithm(value: float) -> Optional[float]:
+    return math.log(value) if _positive(value) else None
 
 
 def _positive(value: float) -> bool:

@@ -33,8 +33,8 @@ def stand_in(metric: str) -> Optional[str]:
     return STAND_INS.get(plain, None if scope is None else plain)
 
 
-ENOUGH = 6
-"""Pairs of windows without which no interval is bounded at the usual confidence (`sequential.radius`)."""
+ENOUGH = 4
+"""Pairs of windows, or turns, that bound an interval at the usual confidence, whatever is known from before."""
 
 
 class Judgement(NamedTuple):

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import Deque, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Deque, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
-from ceph_tuner.core.autopilot.contract import Effect, Pair
+from ceph_tuner.core.autopilot.contract import Effect, Pair, Turn
 from ceph_tuner.core.autopilot.demand import asked_for, dwindles, offered, unseen_of
-from ceph_tuner.core.autopilot.effect import effects
+from ceph_tuner.core.autopilot.effect import effects, effects_of_turns
 from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.judgement import allowances, stand_in
 from ceph_tuner.core.autopilot.policy import Policy
@@ -63,17 +63,6 @@ class Closed:
     verdicts: Tuple[Verdict, ...]
 
 
-@dataclass(frozen=True)
-class _Turn:
-    """Of an alternating trial: whose it was, and what it showed."""
-
-    row: Tuple[str, float]
-    """The state's phase and its beginning."""
-    leg: bool
-    end: float
-    means: Values
-
-
 def groups_of(state: AutopilotState) -> Dict[str, Tuple[int, ...]]:
     """Name the groups to watch: OSDs that this stage added and the next one adds, each with its control.
 
@@ -102,7 +91,11 @@ class PhaseWindows:
         self._outlived = False
         self._pairs: Dict[int, List[Pair]] = {}
         self._trial = 0
-        self._turns: List[_Turn] = []
+        self._turns: List[Turn] = []
+        self._turn_row: Tuple[str, float] = ("", 0.0)
+        """The state's phase and its beginning, in which the last turn was."""
+        self._before_turns: List[Values] = []
+        """What windows under the old settings showed before the first turn."""
         self._closed: Deque[Closed] = deque(maxlen=_KEPT_CLOSED)
         self._reckoned: Tuple[object, Dict[str, Effect]] = (None, {})
 
@@ -216,7 +209,7 @@ class PhaseWindows:
         self._sampled = newest
         number = state.proposed.number if state.proposed is not None else 0
         if number != self._trial or (state.phase == COMPARING and not self._windows):
-            self._trial, self._pairs, self._turns = number, {}, []
+            self._trial, self._pairs, self._turns, self._before_turns = number, {}, [], []
 
     def _compare(self, start: float, end: float, state: AutopilotState, means: Values) -> None:
         if state.proposed is None or state.phase not in (COMPARING, TRYING, HOLDING):
@@ -242,14 +235,12 @@ class PhaseWindows:
     def _turn(self, end: float, state: AutopilotState, means: Values) -> None:
         """A window of a turn is over; one that did not show everything is followed by another of the same turn."""
         row = (state.phase, state.since)
-        if self._turns and self._turns[-1].row == row:
+        if self._turns and self._turn_row == row:
             means = {**self._turns.pop().means, **means}
-        self._turns.append(_Turn(row, state.leg, end, means))
-        self._pairs[0] = [
-            Pair(after.end, True, new.means, _geometric_means(before.means, after.means))
-            for before, new, after in zip(self._turns, self._turns[1:], self._turns[2:])
-            if new.leg and not before.leg and not after.leg
-        ]
+        if not self._turns:
+            self._before_turns = [window.means for window in self._closed]
+        self._turn_row = row
+        self._turns.append(Turn(end, state.leg, means))
 
     def _comparable_windows(self, state: AutopilotState) -> int:
         """Windows of this phase that can be compared; where nothing stands beside, each one."""
@@ -261,23 +252,23 @@ class PhaseWindows:
     def _effects(self, state: AutopilotState, metrics: Sequence[str], policy: Policy) -> Dict[str, Effect]:
         if state.proposed is None or state.phase not in (TRYING, HOLDING):
             return {}
+        in_turns = state.proposed.rollout.alternating and state.phase == TRYING
         pairs = self._pairs.get(EVERYWHERE if state.phase == HOLDING else state.stage, [])
+        seen: Sequence[Union[Pair, Turn]] = self._turns if in_turns else pairs
         # a window is many samples long, and nothing is new before the next one
-        cause = (state.phase, state.stage, len(pairs), pairs[-1].at if pairs else None, tuple(metrics), policy)
+        cause = (state.phase, state.stage, len(seen), seen[-1].at if seen else None, tuple(metrics), policy)
         if self._reckoned[0] != cause:
-            self._reckoned = (cause, self._reckon(pairs, state, metrics, policy))
+            names = dict.fromkeys([*metrics, *filter(None, map(stand_in, metrics))])
+            # any of these metrics may end the trial: together they have the confidence that was asked for
+            confidence = 1.0 - (1.0 - policy.confidence) / max(1, len(names))
+            directions = {name: METRICS[name].lower_is_better for name in names}
+            found = (
+                effects_of_turns(self._turns, self._before_turns, directions, confidence, policy.tolerance)
+                if in_turns
+                else effects(pairs, directions, confidence, policy.tolerance)
+            )
+            self._reckoned = (cause, found)
         return self._reckoned[1]
-
-    @staticmethod
-    def _reckon(
-        pairs: Sequence[Pair], state: AutopilotState, metrics: Sequence[str], policy: Policy
-    ) -> Dict[str, Effect]:
-        names = dict.fromkeys([*metrics, *filter(None, map(stand_in, metrics))])
-        # any of these metrics may end the trial: together they have the confidence that was asked for
-        confidence = 1.0 - (1.0 - policy.confidence) / max(1, len(names))
-        directions = {name: METRICS[name].lower_is_better for name in names}
-        turns = state.proposed is not None and state.proposed.rollout.alternating and state.phase == TRYING
-        return effects(pairs, directions, confidence, policy.tolerance, turns)
 
     def _misses(self, count: int) -> Tuple[List[Verdict], bool]:
         """Objectives that all but a fifth of the last windows missed; whether all but a fifth of them met every one."""
@@ -291,11 +282,6 @@ class PhaseWindows:
         exceptions = count // SPARED
         lasting_misses = [misses[each][-1] for each in newest if len(misses.get(each, ())) >= count - exceptions]
         return lasting_misses, all(len(misses.get(each, ())) <= exceptions for each in newest)
-
-
-def _geometric_means(one: Values, other: Values) -> Dict[str, float]:
-    """Of the turns before and after: a load that rises steadily is no effect then."""
-    return {name: math.sqrt(one[name] * other[name]) for name in one if name in other}
 
 
 def _in_words(objective: Objective, value: Optional[float]) -> str:

@@ -20,7 +20,8 @@ sample; Lindon, Sanden, Shirikian, arXiv 2205.14762, for its use on deployments.
 
 Three things are added because windows are not independent normal numbers of one deviation, each of which only widens:
 the standard error is Welch's where that is larger, it is inflated by the correlation of neighbouring windows, and the
-deviation has a floor. benchmarks/results/false-alarms.md has the rates of false alarms that are left.
+deviation has a floor. Turns of old and new settings have their noise from differences without an effect, see
+`alternation`. benchmarks/results/false-alarms.md has the rates of false alarms that are left.
 """
 
 from __future__ import annotations
@@ -43,6 +44,23 @@ CORRELATION_WEIGHT = 10
 
 CORRELATION_MOST = 0.9
 
+LEAST_TURNS = 3
+"""Turns of new settings below which the interval is unbounded: one wild one of two could not be told."""
+
+EARLIER_WEIGHT = 8.0
+"""Degrees of freedom that the noise of other turns, or of before, has at most in that of these turns.
+
+By simulation: with less a verdict takes longer; with more, settings that only change the noise are called better or
+worse more often.
+"""
+
+STEP_FREEDOM = 1.5
+"""Differences of a series from one value to the next that tell its variance as well as one degree of freedom does."""
+
+NEIGHBOURS_SHARE = 4.0 / 3.0
+"""Variance of the mean of k differences of a turn from its neighbours' mean, times k, over that of one: neighbouring
+differences share a turn. It is 1.5 s^2 for one, and 2 s^2/k for the mean."""
+
 
 class Interval(NamedTuple):
     """An estimate and the range in which the truth is; unbounded while nothing can be said."""
@@ -63,6 +81,70 @@ def mean(sample: Sequence[float], confidence: float, floor: float) -> Interval:
     return _around(estimate, error * inflation(sample) * radius(count, count - 1, confidence))
 
 
+class TurnNoise(NamedTuple):
+    """Differences of logarithms in which no effect is; each is empty where nothing of the kind was seen."""
+
+    old: Sequence[float]
+    """Each turn of the old settings, less the old turn before it."""
+    new: Sequence[float]
+    """The same of the new ones."""
+    earlier: Sequence[float]
+    """Each window before the first turn, less the last but one: old settings, and as far apart as turns of one kind."""
+    bends: Sequence[float]
+    """Each window before the first turn, less the mean of its neighbours: what the effect is made of, without one."""
+
+
+def alternation(effects: Sequence[float], noise: TurnNoise, confidence: float, floor: float) -> Interval:
+    """Interval of the effect of settings that take turns with the old ones.
+
+    `effects`: each turn of the new settings less the mean of the old ones before and after it. `floor` as elsewhere.
+
+    Where the noise of turns is white, with deviations s and s' of old and new ones, the mean of k effects has the
+    variance (s^2 + s'^2)/k. Where neighbouring turns follow each other it has less, as they are compared with each
+    other. Both deviations are told by differences of turns with the same settings, and by windows of before: from the
+    third turn on, where the effects alone take six. Settings may change the noise, and some work goes up and down by
+    turns of its own accord. Both make effects scatter more than these differences say. So the variance is at least
+    that of the effects themselves, beside the bends of before.
+    """
+    _check(confidence, floor)
+    estimate, count = fmean(effects), len(effects)
+    if count < LEAST_TURNS or not noise.old:
+        return _around(estimate, math.inf)
+    before = _Variance.of_steps(noise.earlier)
+    old = _Variance.of_steps(noise.old).beside(before)
+    new = _Variance.of_steps(noise.new).beside(old)
+    least = floor * floor / 2.0  # the floor is a pair's, as everywhere
+    parts = [(max(part.value, least) / count, part.freedom) for part in (old, new)]
+    variance = sum(value for value, _ in parts)
+    # Welch and Satterthwaite
+    freedom = max(1.0, variance**2 / sum(value**2 / freedom for value, freedom in parts))
+    squares = sum((effect - estimate) ** 2 for effect in effects)
+    bends = min(len(noise.bends), EARLIER_WEIGHT)
+    if bends:
+        squares += bends * fmean(bend * bend for bend in noise.bends)
+    scattered = NEIGHBOURS_SHARE * squares / (count - 1 + bends) / count
+    error = math.sqrt(max(variance, scattered))
+    return _around(estimate, error * radius(count, freedom, confidence))
+
+
+class _Variance(NamedTuple):
+    """Of one turn, and how well it is known."""
+
+    value: float
+    freedom: float
+
+    @classmethod
+    def of_steps(cls, steps: Sequence[float]) -> _Variance:
+        """A step has twice the variance of a turn."""
+        return cls(fmean(step * step for step in steps) / 2.0 if steps else 0.0, len(steps) / STEP_FREEDOM)
+
+    def beside(self, other: _Variance) -> _Variance:
+        """What both say together; the other counts for no more than `EARLIER_WEIGHT`."""
+        weight = min(other.freedom, EARLIER_WEIGHT)
+        freedom = self.freedom + weight
+        return _Variance((self.freedom * self.value + weight * other.value) / freedom, freedom) if freedom else self
+
+
 def difference(before: Sequence[float], during: Sequence[float], confidence: float, floor: float) -> Interval:
     """Interval of mean(during) - mean(before); `before` has its size from the start, `during` grows."""
     _check(confidence, floor)
@@ -81,7 +163,7 @@ def difference(before: Sequence[float], during: Sequence[float], confidence: flo
     return _around(estimate, error * inflation(before, during) * radius(effective, freedom, confidence))
 
 
-def radius(effective: float, freedom: int, confidence: float) -> float:
+def radius(effective: float, freedom: float, confidence: float) -> float:
     """Half the interval's width in standard errors: the t at which B is 1/alpha; infinite where B stays below."""
     shrink = 1.0 / (1.0 + effective * EFFECT_VARIANCE)
     bound = (1.0 / ((1.0 - confidence) * math.sqrt(shrink))) ** (2.0 / (freedom + 1.0))
