@@ -10,16 +10,17 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, 
 from ceph_tuner.core.autopilot.condition import Condition, ConditionChange, changed
 from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.executor import TrialExecutor
+from ceph_tuner.core.autopilot.groups import rollout
 from ceph_tuner.core.autopilot.intervention import Interventions, interventions
 from ceph_tuner.core.autopilot.permits import Calm, outside_hours, reason_to_wait
-from ceph_tuner.core.autopilot.phase_windows import Closed, PhaseWindows, groups_of
+from ceph_tuner.core.autopilot.phase_windows import Closed, PhaseWindows, groups_ahead, groups_of
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import OFF, AutopilotState
 from ceph_tuner.core.autopilot.watchdog import Watchdog
 from ceph_tuner.core.book.state import BookState
 from ceph_tuner.core.boost.state import OFF as NO_BOOST
 from ceph_tuner.core.ceph.ports import ConfigEntry
-from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.ceph.target import Place, Target
 from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.changes.plan import Restore
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, TunerError
@@ -79,6 +80,8 @@ class Lookout:
         self._watchdog: Optional[Watchdog] = None
         self._placed: Tuple[float, Set[int], Sequence[Place]] = (0.0, set(), ())
         self._reckoned: Tuple[Any, bool, Sequence[Capacity]] = (None, False, ())
+        self._expected: Tuple[Any, Mapping[str, Sequence[int]]] = (None, {})
+        """Groups of the next trial, after what they were planned by."""
         self._dump: List[ConfigEntry] = []
         self._ours: Tuple[Tuple[int, ...], Tuple[Restore, ...]] = ((), ())
 
@@ -88,7 +91,7 @@ class Lookout:
         That is so while the mode is off and has nothing on the cluster.
         """
         self._policy = policy
-        self._aim.watch(groups_of(state))
+        self._aim.watch(self._groups(state, policy))
         if state.mode == OFF:
             self._keep_up()
             if not state.on_cluster:
@@ -102,6 +105,8 @@ class Lookout:
             self._calm = self._calm.after(sight, self._aim.running(self._running()))
         slo, reference = self._goals()
         reasons = self._reasons_to_wait(now, sight, state, policy)
+        disturbed = sight is None or bool(reasons[2])
+        self._windows.disturbed(now if disturbed else self._calm.unrest)
         upset, breach = self._upset(state), self._breach(sight, state)
         windows = self._windows.close(sample.at, state, slo, reference, policy) if sample is not None else []
         for window in windows:
@@ -119,6 +124,29 @@ class Lookout:
             upset=upset,
             breach=breach,
         )
+
+    def _groups(self, state: AutopilotState, policy: Policy) -> Mapping[str, Sequence[int]]:
+        """OSDs to watch side by side: those of what is proposed, else those that a proposal would take first.
+
+        Where not all OSDs are asked for histograms, those of groups come first. So nobody is watched ahead there until
+        an objective is missed: the percentiles are to be of all.
+        """
+        if state.proposed is not None or state.mode == OFF:
+            return groups_of(state)
+        newest = self._windows.newest
+        missed = newest is not None and any(verdict.met is False for verdict in newest.verdicts)
+        if self._slo is None or not (missed or len(self._running()) <= float(self._service.option("histogram_osds"))):
+            return {}
+        # monitors that do not answer, or a target that covers nothing: it is compared later then
+        with contextlib.suppress(TunerError):
+            cause = (self._places(), policy, self._aim.target)
+            if self._expected[0] != cause:
+                places, _, target = cause
+                device_class = Target.parse(target).device_class
+                plan = rollout(places, device_class, target, policy, self._service.replicas())
+                self._expected = (cause, groups_ahead(plan))
+            return self._expected[1]
+        return {}
 
     def guard(self, state: AutopilotState) -> Optional[Breach]:
         """Look at the newest sample alone, while settings are being written: what is ours among the writes is open."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.autopilot.contract import BETTER, UNKNOWN, WORSE, Effect, Rollout
-from ceph_tuner.core.autopilot.phase_windows import OUTLIVED_S, Closed, PhaseWindows, groups_of
+from ceph_tuner.core.autopilot.phase_windows import OUTLIVED_S, Closed, PhaseWindows, groups_ahead, groups_of
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import (
     ASKING,
@@ -266,6 +266,8 @@ def test_groups_are_what_this_stage_added_and_what_the_next_one_will_each_with_i
     assert groups_of(phase(HOLDING, stage=2)) == {}
     assert groups_of(phase(TRYING, rollout=ALTERNATING)) == {}
     assert groups_of(AutopilotState()) == {}
+    assert groups_ahead(ROLLOUT) == groups_of(phase(COMPARING))
+    assert groups_ahead(ALTERNATING) == {}
 
 
 def fly(observer: PhaseWindows, *rows: Tuple[AutopilotState, int]) -> float:
@@ -365,14 +367,52 @@ def test_a_new_proposal_forgets_the_pairs_of_the_one_before() -> None:
     assert effects_of(observer, trying)[P95].change == pytest.approx(0.0, abs=0.05)
 
 
-def test_comparing_that_begins_again_forgets_what_was_compared_while_it_waited() -> None:
+@pytest.mark.parametrize(("unrest", "pairs"), [(0.0, 12), (150.0, 7), (151.0, 6), (300.0, 2)])
+def test_comparing_that_begins_again_forgets_what_it_saw_while_the_cluster_was_not_steady(
+    unrest: float, pairs: int
+) -> None:
     eyes = Seen(steady(), {"tried 0": steady(), "control 0": steady()})
     observer = PhaseWindows(eyes)
     list(watch(observer, phase(COMPARING), START, START + 300.0))
     assert observer.see(0.0, phase(COMPARING), SLO, POLICY).pairs == 10
+    observer.disturbed(START + unrest)
     again = phase(COMPARING, START + 300.0)
     list(watch(observer, again, START + 305.0, START + 360.0))
-    assert observer.see(0.0, again, SLO, POLICY).pairs == 2
+    assert observer.see(0.0, again, SLO, POLICY).pairs == pairs
+
+
+@pytest.mark.parametrize("rollout", [ROLLOUT, ALTERNATING], ids=["canary", "in turns"])
+def test_what_was_seen_before_the_proposal_counts(rollout: Rollout) -> None:
+    """All windows before a trial may be over when its settings come."""
+    eyes = Seen(steady(), {"tried 0": wavy(60.0), "control 0": wavy(100.0, 1)})
+    observer = PhaseWindows(eyes)
+    list(watch(observer, AutopilotState(AUTO), START, START + 1500.0))
+    comparing = phase(COMPARING, START + 1500.0, rollout)
+    list(watch(observer, comparing, START + 1501.0, START + 1502.0))
+    found = observer.see(0.0, comparing, SLO, POLICY)
+    assert (found.windows, found.pairs) == (0, POLICY.baseline_windows)
+    # nobody waits to know the cluster as a whole either
+    holding = phase(HOLDING, START + 1505.0, rollout, stage=len(rollout.stages) - 1)
+    list(watch(observer, holding, START + 1506.0, START + 1700.0))
+    assert effects_of(observer, holding)[P95].low > -1.0
+
+
+def test_what_a_group_did_before_somebody_watched_it_counts_for_nothing() -> None:
+    seen: Rates = lambda end: {P95: 100.0} if end > START + 200.0 else {}  # noqa: E731
+    observer = PhaseWindows(Seen(steady(), {"tried 0": seen, "control 0": seen}))
+    list(watch(observer, AutopilotState(AUTO), START, START + 300.0))
+    comparing = phase(COMPARING, START + 300.0)
+    list(watch(observer, comparing, START + 301.0, START + 302.0))
+    assert observer.see(0.0, comparing, SLO, POLICY).pairs == 4
+
+
+def test_what_a_trial_left_behind_is_not_taken_for_the_time_before_the_next_one() -> None:
+    observer = PhaseWindows(Seen(steady(), {"tried 0": steady(), "control 0": steady()}))
+    end = fly(observer, (phase(COMPARING), 10), (phase(TRYING), 10))
+    list(watch(observer, AutopilotState(AUTO, OBSERVING, end), end, end + 100.0))
+    comparing = replace(phase(COMPARING, end + 100.0), proposed=Proposed(2, SETTINGS, "why", ROLLOUT))
+    list(watch(observer, comparing, end + 101.0, end + 102.0))
+    assert observer.see(0.0, comparing, SLO, POLICY).pairs == 2
 
 
 def test_once_the_settings_are_everywhere_the_whole_cluster_is_held_against_itself_before() -> None:

@@ -13,6 +13,7 @@ from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.phase_windows import Closed
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import HOLDING, TRYING, AutopilotState, Proposed
+from ceph_tuner.core.errors import ClusterTimeout
 from ceph_tuner.core.goals.guard import Breach
 from tuner import render
 from tuner.lookout import LATE, PLACES_S, Lookout
@@ -166,6 +167,58 @@ def test_what_the_sample_says_outranks_what_the_windows_say(monkeypatch: pytest.
     breach = look(there, ON, policy).breach
     assert breach is not None
     assert breach.rule == "health"
+
+
+# the canary ahead of its trial
+
+
+def wide() -> Tuple[Lookout, OnTwin]:
+    """One OSD may be the canary of four, and an objective is missed."""
+    there, aboard = around(auto_canary="osd")
+    aboard.service.slo_commands.set("client.p95_ms<=0.01", False, 1.0, "")
+    return there, aboard
+
+
+def test_the_canary_of_the_next_trial_is_watched_before_there_is_one() -> None:
+    there, aboard = wide()
+    policy = policy_of(aboard.options.__getitem__)
+    sampled(aboard)
+    look(there, ON, policy)
+    look(there, ON, policy)
+    watched = aboard.sampler.groups.members()
+    assert len(watched) == 2
+    assert not set(watched[0]) & set(watched[1])
+    # nobody watches for a mode that is off
+    there.look(AutopilotState(), policy)
+    assert aboard.sampler.groups.members() == ()
+
+
+def test_where_few_of_many_osds_are_asked_nobody_is_preferred_until_an_objective_is_missed() -> None:
+    there, aboard = wide()
+    aboard.options["histogram_osds"] = 2
+    policy = policy_of(aboard.options.__getitem__)
+    sampled(aboard)
+    look(there, ON, policy)
+    assert aboard.sampler.groups.members() == ()
+    sampled(aboard, 4)
+    look(there, ON, policy)
+    look(there, ON, policy)
+    assert len(aboard.sampler.groups.members()) == 2
+
+
+def test_monitors_that_do_not_answer_cost_the_look_ahead_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    there, aboard = wide()
+    sampled(aboard)
+    look(there, ON, ALWAYS)
+
+    def silent() -> int:
+        raise ClusterTimeout("osd pool ls", 30.0)
+
+    monkeypatch.setattr(aboard.service, "replicas", silent)
+    aboard.twin.clock.sleep(PLACES_S + 1.0)
+    sampled(aboard)
+    assert look(there, ON, replace(ALWAYS, canary="osd")).windows >= 0
+    assert aboard.sampler.groups.members() == ()
 
 
 # other people

@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import Deque, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
+from typing import Deque, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
-from ceph_tuner.core.autopilot.contract import Effect, Pair, Turn
+from ceph_tuner.core.autopilot.contract import Effect, Pair, Rollout, Turn
 from ceph_tuner.core.autopilot.demand import asked_for, dwindles, offered, unseen_of
 from ceph_tuner.core.autopilot.effect import effects, effects_of_turns
 from ceph_tuner.core.autopilot.events import Look
@@ -68,15 +68,23 @@ def groups_of(state: AutopilotState) -> Dict[str, Tuple[int, ...]]:
 
     The next stage's OSDs keep the old settings in this one: what they do now is what they are compared with then.
     """
-    if state.proposed is None or state.proposed.rollout.alternating:
+    if state.proposed is None:
         return {}
+    return _groups(state.proposed.rollout, {state.stage, state.stage + (state.phase not in (WAITING, COMPARING))})
+
+
+def groups_ahead(rollout: Rollout) -> Dict[str, Tuple[int, ...]]:
+    """Name those of a trial that may come: watched from now on, nobody has to wait for what they did before it."""
+    return _groups(rollout, {0})
+
+
+def _groups(rollout: Rollout, stages: Iterable[int]) -> Dict[str, Tuple[int, ...]]:
     groups: Dict[str, Tuple[int, ...]] = {}
-    stages = state.proposed.rollout.stages
-    for number in {state.stage, state.stage + (state.phase not in (WAITING, COMPARING))}:
-        if number < len(stages) and stages[number].control:
-            had = set(stages[number - 1].osds) if number else set()
-            groups[f"tried {number}"] = tuple(osd for osd in stages[number].osds if osd not in had)
-            groups[f"control {number}"] = stages[number].control
+    for number in stages if not rollout.alternating else ():
+        if number < len(rollout.stages) and rollout.stages[number].control:
+            had = set(rollout.stages[number - 1].osds) if number else set()
+            groups[f"tried {number}"] = tuple(osd for osd in rollout.stages[number].osds if osd not in had)
+            groups[f"control {number}"] = rollout.stages[number].control
     return groups
 
 
@@ -89,6 +97,7 @@ class PhaseWindows:
         self._edge = self._sampled = 0.0
         self._windows = 0
         self._outlived = False
+        self._steady_since = 0.0
         self._pairs: Dict[int, List[Pair]] = {}
         self._trial = 0
         self._turns: List[Turn] = []
@@ -98,6 +107,10 @@ class PhaseWindows:
         """What windows under the old settings showed before the first turn."""
         self._closed: Deque[Closed] = deque(maxlen=_KEPT_CLOSED)
         self._reckoned: Tuple[object, Dict[str, Effect]] = (None, {})
+
+    def disturbed(self, at: float) -> None:
+        """What the cluster did up to then is nothing to compare a trial with: it was not steady, or nobody looked."""
+        self._steady_since = max(self._steady_since, at)
 
     def close(
         self, newest: float, state: AutopilotState, slo: Optional[Slo], baseline: Values, policy: Policy
@@ -192,7 +205,8 @@ class PhaseWindows:
     def _follow(self, newest: float, state: AutopilotState, policy: Policy) -> None:
         """Begin a new row of windows with each phase, and forget the pairs of the trial before."""
         row = (state.phase, state.since)
-        if row != self._row:
+        anew = row != self._row
+        if anew:
             # a taking back that needs no second attempt is over before anybody looks
             if self._row[0] in ON_CLUSTER and state.phase not in ON_CLUSTER:
                 # what the trial did says nothing of the settings in force, nor does what it left in the queues
@@ -204,12 +218,22 @@ class PhaseWindows:
                 self._edge = state.since + (0.0 if state.phase == COMPARING else policy.settle)
         if newest < self._sampled or newest > self._edge + _LATE * policy.window:
             # the clock was set back, or nobody looked for a while: what was before makes no row with what comes
-            self._edge, self._windows = newest, 0
+            self._edge, self._windows, anew = newest, 0, True
             self._closed.clear()
         self._sampled = newest
         number = state.proposed.number if state.proposed is not None else 0
-        if number != self._trial or (state.phase == COMPARING and not self._windows):
+        if number != self._trial or (state.phase == COMPARING and anew):
             self._trial, self._pairs, self._turns, self._before_turns = number, {}, [], []
+            self._recall(state, policy)
+
+    def _recall(self, state: AutopilotState, policy: Policy) -> None:
+        """Compare in the windows that are over already: the settings in force were the same in them."""
+        if state.phase == COMPARING:
+            over = [
+                window for window in self._closed if self._steady_since <= window.start and window.end <= state.since
+            ]
+            for window in over[-policy.baseline_windows :]:
+                self._compare(window.start, window.end, state, window.means)
 
     def _compare(self, start: float, end: float, state: AutopilotState, means: Values) -> None:
         if state.proposed is None or state.phase not in (COMPARING, TRYING, HOLDING):
@@ -243,9 +267,9 @@ class PhaseWindows:
         self._turns.append(Turn(end, state.leg, means))
 
     def _comparable_windows(self, state: AutopilotState) -> int:
-        """Windows of this phase that can be compared; where nothing stands beside, each one."""
+        """Windows of this phase that can be compared, recalled ones too; where nothing stands beside, each one."""
         if not groups_of(state):
-            return self._windows
+            return len(self._pairs.get(EVERYWHERE, [])) if state.phase == COMPARING else self._windows
         pairs = self._pairs.get(state.stage, [])
         return sum(pair.during == (state.phase == TRYING) for pair in pairs)
 
