@@ -6,7 +6,6 @@ from typing import List, Optional
 
 import pytest
 
-from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.goals.slo import Slo, parse_objective
@@ -44,10 +43,10 @@ class Clients:
 
 
 class Watched:
-    """A cluster whose clients are watched."""
+    """A cluster whose clients are watched. Their latency is given, so time passes on its clock alone."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, osds: int = 3, latency_ms: float = 10.0) -> None:
-        self.cluster: Cluster = small_twin()
+        self.cluster = small_twin()
         self.latency_ms = latency_ms
         self.sources: List[Clients] = []
         self._osds, self._patch = osds, monkeypatch
@@ -69,7 +68,7 @@ class Watched:
         """Look every five seconds until then; what became of the objectives meanwhile."""
         changes = []
         while self.cluster.clock.now() < moment:
-            self.cluster.clock.sleep(min(5.0, moment - self.cluster.clock.now()))
+            self.cluster.twin.pass_over(min(5.0, moment - self.cluster.clock.now()))
             change = self.watch.follow()
             if change != SAME:
                 changes.append(change)
@@ -94,7 +93,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 
 def test_what_is_begun_at_night_is_held_to_the_day_s_bound_by_day(watched: Watched) -> None:
     store_slo(watched.cluster.store, by_day_and_night("5"))
-    watched.cluster.clock.sleep(hour_of_day(23, watched) - watched.cluster.clock.now())
+    watched.cluster.twin.pass_over(hour_of_day(23, watched) - watched.cluster.clock.now())
     watch = watched.begin(WantedObjectives.stored(watched.cluster.store))
     assert (watch.has_objectives, watch.reason()) == (False, "")
     assert watch.words == "keeps nothing: the policy night has no hard objective about clients"
@@ -112,7 +111,7 @@ def test_what_is_begun_at_night_is_held_to_the_day_s_bound_by_day(watched: Watch
 
 def test_what_is_begun_by_day_is_let_go_of_at_night(watched: Watched) -> None:
     store_slo(watched.cluster.store, by_day_and_night("5"))
-    watched.cluster.clock.sleep(hour_of_day(21.5, watched) - watched.cluster.clock.now())
+    watched.cluster.twin.pass_over(hour_of_day(21.5, watched) - watched.cluster.clock.now())
     watch = watched.begin(WantedObjectives.stored(watched.cluster.store))
     watched.go_on(60)
     assert watch.reason() == "client.p95_ms at 10, to be <= 5"
@@ -125,7 +124,7 @@ def test_what_is_begun_by_day_is_let_go_of_at_night(watched: Watched) -> None:
 
 
 def test_a_file_s_calendar_is_followed_as_well(watched: Watched) -> None:
-    watched.cluster.clock.sleep(hour_of_day(21.9, watched) - watched.cluster.clock.now())
+    watched.cluster.twin.pass_over(hour_of_day(21.9, watched) - watched.cluster.clock.now())
     watch = watched.begin(WantedObjectives(by_day_and_night("5")))
     assert watch.has_objectives
     assert watched.until(hour_of_day(22, watched) + 10) == [LOOSER]
@@ -160,7 +159,7 @@ def test_a_tighter_bound_is_held_against_the_last_window_at_once(watched: Watche
     watched.go_on(60)
     assert watch.reason() == ""
     store_slo(watched.cluster.store, SloCalendar(Slo("own", (parse_objective("client.p95_ms <= 9"),))), anew=True)
-    watched.cluster.clock.sleep(30)
+    watched.cluster.twin.pass_over(30)
     assert watch.follow() == STRICTER
     assert watch.reason() == "client.p95_ms at 10, to be <= 9"
 
@@ -226,7 +225,7 @@ def test_a_relative_bound_that_is_set_meanwhile_waits_for_a_baseline(watched: Wa
 
 
 def test_a_policy_to_come_has_the_baseline_of_before_the_work(watched: Watched) -> None:
-    watched.cluster.clock.sleep(hour_of_day(5, watched) - watched.cluster.clock.now())
+    watched.cluster.twin.pass_over(hour_of_day(5, watched) - watched.cluster.clock.now())
     watch = watched.begin(WantedObjectives(by_day_and_night("1.5 * baseline")))
     assert not watch.has_objectives
     watched.sources[-1].latency_ms = watched.latency_ms = 16.0

@@ -122,6 +122,11 @@ class TwinCommander:
                 if self._elapsed() >= end - 1e-9:
                     return
 
+    def pass_over(self, seconds: float) -> None:
+        """Let the clock go on alone: nothing happens on the cluster meanwhile."""
+        with self._one_at_a_time:
+            self._epoch += seconds
+
     def begin(self, simulation: Simulation) -> None:
         """Go on with another simulation of the same OSDs: other work. Counters and time go on, settings stay.
 
