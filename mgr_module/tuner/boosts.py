@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from ceph_tuner.core.autopilot.audit_log import Audit
 from ceph_tuner.core.autopilot.executor import TrialExecutor
+from ceph_tuner.core.book.state import RETURNING
 from ceph_tuner.core.boost.events import AT_MOST_S, Begin, Request
 from ceph_tuner.core.boost.executor import BY, BoostExecutor
 from ceph_tuner.core.boost.explanation import foretell
@@ -269,6 +270,9 @@ class Boosts:
 
     def _refuse_trial(self) -> None:
         for name, executor in list(self._executors.items()):
+            if name.startswith(BOOK) and executor.state.phase == RETURNING:
+                why = executor.state.problem
+                raise RetryLater(f"the book's settings are not taken back yet{f': {why}' if why else ''}", "try again")
             if name.startswith(BOOK) and executor.state.on_cluster:
                 raise RetryLater(
                     "the guard watches a switch of the book, and a boost waits for nobody",
