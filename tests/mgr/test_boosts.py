@@ -256,6 +256,13 @@ def test_a_rule_that_was_removed_begins_nothing_though_the_mgr_still_shows_it() 
     assert mgr.modes.boosts.document()["notes"] == []
 
 
+def test_a_target_without_osds_is_refused_before_anything_is_noted() -> None:
+    mgr = boosted(recovering(500_000))
+    with pytest.raises(InputError, match=r"osd\.77"):
+        mgr.modes.boosts.begin("recovery", who="osd.77")
+    assert (mgr.phase, mgr.trail(), mgr.modes.health()) == (OFF, [], {})
+
+
 def test_a_rule_waits_for_a_trial_and_one_that_makes_no_sense_is_told() -> None:
     mgr = Boosted(recovering(500_000), boost_rules=RULE).on_trial(osd_max_scrubs=2)
     by_rule(mgr, 1)
