@@ -163,7 +163,7 @@ def drain(
 
             def report(progress: DrainProgress) -> None:
                 words = progress_words(progress, until)
-                show(words, progress.at, progress.done, progress.total, bool(progress.waits_for), progress.keeps)
+                show(words, progress.at, progress.done, progress.total, progress.waits_for, progress.keeps)
 
             outcome = Drain(connection, scrub_plan.view, task, lock, report).run()
     warn(outcome.remarks)
