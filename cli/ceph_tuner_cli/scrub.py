@@ -142,7 +142,8 @@ def drain(
                 "commands": [f"ceph pg deep-scrub {pg.pgid}" for pg in order],
             }
             emit(document, form, lambda: order_page(order, until, keeps, refusals))
-            remedy = "add --yes" if not refusals else "with --yes it is refused, as said"
+            remedy = "add --yes" if order else "there is nothing to do"
+            remedy = "with --yes it is refused, as said" if refusals else remedy
             say([f"nothing is asked for: {remedy if state is None else 'that is a file'}"])
             return 0
         for refusal in refusals:
