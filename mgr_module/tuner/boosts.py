@@ -318,7 +318,10 @@ class Boosts:
         if sample is None or window is None or remainder is None:
             raise RetryLater(f"it is not known yet how many {kind.what} there are: no sample has told")
         if remainder == 0:
-            raise RetryLater(f"there is nothing to boost: no {kind.what} are left", "see `ceph -s`")
+            remedy = (
+                "see `ceph -s`" if kind.mended else "PGs are counted once a minute: what has just come is known then"
+            )
+            raise RetryLater(f"there is nothing to boost: no {kind.what} are left", remedy)
         return {**at_work(window.means), **{name: sample.values[name] for name in kind.left}}
 
     def _rate_before(self, kind: Kind, means: Mapping[str, float]) -> Optional[float]:
