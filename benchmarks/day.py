@@ -34,6 +34,7 @@ from day_shape import BUSIEST_H, clients_at
 from flight_mgr import MgrProcess, Trouble
 from flight_world import OSDS, World, p95_ms
 
+from ceph_tuner.cluster.plugin import OPTION_PREFIX
 from ceph_tuner.core.book.book import PAGES_KEY, Book, parse_book
 from ceph_tuner.core.book.choice import OF_THE_TWIN
 from ceph_tuner.core.book.events import ON
@@ -346,6 +347,7 @@ def book(world: DayWorld, rows: Optional[Sequence[Page]] = None, boost_rules: st
     store.set(PAGES_KEY, json.dumps(versioned(Book(tuple(rows), len(rows)).to_dict())))
     store.set(BOUNDS_KEY, json.dumps(BOUNDS.to_dict()))
     options = {**OPTIONS, "book_unvalidated": OF_THE_TWIN, BOOST_RULES: boost_rules}
+    world.cluster.config.set("mgr", f"{OPTION_PREFIX}{BOOST_RULES}", boost_rules)
     process = MgrProcess(world, Trouble(), 1, lambda number: True, options.get)
     process.service.slo_commands.set(f"client.p95_ms<={BOUND_MS:g}", False, 1.0, "")
     process.tick()

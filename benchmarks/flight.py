@@ -30,6 +30,7 @@ from flight_laws import Laws
 from flight_mgr import Killed, MgrClock, MgrProcess, Trouble
 from flight_world import World
 
+from ceph_tuner.cluster.plugin import OPTION_PREFIX
 from ceph_tuner.core.autopilot.state import ASKING, OFF, RETURNING, WRITING
 from ceph_tuner.core.book.book import PAGES_KEY, Book
 from ceph_tuner.core.book.events import OFF as BOOK_OFF
@@ -104,6 +105,9 @@ class Flight:
         self._chance = random.Random(self.world.random.random())
         self._optimiser = Optimiser(directory, random.Random(self.world.random.random()))
         self._options = {**DEFAULTS, **OPTIONS, "worker_python": str(self._optimiser.path), **(options or {})}
+        if self._options.get(BOOST_RULES):
+            # rules that are not in the database as well were removed
+            self.world.cluster.config.set("mgr", f"{OPTION_PREFIX}{BOOST_RULES}", str(self._options[BOOST_RULES]))
         self.laws = Laws(self.world, self.trouble, policy_of(self._options.__getitem__), INTERVAL_S)
         self.laws.mgr_now = lambda: self.world.now() + self.world.offset
         self.world.watchers.append(self._watch)

@@ -89,3 +89,10 @@ def test_a_moment_to_come_is_a_time_from_now_or_a_date_in_utc(text: str, expecte
 def test_what_is_no_moment_to_come_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--by"):
         moment_ahead(text, NOW, "--by")
+
+
+@pytest.mark.parametrize("text", ["9999-12-31", "9998-01-01", "9999999999d"])
+def test_a_moment_without_a_year_of_calendar_after_it_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="expected a time before the year 9998"):
+        moment_ahead(text, NOW, "--begin")
+    assert moment_ahead("9997-12-31", NOW, "--begin") > NOW

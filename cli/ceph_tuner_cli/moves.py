@@ -341,8 +341,8 @@ def _carry_out(
 
             def report(progress: MoveProgress) -> None:
                 all_of_it = progress.moved + progress.left
-                waits = bool(progress.waits_for)
-                show(progress_words(progress), progress.at, progress.moved, all_of_it, waits, progress.keeps)
+                words = progress_words(progress)
+                show(words, progress.at, progress.moved, all_of_it, progress.waits_for, progress.keeps)
 
             return Mover(connection, task, plan, record, lock, report).run()
     finally:

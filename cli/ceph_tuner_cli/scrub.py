@@ -142,7 +142,8 @@ def drain(
                 "commands": [f"ceph pg deep-scrub {pg.pgid}" for pg in order],
             }
             emit(document, form, lambda: order_page(order, until, keeps, refusals))
-            remedy = "add --yes" if not refusals else "with --yes it is refused, as said"
+            remedy = "add --yes" if order else "there is nothing to do"
+            remedy = "with --yes it is refused, as said" if refusals else remedy
             say([f"nothing is asked for: {remedy if state is None else 'that is a file'}"])
             return 0
         for refusal in refusals:
@@ -163,7 +164,7 @@ def drain(
 
             def report(progress: DrainProgress) -> None:
                 words = progress_words(progress, until)
-                show(words, progress.at, progress.done, progress.total, bool(progress.waits_for), progress.keeps)
+                show(words, progress.at, progress.done, progress.total, progress.waits_for, progress.keeps)
 
             outcome = Drain(connection, scrub_plan.view, task, lock, report).run()
     warn(outcome.remarks)

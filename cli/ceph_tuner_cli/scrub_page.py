@@ -131,7 +131,10 @@ def _short(at: float) -> str:
 
 def order_page(order: Sequence[ScrubPg], by: float, keeps: str, refusals: Sequence[InputError] = ()) -> RenderableType:
     """What a drain would do."""
-    lines = [f"{len(order)} PGs are late or due by {utc_minute(by)}. They would be asked for in this order:"]
+    if order:
+        lines = [f"{len(order)} PGs are late or due by {utc_minute(by)}. They would be asked for in this order:"]
+    else:
+        lines = [f"No PG is late, and none is due by {utc_minute(by)}."]
     lines += [f"ceph pg deep-scrub {pg.pgid}" for pg in order[:FIRST_PGS]]
     if len(order) > FIRST_PGS:
         lines.append(f"and {len(order) - FIRST_PGS} more: --format json")

@@ -159,7 +159,7 @@ class BookSwitching:
             checks["TUNER_BOOK_DAMAGED"] = [self._lookout.problem]
         if state.stopped and not state.on:
             checks["TUNER_BOOK_STOPPED"] = [state.stopped]
-        stuck = state.problem if state.phase == RETURNING else ""
+        stuck = state.problem if state.phase == RETURNING and not state.waits else ""
         problems = [problem for problem in (stuck, self.driver.problem) if problem and (state.on or state.stands)]
         if problems:
             checks["TUNER_STOPPED"] = [f"book: {problem}" for problem in problems]

@@ -14,7 +14,7 @@ from ceph_tuner.core.boost.choice import LOOKED_AT, BookPage, BoostChoice, choos
 from ceph_tuner.core.boost.events import Request
 from ceph_tuner.core.boost.goals import goals_of
 from ceph_tuner.core.boost.kinds import KINDS
-from ceph_tuner.core.ceph.target import Target
+from ceph_tuner.core.ceph.target import Target, running
 from ceph_tuner.core.changes.writer import key_for_class
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo
@@ -52,6 +52,9 @@ class BoostSettings:
         """Give settings and grounds. `means`: what the cluster does now. Raises InputError where nothing is faster."""
         service = self._service
         device_class = Target.parse(request.target, "--who").device_class
+        if request.target != EVERY_OSD:
+            # before anything is noted: a boost that ended at once is an alarm for a day
+            running(request.target, service.config.places())
         is_all = self._is_all(device_class)
         part = "" if is_all else device_class
         aim, targets = service.aim(part), {request.target, *([EVERY_OSD] if is_all else [])}

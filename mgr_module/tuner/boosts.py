@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from ceph_tuner.core.autopilot.audit_log import Audit
 from ceph_tuner.core.autopilot.executor import TrialExecutor
+from ceph_tuner.core.book.state import RETURNING
 from ceph_tuner.core.boost.events import AT_MOST_S, Begin, Request
 from ceph_tuner.core.boost.executor import BY, BoostExecutor
 from ceph_tuner.core.boost.explanation import foretell
@@ -86,6 +87,8 @@ class Boosts:
         self._last: Mapping[str, Any] = {}
         """What came of the last boost that the rules know of."""
         self._rule_problem = ""
+        self._refusals: Dict[str, str] = {}
+        """Work -> why its rule began no boost, until none of it is left."""
 
     def begin(
         self,
@@ -163,16 +166,29 @@ class Boosts:
             watch = watch.ended(state.last)
         self._last = state.last
         self._rules = watch.after(sample.at, sample.values)
+        self._refusals = {kind: why for kind, why in self._refusals.items() if kind in self._rules.spent}
         if state.phase != OFF:
             # how it ends says whether a rule may begin another: that is known before its settings are taken back
             return
         try:
-            rule, self._rule_problem = self._rules.due(parse_rules(str(self._service.option(OPTION))), sample.at), ""
+            rules = parse_rules(str(self._service.option(OPTION)))
         except InputError as error:
             self._rule_problem = f"no boost begins by itself: {error}"
             return
+        rule, silent = self._rules.due(rules, sample.at), self._rules.silent(rules, sample.at)
+        self._rule_problem = ""
+        if (rule is None and not silent) or not self._rules_are_stored():
+            return
         if rule is not None:
             self._follow(rule, self._rules)
+            return
+        kind = silent[0].kind
+        spent = f"the rule of {kind} begins no other boost until none of this work is left"
+        self._rule_problem = self._refusals.get(kind, spent)
+
+    def _rules_are_stored(self) -> bool:
+        """Whether the option is set: a mgr is not told that one was removed, and shows it until it ends."""
+        return any(entry.name == f"mgr/tuner/{OPTION}" for entry in self._service.config.dump())
 
     def _follow(self, rule: Rule, watch: RuleWatch) -> None:
         """Begin what a rule wants. Whatever comes of it, the same work has no second boost."""
@@ -190,6 +206,7 @@ class Boosts:
             self._rule_problem = f"the rule of {rule.kind} began no boost: {error}"
         except Stopped as error:
             self._rule_problem = f"the rule of {rule.kind}: {error}"
+        self._refusals = {**self._refusals, rule.kind: self._rule_problem} if self._rule_problem else self._refusals
         self._rules = watch.fired(rule.kind)
 
     def cancel(self, why: str = "") -> Dict[str, Any]:
@@ -269,6 +286,9 @@ class Boosts:
 
     def _refuse_trial(self) -> None:
         for name, executor in list(self._executors.items()):
+            if name.startswith(BOOK) and executor.state.phase == RETURNING:
+                why = executor.state.problem
+                raise RetryLater(f"the book's settings are not taken back yet{f': {why}' if why else ''}", "try again")
             if name.startswith(BOOK) and executor.state.on_cluster:
                 raise RetryLater(
                     "the guard watches a switch of the book, and a boost waits for nobody",
@@ -298,7 +318,10 @@ class Boosts:
         if sample is None or window is None or remainder is None:
             raise RetryLater(f"it is not known yet how many {kind.what} there are: no sample has told")
         if remainder == 0:
-            raise RetryLater(f"there is nothing to boost: no {kind.what} are left", "see `ceph -s`")
+            remedy = (
+                "see `ceph -s`" if kind.mended else "PGs are counted once a minute: what has just come is known then"
+            )
+            raise RetryLater(f"there is nothing to boost: no {kind.what} are left", remedy)
         return {**at_work(window.means), **{name: sample.values[name] for name in kind.left}}
 
     def _rate_before(self, kind: Kind, means: Mapping[str, float]) -> Optional[float]:

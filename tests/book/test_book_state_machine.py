@@ -203,6 +203,22 @@ def test_what_cannot_be_taken_back_is_tried_again() -> None:
     assert after(failed.state, look(1005.0, page())).acts == (TakeBack((7,), "tried again"),)
 
 
+def test_what_was_switched_off_waits_for_another_tuner_and_is_no_failure() -> None:
+    off = after(HELD, OperatorCommand(1000.0, OFF, "an operator")).state
+    waiting = after(off, TakeBackFailed(1001.0, "another tuner", busy=True))
+    assert (kinds(waiting), waiting.state.waits, waiting.state.problem) == ([], True, "another tuner")
+    assert after(waiting.state, look(1005.0, page())).acts == (TakeBack((7,), "tried again"),)
+    # to switch it on again meanwhile does not make it one
+    on = after(waiting.state, OperatorCommand(1006.0, ON, "an operator")).state
+    assert after(on, TakeBackFailed(1007.0, "another tuner", busy=True)).state.waits
+    assert not after(waiting.state, TakeBackFailed(1007.0, "no answer")).state.waits
+    assert not after(waiting.state, TookBack(1008.0)).state.waits
+    # a page that broke what is wanted has to go, whoever is at work
+    broken = after(HELD, look(1000.0, page(), breach="slo")).state
+    stuck = after(broken, TakeBackFailed(1001.0, "another tuner", busy=True))
+    assert (kinds(stuck), stuck.state.waits) == ([STOPPED], False)
+
+
 def test_a_write_that_fails_goes_back_and_leaves_the_page_out() -> None:
     switching = after(HELD, look(1000.0, page(2, "idle"), "idle")).state
     failed = after(switching, WriteFailed(1001.0, "osd.2 does not show it"))

@@ -82,6 +82,13 @@ def test_it_ends_once_nothing_has_been_left_for_a_while() -> None:
     assert (off.phase, off.request, off.last) == (OFF, None, done.state.last)
 
 
+def test_time_that_is_over_while_nothing_is_left_is_an_end_as_wanted() -> None:
+    on = after(begin(AT), Wrote(AT, (7,)), seen(AT + HOUR - CLEAN_S / 2, 0.0)).state
+    done = after(seen(AT + HOUR, 0.0), state=on).state
+    assert (done.rule, done.last["left"]) == (CLEAN, 0.0)
+    assert after(seen(AT + HOUR, 1.0), state=on).state.rule == TIME
+
+
 def test_what_is_not_seen_is_not_clean() -> None:
     on = after(begin(AT), Wrote(AT, (7,)), seen(AT + 10, 0.0)).state
     assert after(seen(AT + 10 + CLEAN_S, None), state=on).state.phase == ON

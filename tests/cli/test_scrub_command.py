@@ -246,6 +246,15 @@ def test_without_yes_a_drain_shows_the_order_and_asks_for_nothing(
     assert claims(twin.store) == []
 
 
+def test_where_nothing_is_due_a_drain_says_so(opening: Callable[[TwinCluster], TwinCluster], run: Program) -> None:
+    opening(with_windows(overdue_twin({})))
+    code, out, err = run("scrub", "drain", "--cluster", "twin", "--by", "1h")
+    assert code == 0
+    assert " ".join(out.split()).startswith("No PG is late, and none is due by ")
+    assert "in this order" not in out
+    assert err.rstrip().endswith("nothing is asked for: there is nothing to do")
+
+
 def test_a_drain_has_the_lock_of_the_product_while_it_goes_on(
     twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from ceph_tuner.twin.model import RecoveryWork
 from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
+RULES = "mgr/tuner/boost_rules"
 LIMITED: Dict[str, Any] = {PROFILE: "custom", **nine((0.6, 2, 0), (0.1, 1, 0.2), (0.05, 1, 0.2))}
 
 
@@ -22,6 +23,11 @@ def recovering(objects: int = 30_000) -> TwinCluster:
 
 
 class Boosted(OnTwin):
+    def __init__(self, twin: Optional[TwinCluster] = None, **options: Any) -> None:
+        super().__init__(twin, **options)
+        if "boost_rules" in options:
+            self.service.config.set("mgr", RULES, str(options["boost_rules"]))
+
     def begin(self, kind: str = "recovery", **more: Any) -> Any:
         return self.during(lambda: self.modes.boosts.begin(kind, **more))
 

@@ -268,6 +268,30 @@ def test_a_boost_waits_for_the_watch_and_the_book_for_the_boost(regimes: List[st
     assert mgr.state.page == 3
 
 
+def test_a_book_that_is_switched_off_beside_a_boost_waits_for_its_end_and_raises_no_alarm(regimes: List[str]) -> None:
+    mgr = WithBook(recovering(100_000), page(1, regimes[0], {"osd_max_scrubs": 1}))
+    mgr.sample(14)
+    before = mgr.table()
+    mgr.on()
+    mgr.until_phase(HOLDING)
+    mgr.during(lambda: mgr.modes.boosts.begin("recovery"))
+    boosted = mgr.table()
+    mgr.off()
+    mgr.sample(3)
+    first, *others = mgr.books.words()
+    assert first.startswith("the book is off, returning since ")
+    assert any(words.startswith("that waits, and is done with the first sample after it: ") for words in others)
+    assert not any("failed" in words for words in others)
+    assert (mgr.table(), mgr.books.health()) == (boosted, {})
+    mgr.during(lambda: mgr.modes.boosts.cancel())
+    # nothing of the book is watched, and it is off already
+    with pytest.raises(RetryLater, match="the book's settings are not taken back yet"):
+        mgr.modes.boosts.begin("recovery")
+    mgr.sample(2)
+    assert (mgr.table(), mgr.state.phase, mgr.state.waits) == (before, RESTING, False)
+    assert mgr.books.words() == ["the book is off"]
+
+
 def test_a_book_that_is_switched_on_beside_a_boost_says_from_when_it_rests_and_that_it_waits() -> None:
     mgr = WithBook(recovering(100_000))
     mgr.sample(14)

@@ -25,6 +25,12 @@ def showing(mgr: Boosted, **states: int) -> None:
     mgr.sampler._samples[-1] = (replace(sample, pg_states=states), coverage)
 
 
+def showing_none(mgr: Boosted, *metrics: str) -> None:
+    """The newest sample shows none of these."""
+    sample, coverage = mgr.sampler._samples[-1]
+    mgr.sampler._samples[-1] = (replace(sample, values={**sample.values, **dict.fromkeys(metrics, 0.0)}), coverage)
+
+
 def test_none_begins_whose_work_a_flag_stops() -> None:
     mgr = boosted(recovering(500_000))
     before = mgr.table()
@@ -35,6 +41,15 @@ def test_none_begins_whose_work_a_flag_stops() -> None:
     assert (mgr.phase, mgr.table()) == (OFF, before)
     mgr.mgr.checks["OSDMAP_FLAGS"] = flagged("noout")
     assert mgr.begin()["phase"] == ON
+
+
+def test_where_nothing_is_left_of_what_is_counted_once_a_minute_that_is_said() -> None:
+    mgr = boosted(recovering(500_000))
+    showing_none(mgr, "snaptrim.queue", "recovery.objects_left")
+    for kind, says_so in (("snaptrim", True), ("recovery", False)):
+        with pytest.raises(RetryLater, match="there is nothing to boost") as refusal:
+            mgr.begin(kind)
+        assert ("counted once a minute" in refusal.value.next_step) == says_so
 
 
 def test_a_flag_that_is_set_meanwhile_is_told_in_the_place_of_an_end() -> None:

@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict
 
 import pytest
 from automatic_on_twin import new_lock
-from boosted_mgr import Boosted, boosted, by_rule, recovering
+from boosted_mgr import RULES, Boosted, boosted, by_rule, recovering
 
 from ceph_tuner.core.autopilot.audit_log import BOOST, BOOST_ENDED
 from ceph_tuner.core.boost.events import Begin, Request
@@ -223,6 +223,44 @@ def test_a_rule_begins_one_once_and_only_after_a_while() -> None:
     by_rule(other, 20)
     assert other.phase == OFF
     assert other.table() == before
+
+
+def test_a_rule_whose_work_had_its_boost_says_so_until_none_of_it_is_left() -> None:
+    mgr = boosted(recovering(500_000))
+    mgr.begin()
+    mgr.during(mgr.modes.boosts.cancel)
+    # an operator sets it after a boost of his own
+    mgr.options["boost_rules"] = RULE
+    mgr.service.config.set("mgr", RULES, RULE)
+    by_rule(mgr, 20)
+    assert mgr.phase == OFF
+    words = "the rule of recovery begins no other boost until none of this work is left"
+    assert words in mgr.modes.boosts.document()["notes"]
+
+
+def test_why_a_rule_began_no_boost_is_told_for_as_long_as_its_work_lasts() -> None:
+    mgr = boosted(recovering(500_000), boost_rules="recovery after 1min keep client.p95_ms{pool=rbd}<=5")
+    by_rule(mgr, 20)
+    assert mgr.phase == OFF
+    assert any(
+        note.startswith("the rule of recovery began no boost: ") for note in mgr.modes.boosts.document()["notes"]
+    )
+
+
+def test_a_rule_that_was_removed_begins_nothing_though_the_mgr_still_shows_it() -> None:
+    mgr = boosted(recovering(500_000), boost_rules=RULE)
+    mgr.service.config.remove("mgr", RULES)
+    assert mgr.service.option("boost_rules") == RULE
+    by_rule(mgr, 20)
+    assert mgr.phase == OFF
+    assert mgr.modes.boosts.document()["notes"] == []
+
+
+def test_a_target_without_osds_is_refused_before_anything_is_noted() -> None:
+    mgr = boosted(recovering(500_000))
+    with pytest.raises(InputError, match=r"osd\.77"):
+        mgr.modes.boosts.begin("recovery", who="osd.77")
+    assert (mgr.phase, mgr.trail(), mgr.modes.health()) == (OFF, [], {})
 
 
 def test_a_rule_waits_for_a_trial_and_one_that_makes_no_sense_is_told() -> None:

@@ -279,6 +279,21 @@ def test_pgs_are_split_where_they_are_and_moved_a_few_at_a_time() -> None:
     assert max(second - first for first, second in zip(numbers, numbers[1:])) <= 2
 
 
+def test_a_move_with_nothing_to_move_is_done_at_once_and_measures_nothing() -> None:
+    cluster, moving = moving_cluster(pgs=16)
+    before = cluster.clock.now()
+    (pool,) = (number for number, each in read_map(cluster).pools.items() if each.pg_num == 16)
+
+    def look(progress: MoveProgress) -> None:
+        raise AssertionError(f"waits for {progress.waits_for}")
+
+    outcome = move(cluster, PgsPlan(pool, 16), MoveTask(keeping("client.p95_ms <= 0.001")), look)
+    assert (outcome.reason, outcome.windows, moving.writes, cluster.clock.now() - before) == (DONE, 0, [], 0.0)
+    record = MoveStore(cluster.store).record("test")
+    assert record is not None
+    assert record.state == DONE
+
+
 def test_pgs_are_merged_after_their_data_has_moved() -> None:
     cluster, moving = moving_cluster(osds=7)
     outcome = move(cluster, PgsPlan(1, 4))

@@ -12,6 +12,8 @@ from ceph_tuner.core.wording import digits
 
 LAST_S = 253_402_300_799.0
 """The last second that a calendar date has (year 9999)."""
+_LAST_AHEAD_S = 253_339_228_800.0
+"""The beginning of the year 9998: what follows a moment by a year has dates as well."""
 _LONGEST_SHOWN = 60
 TIME_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 """Unit -> seconds."""
@@ -88,8 +90,10 @@ def moment_ahead(text: str, now: float, place: str) -> float:
             _shown(text),
             "a time from now on such as 12h or 7d, or a date such as 2026-12-01 or 2026-12-01T06:00",
         ) from None
-    if not now < at < LAST_S:
+    if not at > now:
         raise InputError(place, _shown(text), f"a time to come: it is {utc_minute(now)}")
+    if at >= _LAST_AHEAD_S:
+        raise InputError(place, _shown(text), "a time before the year 9998")
     return at
 
 

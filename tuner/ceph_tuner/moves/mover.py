@@ -154,6 +154,9 @@ class Mover:
         began = self._clock.now()
         silence, reason = Silence(), DONE
         self._record = self._store.save(self._record, began)
+        if not (self._bytes_to_do() or self._plan.weights_first or self._plan.weights_last):
+            # nothing to measure objectives for
+            return self._over(began, DONE)
         try:
             self._watch.begin(self._tell)
             self._changed = self._stepped = self._clock.now()
@@ -174,6 +177,9 @@ class Mover:
             reason = INTERRUPTED
             with uninterrupted():
                 self._write_owed()
+        return self._over(began, reason)
+
+    def _over(self, began: float, reason: str) -> MoveOutcome:
         outcome = self._outcome(began, reason)
         self._store.save(self._record.changed(state=reason), self._clock.now())
         return outcome

@@ -141,6 +141,8 @@ class TakeBackFailed:
 
     at: float
     words: str
+    busy: bool = False
+    """Whether another tuner is at work, which says nothing about the settings."""
 
 
 @dataclass(frozen=True)

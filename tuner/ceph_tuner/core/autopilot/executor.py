@@ -279,7 +279,7 @@ class TrialExecutor(Generic[S]):
                     raise
                 drift = self._return(act.numbers)
         except TunerError as error:
-            return TakeBackFailed(self._clock.now(), str(error))
+            return TakeBackFailed(self._clock.now(), str(error), isinstance(error, Locked))
         return TookBack(self._clock.now(), drift)
 
     def _return(self, numbers: Sequence[int]) -> Tuple[str, ...]:

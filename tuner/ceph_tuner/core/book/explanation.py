@@ -36,7 +36,7 @@ def explain(
         return [f"{BOOK_OFF}{why}"]
     # states of older versions have no moment where no page was ever in force
     since = f" since {utc(state.since)}" if state.since else ""
-    lines = [f"the book is on, {state.phase}{since}: {PHASES[state.phase]}"]
+    lines = [f"the book is {'on' if state.on else 'off'}, {state.phase}{since}: {PHASES[state.phase]}"]
     if state.page:
         words = "has what is in force anyway" if state.phase == RESTING else "is in force"
         lines.append(f"page {state.page} {words}, for the regime {state.regime}")
@@ -44,11 +44,13 @@ def explain(
         lines.append(f"the guard watches it as a trial for {duration(max(state.since + limits.watch - now, 0.0))} more")
     if state.phase in (WATCHING, HOLDING):
         lines.append("it goes where a hard objective is broken, where somebody changes its values, or by `book off`")
-    if state.problem:
+    if state.waits:
+        lines.append(f"that waits, and is done with the first sample after it: {state.problem}")
+    elif state.problem:
         lines.append(f"that failed, and is tried again: {state.problem}")
     coming = _next(state, look, limits) if look is not None and look.regime else []
     lines += coming
-    if beside and not any(beside in line for line in coming):
+    if beside and not state.waits and not any(beside in line for line in coming):
         lines.append(f"the book waits: {beside}")
     if look is not None and look.regime:
         lines += _switches(look, turns, now)

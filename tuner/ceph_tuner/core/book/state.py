@@ -55,6 +55,8 @@ class BookState:
     """Why it switched itself off; empty where it did not."""
     problem: str = ""
     """Why its settings cannot be taken back, or written yet."""
+    waits: bool = False
+    """Whether that is no more than another tuner at work, which an operator who switched the book off waits for."""
 
     def __post_init__(self) -> None:
         if self.phase not in PHASES:

@@ -240,8 +240,10 @@ def _took_back(state: BookState, event: TookBack, limits: BookLimits) -> BookDec
 
 
 def _take_back_failed(state: BookState, event: TakeBackFailed, limits: BookLimits) -> BookDecision:
-    acts = () if event.words == state.problem else (Note(STOPPED, event.words),)
-    return BookDecision(replace(state, phase=RETURNING, problem=event.words), acts)
+    # what an operator switched off broke nothing: it holds until whoever has the lock is done
+    waits = event.busy and (state.waits or not state.on)
+    acts = () if waits or event.words == state.problem else (Note(STOPPED, event.words),)
+    return BookDecision(replace(state, phase=RETURNING, problem=event.words, waits=waits), acts)
 
 
 def _started(state: BookState, event: Started, limits: BookLimits) -> BookDecision:
@@ -291,7 +293,14 @@ def _at_rest(state: BookState, at: float) -> BookState:
     rest = _nothing_next(replace(state, phase=RESTING, since=at, page=0, target="", settings={}, changes=()))
     off = bool(state.then)
     return replace(
-        rest, on=state.on and not off, stopped=state.then or state.stopped, then="", problem="", baseline={}, regime=""
+        rest,
+        on=state.on and not off,
+        stopped=state.then or state.stopped,
+        then="",
+        problem="",
+        waits=False,
+        baseline={},
+        regime="",
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any, FrozenSet, Iterable, Mapping, Optional, Tuple
+from typing import Any, FrozenSet, Iterable, Iterator, Mapping, Optional, Tuple
 
 from ceph_tuner.core.boost.events import AT_MOST_S, Request
 from ceph_tuner.core.boost.kinds import KINDS
@@ -103,16 +103,14 @@ class RuleWatch:
 
     def due(self, rules: Tuple[Rule, ...], at: float) -> Optional[Rule]:
         """The first rule whose work has lasted long enough and had no boost."""
-        return next(
-            (
-                rule
-                for rule in rules
-                if rule.kind not in self.spent
-                and rule.kind in self.since
-                and at - self.since[rule.kind] >= rule.after_s
-            ),
-            None,
-        )
+        return next((rule for rule in self._lasting(rules, at) if rule.kind not in self.spent), None)
+
+    def silent(self, rules: Tuple[Rule, ...], at: float) -> Tuple[Rule, ...]:
+        """The rules whose work has lasted long enough, and had its boost."""
+        return tuple(rule for rule in self._lasting(rules, at) if rule.kind in self.spent)
+
+    def _lasting(self, rules: Tuple[Rule, ...], at: float) -> Iterator[Rule]:
+        return (rule for rule in rules if rule.kind in self.since and at - self.since[rule.kind] >= rule.after_s)
 
     def fired(self, kind: str) -> RuleWatch:
         """A boost of this work has begun, or makes no sense."""

@@ -109,9 +109,13 @@ def _on_look(state: BoostState, look: Look) -> BoostDecision:
         return _end(state, look, "a write was interrupted before it began", WRITE_FAILED)
     if look.breach is not None:
         return _end(state, look, look.breach.reason, look.breach.rule)
-    if state.time_is_up(look.at):
-        return _end(state, look, f"{duration(_request(state).at_most_s)} are over", TIME)
     remainder = _remainder(state, look)
+    if state.time_is_up(look.at):
+        over = f"{duration(_request(state).at_most_s)} are over"
+        if remainder == 0 and state.clean_since is not None:
+            # one look alone may be of PGs that peer
+            return _end(state, look, f"no {KINDS[_request(state).kind].what} are left, and {over}", CLEAN)
+        return _end(state, look, over, TIME)
     if remainder == 0:
         return _clean(state, look)
     state = replace(state, clean_since=None)
