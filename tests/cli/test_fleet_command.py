@@ -149,7 +149,7 @@ def monitors(monkeypatch: pytest.MonkeyPatch) -> Dict[str, Monitors]:
     """Two clusters alike, behind the ports."""
     found = {"paris": Monitors(), "rome": Monitors()}
     for monitor in found.values():
-        monitor.store.set(SLO_KEY, json.dumps({"name": "night", "objectives": ["client.p95_ms <= 80 ms"]}))
+        monitor.store.set(SLO_KEY, json.dumps({"name": "night", "objectives": ["client.p95_ms <= 100 ms"]}))
         measures = {name: Measure(value, 0.0, 12) for name, value in LOAD.items()}
         History(monitor.store).add_window(Window(999_900.0, 999_960.0, measures))
 
@@ -253,7 +253,7 @@ def keep_slo(monitors: Monitors, *objectives: str) -> None:
 def large_chunks(run: Run, tmp_path: Path, monitors: Dict[str, Monitors], two: List[str]) -> str:
     """A profile of scrubs in large pieces, which hold clients up for longer."""
     for monitor in monitors.values():
-        keep_slo(monitor, "client.p95_ms <= 80 ms", "scrub.bytes_s >= 1 MB/s")
+        keep_slo(monitor, "client.p95_ms <= 100 ms", "scrub.bytes_s >= 1 MB/s")
     file = str(tmp_path / "scrubs.yaml")
     monitors["paris"].set("osd", "osd_scrub_chunk_max", "25")
     assert run("fleet", "export", "paris", "--output", file, *two)[0] == 0
@@ -265,7 +265,7 @@ def test_what_twins_say_is_shown_before_anything_is_written(
 ) -> None:
     code, out, _ = run("fleet", "import", large_chunks, "rome", *two)
     assert code == 0
-    assert "client.p95_ms <= 80 ms" in out
+    assert "client.p95_ms <= 100 ms" in out
     assert "in force" in out
     assert max(map(len, out.split("ceph config")[0].splitlines())) <= 80
     code, out, _ = run("fleet", "import", large_chunks, "rome", *two, "--format", "json")

@@ -100,6 +100,8 @@ def test_a_canary_gets_all_settings_before_the_others_and_each_once(twin: TwinCl
     code, out, err = run("tune", "--slo", slo, *arguments)
     assert code in (0, 1), err
     tried = [trial["label"] for trial in json.loads(out)["trials"] if trial["kind"] == "trial"]
+    # what is in force may be measured once more, and needs no write
+    tried = [label for label in tried if label != "settings in force"]
     entries = sorted(Journal(twin.store).entries(), key=lambda entry: entry.number)
     assert {entry.state for entry in entries} == {UNDONE}
     firsts = [number for number, entry in enumerate(entries) if entry.target == "osd/host:h0"]

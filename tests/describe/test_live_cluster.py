@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import pytest
 
@@ -18,7 +19,7 @@ from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.describe.live_cluster import describe
 from ceph_tuner.describe.osds import DB, DRIVE_IOPS
 from ceph_tuner.files import cluster_file, cluster_text
-from ceph_tuner.twin.model import LATENCY_S, MIB, Pool, RecoveryWork, ScrubWork, SnaptrimWork
+from ceph_tuner.twin.model import LATENCY_S, MIB, Device, Pool, RecoveryWork, ScrubWork, SnaptrimWork
 from ceph_tuner.twin.simulation import Simulation
 from twins import DISK, Answering, answering, archive_twin, small_twin, trial_of
 
@@ -73,6 +74,33 @@ def test_a_twin_describes_itself() -> None:
     assert found.settings == {"osd_mclock_profile": "high_client_ops", "osd_max_scrubs": 5}
     assert found.seen["client.p95_ms"] == 20.0
     assert any("the drive is a guess" in note for note in found.notes)
+
+
+class RunsHere:
+    """As a lab does, on emulated drives."""
+
+    mgr_modules = Path("/nowhere")
+
+    def __init__(self, stated: Optional[Device]) -> None:
+        self._stated = stated
+
+    def argv(self, command: Sequence[str]) -> List[str]:
+        return list(command)
+
+    def drive(self, osd: int) -> Optional[Device]:
+        return self._stated
+
+
+def test_the_drive_is_no_guess_where_it_is_stated() -> None:
+    stated = Device(1953.0, 56e6, 20_156.0, 100e6, latency_s=1.3e-4, read_latency_s=3.6e-3)
+    for drive in (stated, None):
+        cluster = with_window(replace(small_twin(), run_here=RunsHere(drive)))
+        found = describe(cluster)
+        assert (found.model.osd.device == stated) == (drive is stated)
+        assert any("the drive is a guess" in note for note in found.notes) == (drive is None)
+        # how clients wait is not seen, also where they are of this machine
+        assert not any(stream.drains for stream in found.model.clients)
+        assert any("keep that rate whatever waits" in note for note in found.notes)
 
 
 def test_scrubs_that_run_are_told_of() -> None:

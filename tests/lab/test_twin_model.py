@@ -4,9 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from ceph_lab.cluster import Lab
 from ceph_lab.loads import backfill, client, recovery, scrub, snaptrim
 from ceph_lab.options import LabOptions
+from ceph_lab.places import LabPlaces
 from ceph_lab.recipes import RECIPES
+from ceph_lab.state import UP, LabState
 from ceph_lab.twin_model import SCENARIOS, lab_model
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.cost import Hardware
@@ -83,3 +86,13 @@ def test_it_is_told_of_the_scenarios_own_pools_and_of_the_osds_that_they_lie_on(
     )
     with pytest.raises(InputError, match="device_class: found 'tape'"):
         lab_model(options, HARDWARE, "client", TENTACLE, work={"device_class": "tape"})
+
+
+def test_a_lab_states_its_flash_and_leaves_disks_to_a_guess() -> None:
+    def lab(drive: str) -> Lab:
+        options = LabOptions.from_dict({"release": "tentacle", "osds": 3, "drive": drive})
+        return Lab(LabPlaces("none"), LabState("none", options, UP, port=1, fsid="f", chroot="/c", created=0.0))
+
+    told = lab_model(LabOptions("tentacle"), replace(HARDWARE, shards=8), "client", TENTACLE)
+    assert lab("nvme").drive(0) == told.osd.device
+    assert [lab(drive).drive(0) for drive in ("hdd", "hybrid", "throttle")] == [None, None, None]

@@ -40,7 +40,7 @@ def silent(progress: DrainProgress) -> None:
 
 
 def slow_twin(**changes: Any) -> TwinCluster:
-    """Drives on which scrubs are felt: p95 of 24 ms without any, 93 with one at a time, 165 with three."""
+    """Drives on which scrubs are felt: p95 of 21 ms without any, 92 with one at a time, 158 with three."""
     clients = (ClientStream("rbd", rate=250.0, depth=64, read_share=0.2),)
     profile = {"osd_mclock_profile": "high_recovery_ops"}
     return overdue_twin(LATE, profile, **{"objects": 6400, "osd": SLOW, "clients": clients, **changes})
@@ -115,7 +115,7 @@ def test_no_osd_has_more_scrubs_than_it_may_at_any_look(per_osd: int) -> None:
 def test_an_objective_that_scrubs_break_slows_them_and_is_kept_longer() -> None:
     seen: Dict[str, List[DrainProgress]] = {"kept": [], "loose": []}
     outcomes = {}
-    for name, bound in (("loose", 1000), ("kept", 100)):
+    for name, bound in (("loose", 1000), ("kept", 80)):
         twin = slow_twin()
         outcomes[name] = drain(twin, task(twin, f"client.p95_ms <= {bound}"), seen[name].append)
     assert [outcome.reason for outcome in outcomes.values()] == [DONE, DONE]
@@ -133,7 +133,7 @@ def test_nothing_is_asked_for_while_an_objective_is_missed() -> None:
     counts: List[Tuple[bool, int]] = []
     drain(
         twin,
-        task(twin, "client.p95_ms <= 100"),
+        task(twin, "client.p95_ms <= 80"),
         lambda progress: counts.append((bool(progress.waits_for), len(asked(twin)))),
     )
     assert all(now == before for (_, before), (waits, now) in zip(counts, counts[1:]) if waits)
@@ -237,6 +237,8 @@ class Killed(BaseException):
 
 
 def test_a_drain_that_was_killed_goes_on_where_it_was() -> None:
+    undisturbed = slow_twin()
+    drain(undisturbed, task(undisturbed, per_osd=1))
     twin = slow_twin()
 
     def kill(progress: DrainProgress) -> None:
@@ -254,8 +256,9 @@ def test_a_drain_that_was_killed_goes_on_where_it_was() -> None:
     # what ran by then is waited for; only what had not begun is asked for again
     assert set(again) <= left
     assert set(first) | set(again) == set(LATE)
-    # without what was forgotten, in the same order
-    assert [pgid for pgid in again if pgid not in first] == sorted(left - set(first), key=lambda pgid: -LATE[pgid])
+    # without what was forgotten, in the same order: the longest late whose OSDs have a place
+    assert first == asked(undisturbed)[: len(first)]
+    assert [pgid for pgid in again if pgid not in first] == asked(undisturbed)[len(first) :]
 
 
 def test_ctrl_c_ends_it_and_says_what_goes_on() -> None:
@@ -410,7 +413,7 @@ def test_an_objective_that_the_first_window_does_not_show_is_refused() -> None:
 
 def test_nothing_is_asked_for_and_the_pace_stays_while_an_objective_s_metric_is_not_seen() -> None:
     twin = slow_twin()
-    dark = twin.clock.now() + 60
+    dark = twin.clock.now() + 30
     cluster = through(twin, Blind(twin, dark, dark + 300))
     progress: List[DrainProgress] = []
     outcome = drain(cluster, task(twin, "client.p95_ms <= 1000"), progress.append)

@@ -97,6 +97,16 @@ def test_a_busy_drive_uses_its_whole_budget() -> None:
         assert at - START_S == pytest.approx(10.0, abs=0.2)
 
 
+def test_requests_and_bytes_stand_in_one_line() -> None:
+    """As in the emulated drive: a small write behind a large one waits for it, and the next for both."""
+    state = bare_state(Device(100.0, 1e8))
+    waits = [
+        drive.transfer(state, 0, use, START_S, 1.0, size) - START_S
+        for use, size in ((records.WRITES, 4096.0), (records.READS, 5e6), (records.WRITES, 4096.0))
+    ]
+    assert waits == pytest.approx([0.01, 0.06, 0.07])
+
+
 def disk() -> SimulationState:
     """A hard disk of 80 requests a second one by one, and of 210 with a full queue."""
     osd = OsdModel(Device(210.0, 200e6, latency_s=12.5e-3), shards=1, device_class="hdd")
@@ -134,7 +144,7 @@ def test_commits_one_after_another_stay_at_the_log() -> None:
 def deferred(state: SimulationState, writes: int) -> float:
     """A batch of deferred writes; how long it takes when nothing comes between."""
     state.osds[0].deferred_writes = writes
-    now = max(START_S, state.osds[0].budgets[0].ios_free_at_s, state.osds[0].budgets[0].deferred_until_s) + 1.0
+    now = max(START_S, state.osds[0].budgets[0].free_at_s, state.osds[0].budgets[0].deferred_until_s) + 1.0
     drive.write_deferred(state, 0, now)
     assert state.osds[0].deferred_writes == 0
     state.progress.now_s = now

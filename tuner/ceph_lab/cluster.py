@@ -12,7 +12,8 @@ from typing import Any, ContextManager, Dict, List, Mapping, Optional, Sequence
 
 from ceph_lab import namespace
 from ceph_lab.configuration import MGR_IDS, MON_IDS
-from ceph_lab.drives import preload
+from ceph_lab.drives import Flash, preload
+from ceph_lab.flash_device import flash_device
 from ceph_lab.places import LABS, LabPlaces
 from ceph_lab.processes import MARK, ProcessId, command_line, host_environment, kill, marked, run, wait_gone
 from ceph_lab.state import UP, LabState, lab_names, read_state
@@ -20,6 +21,7 @@ from ceph_lab.supervision import supervised, supervises
 from ceph_lab.throttle import host_throttle
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import ClusterNotFound, ClusterTimeout, CommandFailed, LabFailed, PermissionRefused
+from ceph_tuner.twin.model import Device
 
 _COMMANDS = """
 import json, sys, rados
@@ -103,6 +105,11 @@ class Lab:
     def mgr_modules(self) -> Path:
         """The host's path of the directory that the mgr loads modules from."""
         return self.places.shared / "mgr-modules"
+
+    def drive(self, osd: int) -> Optional[Device]:
+        """What an OSD's drive does. None of a hard disk, whose ways depend on how full it is, and of a loop device."""
+        drive = self.state.options.drive_of(osd)
+        return flash_device(drive.data) if drive is not None and isinstance(drive.data, Flash) else None
 
     @property
     def alive(self) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ceph_lab.configuration import throttle_bytes
 from ceph_lab.drives import Drive, DriveSet, Flash
 from ceph_lab.drives.presets import THROTTLE
+from ceph_lab.flash_device import flash_device
 from ceph_lab.loads import backfill as backfill_load
 from ceph_lab.loads import client as client_load
 from ceph_lab.loads import recovery as recovery_load
@@ -198,23 +199,15 @@ def _device(drive: Optional[Drive], options: LabOptions, stored_bytes: float) ->
             # BlueStore's blobs are of 64 KiB; on a device whose free space is scattered they are written in pieces
             request_bytes=40 * KIB,
         )  # fmt: skip
-    factor = drive.slow_motion
     if isinstance(drive, Flash):
-        return Device(
-            drive.write_iops / factor, drive.write_bandwidth / factor, drive.read_iops / factor,
-            drive.read_bandwidth / factor,
-            # a request has its share of the rate first
-            latency_s=max(0.0, 1e-6 * drive.write_latency_us - 1 / drive.write_iops) * factor,
-            read_latency_s=max(0.0, 1e-6 * drive.read_latency_us - 1 / drive.read_iops) * factor,
-            spread=min(1.0, drive.jitter),
-        )  # fmt: skip
+        return flash_device(drive)
     full = min(1.0, stored_bytes / ram_devices(options)[0])
     way_s = drive.position_s(full)
     return Device(
         drive.queued_iops(full),
-        drive.bandwidth / factor,
+        drive.bandwidth / drive.slow_motion,
         latency_s=way_s,
         read_latency_s=way_s,
-        turn_s=60 / drive.rpm * factor,
+        turn_s=60 / drive.rpm * drive.slow_motion,
         log_way_s=drive.position_s(LOG_AT),
     )

@@ -27,6 +27,7 @@ from ceph_tuner.core.knobs.releases import Release, parse_version, release_of
 from ceph_tuner.core.profiles.in_force import InForce, in_force, translated_for
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import Translation
+from ceph_tuner.twin.model import Device
 
 SYSTEM_CONF = Path("/etc/ceph/ceph.conf")
 
@@ -43,6 +44,9 @@ class RunHere(Protocol):
 
     def argv(self, command: Sequence[str]) -> List[str]:
         """Command line that runs a command where the cluster is, with its ceph.conf."""
+
+    def drive(self, osd: int) -> Optional[Device]:
+        """What an OSD's drive does, where that is no guess; None: nobody knows."""
 
 
 @dataclass(frozen=True)

@@ -27,14 +27,12 @@ def clients(
     shares: Mapping[str, float],
     load: Mapping[str, float],
     notes: List[str],
-    drains: bool = False,
     among: Sequence[PoolSeen] = (),
 ) -> List[ClientStream]:
     """One stream for each pool with a share of the `load`, which are a window's means; `notes` grows by guesses.
 
     None of an empty load, where nothing is known of them.
-    `drains`: they are known to keep their rate as fio does. `among`: all pools that the load was on, where these are
-    some of them.
+    `among`: all pools that the load was on, where these are some of them.
     """
     if not load:
         return []
@@ -59,11 +57,12 @@ def clients(
                 min(DEPTH, DEPTH_OF_ALL // len(busy)),
                 rounded(min(1.0, pool.reads_s / own if own else reads)),
                 max(1, round(pool.bytes_s / own if own and pool.bytes_s else block)),
-                drains=drains,
             )
         )
-    keep = "" if drains else ", and to keep that rate whatever waits"
-    notes.append(f"clients are taken to offer what was served{keep}: what they would do is not seen")
+    notes.append(
+        "clients are taken to offer what was served, and to keep that rate whatever waits: what they would do is not "
+        "seen"
+    )
     if not now:
         notes.append("their load is shared out among pools by the operations that these have had since ever")
     return streams

@@ -91,7 +91,7 @@ class _Description:
                 osds=len(self._places),
                 osd=self._osd,
                 pools=tuple(Pool(pool.name, pool.pgs, pool.size, pool.k) for pool in pools),
-                clients=tuple(clients(pools, shares, load, self._notes, cluster.run_here is not None, everywhere)),
+                clients=tuple(clients(pools, shares, load, self._notes, everywhere)),
                 recovery=tuple(work.recovery(pools)),
                 scrub=tuple(work.scrub(pools)),
                 snaptrim=tuple(work.snaptrim(pools)),

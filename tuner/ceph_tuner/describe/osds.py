@@ -104,11 +104,20 @@ class OsdsSeen:
             if self._has_facts
             else "which is Ceph's default: what was measured is not seen, "
         )
-        self._notes.append(
-            f"the drive is a guess: {DRIVE_IOPS[kind]} times mClock's capacity of {capacity:.0f} IOPS, "
-            + (unmeasured if is_default else "")
-            + "and the bandwidth that mClock reckons with, which Ceph never measures; `ceph-tuner twin fit` does better"
-        )
+        drive = self._stated_drive
+        if drive is None:
+            drive = Device(
+                rounded(DRIVE_IOPS[kind] * capacity), hardware.bandwidth_bytes_s, latency_s=LATENCY_S[kind],
+                read_latency_s=LATENCY_S[kind],
+            )  # fmt: skip
+            self._notes.append(
+                f"the drive is a guess: {DRIVE_IOPS[kind]} times mClock's capacity of {capacity:.0f} IOPS, "
+                + (unmeasured if is_default else "")
+                + "and the bandwidth that mClock reckons with, which Ceph never measures; "
+                "`ceph-tuner twin fit` does better"
+            )
+        else:
+            self._notes.append("the drive is no guess: what runs the cluster here states what it does")
         if self._db:
             self._notes.append("RocksDB is on another drive, on flash: what that does is a guess (osd.db)")
         usual_bytes = int(DEFERRED_BELOW_BYTES[kind])
@@ -118,10 +127,7 @@ class OsdsSeen:
                 f"writes below {deferred} bytes are deferred: the twin takes Ceph's own bound for {kind}"
             )
         return OsdModel(
-            Device(
-                rounded(DRIVE_IOPS[kind] * capacity), hardware.bandwidth_bytes_s, latency_s=LATENCY_S[kind],
-                read_latency_s=LATENCY_S[kind],
-            ),
+            drive,
             capacity,
             hardware.bandwidth_bytes_s,
             hardware.shards,
@@ -153,6 +159,11 @@ class OsdsSeen:
                 f"{self._target} is {len(self.running)} of {of_class} OSDs of the class {self.device_class}: "
                 "its settings are taken to be those of all of them"
             )
+
+    @property
+    def _stated_drive(self) -> Optional[Device]:
+        run_here = self._cluster.run_here
+        return run_here.drive(self._sample_osds[0]) if run_here is not None else None
 
     @cached_property
     def _sample_osds(self) -> Sequence[int]:

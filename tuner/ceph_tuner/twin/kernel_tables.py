@@ -48,6 +48,9 @@ LEASE_BURST_S = 0.32
 SCRUB_STRIDE = 512.0 * 1024
 """osd_deep_scrub_stride."""
 
+BLOB = 64.0 * 1024
+"""bluestore_max_blob_size."""
+
 _NEAR_SEEK_S = 6e-4
 """Of a disk's head to one of the next tracks."""
 
@@ -157,6 +160,9 @@ class KernelTables:
             "throttle_bytes": osd.throttle_bytes,
             "throttle_bytes_per_io": osd.throttle_bytes_per_io,
             "flushes": int(osd.has_head and osd.db is not None and osd.device.caches_writes),
+            "blob_bytes": _blob_bytes(model),
+            # Reef counts an object of 1 MiB as 1 119 000, Tentacle as 70 500: 17 requests, and the rest
+            "pushes_counted": float((model.version or model.release.newest) < (20, 0, 0)),
             "deferred_below_bytes": osd.deferred_below_bytes,
             "way_s": ways_s(osd.device),
             "aside_share": min(1.0, (_NEAR_SEEK_S + osd.device.turn_s / 2) / _alone_s(osd.device)),
@@ -385,6 +391,14 @@ def _prices(device: Device, use: int, budget: int, has_head: bool = False) -> Di
         # a head's way is all of it
         "latency_s": 0.0 if has_head else latency_s,
     }
+
+
+def _blob_bytes(model: ClusterModel) -> float:
+    """Of a write, what is a request of its own in BlueStore's throttle.
+
+    Up to 17.2.6 no write to a disk is: blobs as large as bluestore_prefer_deferred_size were deferred, each by itself.
+    """
+    return math.inf if model.osd.has_head and model.release.cost_model == "scaled" else BLOB
 
 
 def _strict_bound_s(model: ClusterModel) -> float:

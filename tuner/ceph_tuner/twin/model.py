@@ -32,7 +32,9 @@ def _not_negative(**values: float) -> None:
 
 @dataclass(frozen=True)
 class Device:
-    """One OSD's drive: two budgets, of requests and of bytes, and a latency that requests spend side by side.
+    """One OSD's drive: a line that requests pass one by one, and a latency that they spend side by side.
+
+    Each holds the line for its share of `iops` or for its bytes, whichever is longer. In slices both are budgets.
 
     By Little's law a drive with `iops` and `latency` serves `iops x latency` requests at a time.
 

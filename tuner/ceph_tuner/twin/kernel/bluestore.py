@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ceph_tuner.twin.kernel.drive import transfer, write_deferred
 from ceph_tuner.twin.kernel.events import schedule, spread
 from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, PUSH, SUBWRITE, WRITES, Osd
@@ -87,9 +89,14 @@ def blocked(state: SimulationState, own: Osd, cost: float) -> bool:
 def submit(state: SimulationState, i: int, osd: int, now: float) -> bool:
     """A thread hands a transaction to BlueStore; False where the thread must wait with it."""
     item, own = state.items[i], state.osds[osd]
+    blobs = math.ceil(item.size_bytes / state.parameters.blob_bytes)
     if is_deferred(state, i):
         item.ios = 0.0
-    item.throttle_bytes = item.size_bytes + (item.ios + 1.0) * state.parameters.throttle_bytes_per_io
+        blobs = 0
+    counted = item.size_bytes
+    if item.role == PUSH:
+        counted *= state.parameters.pushes_counted
+    item.throttle_bytes = counted + (blobs + 1.0) * state.parameters.throttle_bytes_per_io
     if own.throttled_head >= 0 or blocked(state, own, item.throttle_bytes):
         item.next_item = -1
         if own.throttled_head < 0:

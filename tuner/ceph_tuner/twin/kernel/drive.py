@@ -1,4 +1,4 @@
-"""A drive: budgets of requests and bytes, continuous or in slices, and latencies; or a disk with its one head."""
+"""A drive: one line for requests and bytes, or budgets of both in slices; latencies; or a disk with its one head."""
 
 from __future__ import annotations
 
@@ -27,13 +27,11 @@ def transfer(state: SimulationState, osd: int, use: int, now: float, ios: float,
     if prices.disk == 1:
         return under_head(state, budget, prices, now, ios, size, use == COMMITS)
     if prices.slice_s == 0.0:
-        at = budget.ios_free_at_s
-        at = (at if at > now else now) + ios * prices.s_per_io
-        budget.ios_free_at_s = at
-        until = budget.bytes_free_at_s
-        until = (until if until > now else now) + size * prices.s_per_byte
-        budget.bytes_free_at_s = until
-        at = at if at > until else until
+        # what is behind takes its request's share of the rate, or its bytes'
+        by_ios, by_bytes = ios * prices.s_per_io, size * prices.s_per_byte
+        at = budget.free_at_s
+        at = (at if at > now else now) + (by_ios if by_ios > by_bytes else by_bytes)
+        budget.free_at_s = at
     else:
         at = in_slices(budget, prices, now, ios, size)
     last = budget.last_at_s
@@ -50,7 +48,7 @@ def under_head(
     Of deferred writes a batch comes at once. The drive orders as many as its queue holds, so a request that comes
     meanwhile waits until those before its place are done: any number of these, and all that the queue does not hold.
     """
-    at = budget.ios_free_at_s
+    at = budget.free_at_s
     at = at if at > now else now
     until = budget.deferred_until_s
     deferred = until > at
@@ -68,7 +66,7 @@ def under_head(
         if commit and at_log:
             # the log goes on where the last commit ended, and that place comes round once a turn
             turn_s = state.parameters.turn_s
-            way = turn_s - (now - budget.ios_free_at_s) % turn_s
+            way = turn_s - (now - budget.free_at_s) % turn_s
         elif apart_s > 0.0 and commit != at_log:
             way = apart_s * chance
     taken = ios * way + size * prices.s_per_byte
@@ -85,7 +83,7 @@ def under_head(
         at += outside + passed * (left - outside)
         budget.deferred_until_s = until + taken
     at += taken
-    budget.ios_free_at_s = at
+    budget.free_at_s = at
     budget.at_log = 1 if commit else 0
     return at
 
@@ -101,7 +99,7 @@ def _passed_over(budget: DriveBudget, now: float, at: float, taken: float) -> fl
     else:
         busy, pending = STAYS_BUSY * (now - budget.busy_since_s), at - now
         waits = busy if busy > pending else pending
-        budget.ios_free_at_s = at + taken
+        budget.free_at_s = at + taken
     budget.at_log = 1
     return now + (waits if waits < PATIENCE_S else PATIENCE_S) + taken
 
@@ -110,7 +108,7 @@ def write_deferred(state: SimulationState, osd: int, now: float) -> None:
     """All deferred writes of an OSD go to their places (BlueStore::deferred_try_submit)."""
     own, way_s = state.osds[osd], state.parameters.way_s
     budget = own.budgets[own.prices[WRITES].budget]
-    at = budget.ios_free_at_s
+    at = budget.free_at_s
     at = at if at > now else now
     at = at if at > budget.deferred_until_s else budget.deferred_until_s
     for left in range(own.deferred_writes, 0, -1):

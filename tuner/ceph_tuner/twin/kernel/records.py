@@ -174,11 +174,10 @@ class Shard(Record):
 class DriveBudget(Record):
     """What requests draw on at a drive."""
 
-    ios_free_at_s: float
-    """Of a disk: when its head has done all but deferred writes."""
+    free_at_s: float
+    """When the line of a flash drive is through, or a disk's head has done all but deferred writes."""
     deferred_until_s: float
     """When a disk's head has done deferred writes as well; in the past where there are none."""
-    bytes_free_at_s: float
     last_at_s: float
     """When the last request got through."""
     slice_began_s: float

@@ -21,7 +21,7 @@ from ceph_tuner.twin.kernel.records import (
 from ceph_tuner.twin.kernel.state import SimulationState
 
 STEPS = 2
-"""Small items of the scrubber before a chunk, and as many after it."""
+"""Items of the scrubber before a chunk, of which the last costs as much as the chunk, and as many small ones after."""
 TICK_S = 1.0
 """How often an OSD thinks of starting a scrub; it throws a coin first (osd_scrub_backoff_ratio)."""
 
@@ -75,20 +75,25 @@ def _reserve(state: SimulationState, task: Task, change: int) -> None:
 
 
 def _begin_chunk(state: SimulationState, number: int) -> None:
-    """The scrubber has chosen its next objects: an item that costs as much as they do, and does nothing yet."""
+    """The scrubber goes on to its next objects."""
     task = state.tasks[number]
     slot = task.pg * state.parameters.width
-    limits = state.osds[state.slots[slot].osd].limits
-    chunk = limits.scrub_chunk if task.object_bytes > 0.0 else limits.shallow_scrub_chunk
-    task.chunk = chunk if chunk < task.left else task.left
+    most = _most_objects(state, task, slot)
+    task.chunk = most if most < task.left else task.left
     task.stage = 0
-    enter(state, new_item(state, SCRUB_STEP, task.lane, slot, number, _chunk_cost(state, task), 0.0, 0.0))
+    enter(state, new_item(state, SCRUB_STEP, task.lane, slot, number, _step_cost(state, task), 0.0, 0.0))
 
 
-def _chunk_cost(state: SimulationState, task: Task) -> float:
+def _most_objects(state: SimulationState, task: Task, slot: int) -> int:
+    """A chunk's objects by the settings of a copy's OSD (osd_scrub_chunk_max, osd_shallow_scrub_chunk_max)."""
+    limits = state.osds[state.slots[slot].osd].limits
+    return limits.scrub_chunk if task.object_bytes > 0.0 else limits.shallow_scrub_chunk
+
+
+def _chunk_cost(state: SimulationState, task: Task, objects: int) -> float:
     if task.cost_is_fixed == 1:
         return task.cost_bytes
-    return cost_of(state, state.parameters.scrub_event_bytes + task.chunk * task.cost_bytes)
+    return cost_of(state, state.parameters.scrub_event_bytes + objects * task.cost_bytes)
 
 
 def _step_cost(state: SimulationState, task: Task) -> float:
@@ -96,23 +101,32 @@ def _step_cost(state: SimulationState, task: Task) -> float:
 
 
 def scrub_goes_on(state: SimulationState, number: int, now: float) -> None:
-    """A step of a scrub, or the last part of a chunk, is done: steps, then a chunk on every copy, then steps."""
+    """A step of a scrub, or the last part of a chunk, is done: steps, then a chunk on every copy, then steps.
+
+    The primary knows how many objects its chunk has. A replica does not when it queues the request: there the least
+    chunk costs as much as the largest.
+    """
     task = state.tasks[number]
     slot = task.pg * state.parameters.width
     task.stage += 1
-    if task.stage == STEPS + 1:
+    if task.stage == STEPS:
         task.pending = task.copies
         for place in range(task.copies):
-            cost = _step_cost(state, task) if place == 0 else _chunk_cost(state, task)
+            cost = _step_cost(state, task)
+            if place > 0:
+                cost = _chunk_cost(state, task, _most_objects(state, task, slot + place))
             i = new_item(state, SCRUB_CHUNK, task.lane, slot + place, number, cost, 0.0, 0.0)
             state.items[i].objects_left = task.chunk
-            _next_object(state, state.items[i], task.object_bytes)
+            # it lists the objects first
+            state.items[i].strides_left = -1
             if place == 0:
                 enter(state, i)
             else:
                 send(state, i, now + state.parameters.network_s)
-    elif task.stage <= 2 * STEPS + 1:
-        enter(state, new_item(state, SCRUB_STEP, task.lane, slot, number, _step_cost(state, task), 0.0, 0.0))
+    elif task.stage <= 2 * STEPS:
+        before = task.stage == STEPS - 1
+        cost = _chunk_cost(state, task, task.chunk) if before else _step_cost(state, task)
+        enter(state, new_item(state, SCRUB_STEP, task.lane, slot, number, cost, 0.0, 0.0))
     else:
         task.left -= task.chunk
         if task.left > 0:
@@ -132,11 +146,17 @@ def _finish(state: SimulationState, task: Task) -> None:
 
 
 def _next_object(state: SimulationState, item: Item, size: float) -> None:
-    """Of a chunk's next object the strides to read (osd_deep_scrub_stride): their number and their length."""
+    """Of a chunk's next object the strides to read (osd_deep_scrub_stride): their number, and the first one's length.
+
+    Only a read that finds less than a stride tells where an object ends. So a whole number of strides takes one more.
+    """
+    item.strides_left = int(size / state.parameters.scrub_stride_bytes) + 1
+    _next_stride(state, item, size)
+
+
+def _next_stride(state: SimulationState, item: Item, size: float) -> None:
     stride = state.parameters.scrub_stride_bytes
-    strides = int((size + stride - 1.0) / stride) if size > 0.0 else 1
-    item.strides_left = strides
-    item.size_bytes = size / strides
+    item.size_bytes = stride if item.strides_left > 1 else size % stride
 
 
 def stride_read(state: SimulationState, i: int, osd: int, now: float) -> int:
@@ -145,25 +165,29 @@ def stride_read(state: SimulationState, i: int, osd: int, now: float) -> int:
     number = item.owner
     task, counters = state.tasks[number], state.osds[osd].counters
     primary = task.pg * state.parameters.width
-    counters.scrubbed_bytes += item.size_bytes
-    item.strides_left -= 1
-    if item.strides_left > 0:
-        item.cost_bytes = _step_cost(state, task)
-        enter(state, i)
-        return FREE
-    if item.slot == primary:
-        counters.scrubbed_objects += 1.0
-    item.objects_left -= 1
-    if item.objects_left > 0:
+    if item.strides_left < 0:
         _next_object(state, item, task.object_bytes)
-        return GOES_ON
-    if item.slot != primary:
-        item.role = SCRUB_MAP
-        item.slot = primary
-        item.lane = HIGH
-        send(state, i, now + state.parameters.network_s)
     else:
-        copy_scrubbed(state, i, now)
+        counters.scrubbed_bytes += item.size_bytes
+        item.strides_left -= 1
+        if item.strides_left == 0:
+            if item.slot == primary:
+                counters.scrubbed_objects += 1.0
+            item.objects_left -= 1
+            if item.objects_left > 0:
+                _next_object(state, item, task.object_bytes)
+                return GOES_ON
+            if item.slot != primary:
+                item.role = SCRUB_MAP
+                item.slot = primary
+                item.lane = HIGH
+                send(state, i, now + state.parameters.network_s)
+            else:
+                copy_scrubbed(state, i, now)
+            return FREE
+        _next_stride(state, item, task.object_bytes)
+    item.cost_bytes = _step_cost(state, task)
+    enter(state, i)
     return FREE
 
 

@@ -62,6 +62,10 @@ class Parameters(Record):
     throttle_bytes_per_io: float
     flushes: int
     """1 where a commit to another drive flushes the deferred writes out of the disk's cache first."""
+    blob_bytes: float
+    """Of a write, what is a request of its own in BlueStore's throttle."""
+    pushes_counted: float
+    """Of the bytes that recovery writes, the share that counts there."""
     deferred_below_bytes: float
     """Smaller writes are committed with their data, and written to their places later; 0: none."""
     aside_share: float

@@ -1,0 +1,60 @@
+"""A scrub's chunks, item by item, as the OSDs' logs of 20.2.4 have them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.twin.model import KIB, MIB, ClusterModel, Device, OsdModel, Pool, ScrubWork
+from ceph_tuner.twin.simulation import Simulation
+
+pytestmark = pytest.mark.usefixtures("kernel_compiled")
+
+MODEL = ClusterModel(
+    3,
+    OsdModel(Device(5_000.0, 1e9, latency_s=1e-4, read_latency_s=1e-4), 2000.0, 50 * MIB, shards=1),
+    (Pool("rbd", 1, 3),),
+)
+LIMITED: Settings = {"osd_mclock_profile": "custom", "osd_mclock_scheduler_background_best_effort_lim": 0.1}
+CHUNK = 15
+
+
+def seconds(objects: int, object_bytes: int = 1 * MIB, settings: Settings = LIMITED) -> float:
+    """How long a PG's deep scrub takes."""
+    simulation = Simulation(replace(MODEL, scrub=(ScrubWork("rbd", objects, object_bytes, once=True),)), settings)
+    while not simulation.counters().scrubbing_pgs:
+        simulation.advance(0.02)
+    begun = simulation.now
+    while simulation.counters().scrubbing_pgs:
+        simulation.advance(0.02)
+    return simulation.now - begun
+
+
+def test_a_replica_pays_for_a_whole_chunk_however_few_objects_it_has() -> None:
+    """The second chunk's one object: the primary's item cost 1 084 999, those of both replicas 16 217 649."""
+    assert seconds(CHUNK + 1) == pytest.approx(seconds(2 * CHUNK), rel=0.1)
+
+
+def test_a_pg_of_one_chunk_waits_only_for_its_own_objects() -> None:
+    """The first request of a class waits for nothing at the replicas."""
+    assert seconds(1) < 0.2 * seconds(CHUNK)
+
+
+def items(object_bytes: int) -> int:
+    simulation = Simulation(replace(MODEL, scrub=(ScrubWork("rbd", 10, object_bytes, once=True),)), {})
+    simulation.advance(100.0)
+    assert simulation.counters().scrub_objects.sum() == 10
+    assert simulation.counters().scrub_bytes.sum() == 3 * 10 * object_bytes
+    return int(simulation._tables["progress"]["served"][0])
+
+
+def test_a_whole_number_of_strides_takes_a_read_that_finds_nothing() -> None:
+    """On each of three copies: two items after the first for an object of 1 MiB, one for what is a little smaller."""
+    assert items(1 * MIB) - items(1 * MIB - 4 * KIB) == 3 * 10
+
+
+def test_objects_below_a_stride_are_read_in_one_turn() -> None:
+    """Steps: two before and two after, a list of the objects on each copy, and the two replicas' maps."""
+    assert items(4 * KIB) == 2 + 2 + 2 * 3 + 2
