@@ -268,11 +268,11 @@ def table(data: Sequence[Dict[str, Any]]) -> str:
     return "\n\n".join(
         (
             f"{first['runs']} trials a case, for the last table {first['runs'] // 8}.",
-            "### False alarms: equal settings that are called better or worse at any look",
+            "## False alarms: equal settings that are called better or worse at any look",
             lines([head, rule, *alarms]),
-            "### Settings that are worse by exactly the tolerance, and are called *worse*",
+            "## Settings that are worse by exactly the tolerance, and are called *worse*",
             lines([head, rule, *harm]),
-            "### Windows until an effect is told, and the share of trials that told it within 40",
+            "## Windows until an effect is told, and the share of trials that told it within 40",
             lines([["noise", "true effect", "told", *HEADS], ["---"] * (len(HEADS) + 3), *power]),
         )
     )

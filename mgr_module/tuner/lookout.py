@@ -21,6 +21,7 @@ from ceph_tuner.core.book.state import BookState
 from ceph_tuner.core.boost.state import OFF as NO_BOOST
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place, Target
+from ceph_tuner.core.changes.custom_resource import is_of_osds
 from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.changes.plan import Restore
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, TunerError
@@ -82,6 +83,8 @@ class Lookout:
         self._reckoned: Tuple[Any, bool, Sequence[Capacity]] = (None, False, ())
         self._expected: Tuple[Any, Mapping[str, Sequence[int]]] = (None, {})
         """Groups of the next trial, after what they were planned by."""
+        self._settings: Optional[List[ConfigEntry]] = None
+        """What the configuration database had for OSDs at the end of the newest window."""
         self._dump: List[ConfigEntry] = []
         self._ours: Tuple[Tuple[int, ...], Tuple[Restore, ...]] = ((), ())
 
@@ -157,7 +160,9 @@ class Lookout:
         """Take a window that was closed; say whether the guard objects to it."""
         # first the guard: what follows asks the cluster, which may not answer
         breach = self._watchdog.close(window.means, not state.old_turn) if self._watchdog is not None else None
-        condition = self._condition = self._condition_of(window.means)
+        entries = self._service.config.dump()
+        self._heed_settings(entries, window)
+        condition = self._condition = self._condition_of(window.means, entries)
         if state.condition:
             self._change = self._change.after(Condition.from_dict(state.condition), condition, policy)
         if self._slo is not None and self._slo.needs_baseline and not state.on_cluster:
@@ -263,11 +268,18 @@ class Lookout:
             self._placed = (now, set(up_since), tuple(self._service.config.places()))
         return self._placed[2]
 
-    def _condition_of(self, means: Mapping[str, float]) -> Condition:
+    def _heed_settings(self, entries: Sequence[ConfigEntry], window: Closed) -> None:
+        """What OSDs did under other settings is no time before a trial. Their capacities they write themselves."""
+        settings = [each for each in entries if is_of_osds(each.who) and not each.name.startswith(CAPACITY_OPTION)]
+        if self._settings is not None and settings != self._settings:
+            self._windows.disturbed(window.end)
+        self._settings = settings
+
+    def _condition_of(self, means: Mapping[str, float], entries: Sequence[ConfigEntry]) -> Condition:
         # down OSDs count: one that restarts makes no other cluster
         classes = {place.osd: place.device_class or "none" for place in self._places() if self._aim.tunes(place)}
         capacities: Dict[str, List[float]] = {}
-        for capacity in self._capacities():
+        for capacity in self._capacities(entries):
             capacities.setdefault(classes.get(capacity.osd, "none"), []).append(capacity.iops)
         self.release = self._service.release_version()
         return Condition.of(
@@ -277,13 +289,13 @@ class Lookout:
             means,
         )
 
-    def _capacities(self) -> Sequence[Capacity]:
+    def _capacities(self, entries: Sequence[ConfigEntry]) -> Sequence[Capacity]:
         """Those of some OSDs, asked again only after an entry about them changed or an OSD started.
 
         And once more in the window after that: an OSD tells the mgr some seconds later what it reckons with now.
         """
-        entries = [entry for entry in self._service.config.dump() if entry.name.startswith(CAPACITY_OPTION)]
-        cause = (entries, dict(self._aim.running(self._running())))
+        capacities_stored = [entry for entry in entries if entry.name.startswith(CAPACITY_OPTION)]
+        cause = (capacities_stored, dict(self._aim.running(self._running())))
         if self._reckoned[0] != cause or not self._reckoned[1]:
             capacities = self._service.capacities(None, self._aim.device_class)
             self._reckoned = (cause, self._reckoned[0] == cause, capacities)

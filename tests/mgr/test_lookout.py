@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.phase_windows import Closed
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.autopilot.state import HOLDING, TRYING, AutopilotState, Proposed
+from ceph_tuner.core.autopilot.state import COMPARING, HOLDING, TRYING, AutopilotState, Proposed
 from ceph_tuner.core.errors import ClusterTimeout
 from ceph_tuner.core.goals.guard import Breach
 from tuner import render
@@ -204,6 +204,29 @@ def test_where_few_of_many_osds_are_asked_nobody_is_preferred_until_an_objective
     look(there, ON, policy)
     look(there, ON, policy)
     assert len(aboard.sampler.groups.members()) == 2
+
+
+@pytest.mark.parametrize(
+    ("who", "option", "windows"),
+    [
+        ("", "", 4),
+        ("osd", "osd_max_scrubs", 2),
+        ("osd/host:h1", "osd_max_scrubs", 2),
+        ("osd.0", "osd_mclock_max_capacity_iops_ssd", 4),
+    ],
+)
+def test_windows_under_other_settings_are_no_time_before_a_trial(who: str, option: str, windows: int) -> None:
+    there, aboard = wide()
+    policy = replace(policy_of(aboard.options.__getitem__), window=5.0, baseline_windows=20)
+    sampled(aboard)
+    look(there, ON, policy)
+    for place in range(6):
+        if place == 3 and who:
+            aboard.service.config.set(who, option, "4")
+        sampled(aboard, 1)
+        look(there, ON, policy)
+    comparing = replace(TRIED, phase=COMPARING, since=there._now())
+    assert look(there, comparing, policy).pairs == windows
 
 
 def test_monitors_that_do_not_answer_cost_the_look_ahead_alone(monkeypatch: pytest.MonkeyPatch) -> None:
