@@ -5,6 +5,7 @@ A test that changes a lab restores it. CEPH_TUNER_LAB=0 leaves the real-cluster 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -141,7 +142,7 @@ def _described(places: LabPlaces, lines: int = 25) -> str:
 
 
 def _options(lab: Lab) -> List[str]:
-    """What somebody set, and what each OSD goes by."""
+    """What somebody set, what each OSD goes by, and what its queues hold: a queue may go by values of before."""
     found = []
     try:
         dump = lab.json(["ceph", "config", "dump"])
@@ -150,6 +151,8 @@ def _options(lab: Lab) -> List[str]:
             shown = lab.json(["ceph", "tell", f"osd.{osd}", "config", "show"])
             in_force = {name: shown.get(name) for name in (PROFILE, *MCLOCK_NINE)}
             found.append(f"osd.{osd}: {in_force}")
+            queues = lab.json(["ceph", "tell", f"osd.{osd}", "dump_op_pq_state"])
+            found.append(f"osd.{osd}'s queues: {json.dumps(queues)[:4000]}")
     except (TunerError, ValueError, KeyError) as error:
         found.append(f"no more options: {error}")
     return found
