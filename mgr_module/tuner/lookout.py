@@ -81,7 +81,7 @@ class Lookout:
         self._watchdog: Optional[Watchdog] = None
         self._placed: Tuple[float, Set[int], Sequence[Place]] = (0.0, set(), ())
         self._reckoned: Tuple[Any, bool, Sequence[Capacity]] = (None, False, ())
-        self._expected: Tuple[Any, Mapping[str, Sequence[int]]] = (None, {})
+        self._next_groups: Tuple[Any, Mapping[str, Sequence[int]]] = (None, {})
         """Groups of the next trial, after what they were planned by."""
         self._settings: Optional[List[ConfigEntry]] = None
         """What the configuration database had for OSDs at the end of the newest window."""
@@ -107,9 +107,9 @@ class Lookout:
             self.sight = sight
             self._calm = self._calm.after(sight, self._aim.running(self._running()))
         slo, reference = self._goals()
-        reasons = self._reasons_to_wait(now, sight, state, policy)
-        disturbed = sight is None or bool(reasons[2])
-        self._windows.disturbed(now if disturbed else self._calm.unrest)
+        other_trial = "" if state.on_cluster else self._other_trial()
+        reasons = self._reasons_to_wait(now, sight, state, policy, other_trial)
+        self._windows.disturbed(now if sight is None or other_trial else self._calm.unrest)
         upset, breach = self._upset(state), self._breach(sight, state)
         windows = self._windows.close(sample.at, state, slo, reference, policy) if sample is not None else []
         for window in windows:
@@ -143,12 +143,12 @@ class Lookout:
         # monitors that do not answer, or a target that covers nothing: it is compared later then
         with contextlib.suppress(TunerError):
             cause = (self._places(), policy, self._aim.target)
-            if self._expected[0] != cause:
+            if self._next_groups[0] != cause:
                 places, _, target = cause
                 device_class = Target.parse(target).device_class
                 plan = rollout(places, device_class, target, policy, self._service.replicas())
-                self._expected = (cause, groups_ahead(plan))
-            return self._expected[1]
+                self._next_groups = (cause, groups_ahead(plan))
+            return self._next_groups[1]
         return {}
 
     def guard(self, state: AutopilotState) -> Optional[Breach]:
@@ -189,12 +189,12 @@ class Lookout:
         return [verdict.to_dict() for verdict in verdicts]
 
     def _reasons_to_wait(
-        self, now: float, sight: Optional[Sight], state: AutopilotState, policy: Policy
+        self, now: float, sight: Optional[Sight], state: AutopilotState, policy: Policy, other_trial: str
     ) -> Tuple[Optional[str], ...]:
         return (
             "no fresh sample" if sight is None else "",
             reason_to_wait(now, policy, self._calm, state.moves, state.failures, state.failed_at, state.declined_at),
-            "" if state.on_cluster else self._other_trial(),
+            other_trial,
             "" if state.on_cluster else self._soon_another_policy(now, policy),
         )
 

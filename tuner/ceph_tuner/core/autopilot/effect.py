@@ -82,14 +82,15 @@ def effects_of_turns(
     whose = list(zip(legs, legs[1:], legs[2:]))
     effect_by_metric = {}
     for metric, lower in lower_is_better.items():
-        seen = [_logarithm(turn.means.get(metric, 0.0)) for turn in turns]
-        compared = _present(bend for bend, three in zip(_bends(seen), whose) if three == _NEW_BETWEEN_OLD)
+        logarithms = [_logarithm(turn.means.get(metric, 0.0)) for turn in turns]
+        compared = _present(bend for bend, three in zip(_bends(logarithms), whose) if three == _NEW_BETWEEN_OLD)
         if not compared:
             continue
         earlier = [_logarithm(means.get(metric, 0.0)) for means in before]
+        steps = list(zip(_steps(logarithms), whose))
         noise = sequential.TurnNoise(
-            old=_settled(step for step, three in zip(_steps(seen), whose) if three == _NEW_BETWEEN_OLD),
-            new=_settled(step for step, three in zip(_steps(seen), whose) if three == _OLD_BETWEEN_NEW),
+            old=_settled(step for step, three in steps if three == _NEW_BETWEEN_OLD),
+            new=_settled(step for step, three in steps if three == _OLD_BETWEEN_NEW),
             earlier=_settled(_steps(earlier)),
             bends=_settled(_bends(earlier)),
         )

@@ -278,20 +278,20 @@ class PhaseWindows:
             return {}
         in_turns = state.proposed.rollout.alternating and state.phase == TRYING
         pairs = self._pairs.get(EVERYWHERE if state.phase == HOLDING else state.stage, [])
-        seen: Sequence[Union[Pair, Turn]] = self._turns if in_turns else pairs
+        windows: Sequence[Union[Pair, Turn]] = self._turns if in_turns else pairs
         # a window is many samples long, and nothing is new before the next one
-        cause = (state.phase, state.stage, len(seen), seen[-1].at if seen else None, tuple(metrics), policy)
+        cause = (state.phase, state.stage, len(windows), windows[-1].at if windows else None, tuple(metrics), policy)
         if self._reckoned[0] != cause:
             names = dict.fromkeys([*metrics, *filter(None, map(stand_in, metrics))])
             # any of these metrics may end the trial: together they have the confidence that was asked for
             confidence = 1.0 - (1.0 - policy.confidence) / max(1, len(names))
             directions = {name: METRICS[name].lower_is_better for name in names}
-            found = (
+            effect_by_metric = (
                 effects_of_turns(self._turns, self._before_turns, directions, confidence, policy.tolerance)
                 if in_turns
                 else effects(pairs, directions, confidence, policy.tolerance)
             )
-            self._reckoned = (cause, found)
+            self._reckoned = (cause, effect_by_metric)
         return self._reckoned[1]
 
     def _misses(self, count: int) -> Tuple[List[Verdict], bool]:

@@ -167,26 +167,31 @@ def stride_read(state: SimulationState, i: int, osd: int, now: float) -> int:
     primary = task.pg * state.parameters.width
     if item.strides_left < 0:
         _next_object(state, item, task.object_bytes)
-    else:
-        counters.scrubbed_bytes += item.size_bytes
-        item.strides_left -= 1
-        if item.strides_left == 0:
-            if item.slot == primary:
-                counters.scrubbed_objects += 1.0
-            item.objects_left -= 1
-            if item.objects_left > 0:
-                _next_object(state, item, task.object_bytes)
-                return GOES_ON
-            if item.slot != primary:
-                item.role = SCRUB_MAP
-                item.slot = primary
-                item.lane = HIGH
-                send(state, i, now + state.parameters.network_s)
-            else:
-                copy_scrubbed(state, i, now)
-            return FREE
+        return _queued_anew(state, i, task)
+    counters.scrubbed_bytes += item.size_bytes
+    item.strides_left -= 1
+    if item.strides_left > 0:
         _next_stride(state, item, task.object_bytes)
-    item.cost_bytes = _step_cost(state, task)
+        return _queued_anew(state, i, task)
+    if item.slot == primary:
+        counters.scrubbed_objects += 1.0
+    item.objects_left -= 1
+    if item.objects_left > 0:
+        _next_object(state, item, task.object_bytes)
+        return GOES_ON
+    if item.slot != primary:
+        item.role = SCRUB_MAP
+        item.slot = primary
+        item.lane = HIGH
+        send(state, i, now + state.parameters.network_s)
+    else:
+        copy_scrubbed(state, i, now)
+    return FREE
+
+
+def _queued_anew(state: SimulationState, i: int, task: Task) -> int:
+    """A chunk's next part waits its turn at the price of a small item; the thread is free."""
+    state.items[i].cost_bytes = _step_cost(state, task)
     enter(state, i)
     return FREE
 
