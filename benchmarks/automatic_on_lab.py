@@ -37,7 +37,7 @@ from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import parse_slo
 
-VERSION = 5
+VERSION = 6
 """Of the mode: runs of different versions are told apart."""
 
 IN_TIME_S = 600.0

@@ -225,3 +225,8 @@ def test_probation_says_what_it_waits_for_and_what_is_broken() -> None:
     lines = told(at(HOLDING, stage=2), windows=3, missed=(), outlived=True, broken=("scrub.bytes_s >= 3e+07 (seen 1)",))
     assert "Windows count once the scrubs have ended that began under the old settings." in lines
     assert "Broken by these windows on the whole: scrub.bytes_s >= 3e+07 (seen 1)." in lines
+
+
+def test_probation_says_what_it_is_not_sure_of() -> None:
+    lines = told(at(HOLDING, stage=2), windows=3, missed=(), unsure=("scrub.bytes_s >= 3e+07 (seen 3.1e+07)",))
+    assert "Kept by some of these windows, and more are waited for: scrub.bytes_s >= 3e+07 (seen 3.1e+07)." in lines

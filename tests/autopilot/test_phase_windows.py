@@ -618,6 +618,33 @@ def test_what_windows_on_probation_break_on_the_whole_is_told(before: float, now
     assert observer.see(START, replace(state, phase=OBSERVING), SCRUBBED, POLICY).broken == ()
 
 
+@pytest.mark.parametrize(
+    ("by_turns", "windows", "is_unsure"),
+    [
+        ((31e6, 31e6), 3, False),
+        ((24e6, 38e6), 4, True),
+        ((24e6, 38e6), 20, True),
+        ((29e6, 43e6), 3, True),
+        ((29e6, 43e6), 20, False),
+        ((22e6, 30e6), 20, False),
+    ],
+    ids=["each keeps it", "few", "many, near the bound", "few, far from it", "many, far from it", "broken"],
+)
+def test_probation_that_keeps_an_objective_by_chance_is_not_sure(
+    by_turns: Tuple[float, float], windows: int, is_unsure: bool
+) -> None:
+    def seen_at(at: float) -> Mapping[str, float]:
+        return {P95: 60.0, SCRUB: by_turns[int(at / POLICY.window) % 2], "scrub.objects_s": 30.0}
+
+    observer = PhaseWindows(Seen(seen_at))
+    state = phase(HOLDING, baseline={P95: 100.0, SCRUB: 57e6})
+    list(watch(observer, state, START, START + POLICY.settle + windows * POLICY.window, slo=SCRUBBED))
+    seen = observer.see(START, state, SCRUBBED, POLICY)
+    assert seen.windows == windows
+    assert bool(seen.unsure) == is_unsure
+    assert not (seen.unsure and seen.broken)
+
+
 def test_recovery_that_comes_to_its_end_breaks_nothing() -> None:
     slo = parse_slo({"objectives": ["recovery.objects_s>=50"]}, "cluster")
     left = "recovery.objects_left"

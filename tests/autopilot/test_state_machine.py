@@ -616,3 +616,11 @@ def test_settings_that_break_an_objective_on_the_whole_are_not_kept_and_go_back_
     result = learned(decision)
     assert result is not None
     assert BROKEN[0] in result.failed
+
+
+def test_settings_that_keep_an_objective_by_chance_are_watched_for_longer() -> None:
+    holding = at(HOLDING, stage=2, gain="client.p95_ms 20% lower")
+    unsure = ("scrub.bytes_s >= 3e+07 (seen 3.1e+07)",)
+    assert deeds(look(holding, windows=QUICK.hold_windows)) == [Keep(5)]
+    assert deeds(look(holding, windows=QUICK.most_windows - 1, unsure=unsure)) == []
+    assert deeds(look(holding, windows=QUICK.most_windows, unsure=unsure)) == [Keep(5)]

@@ -88,6 +88,8 @@ class Look:
     """Of a boost: what its work came to since it began, by the rates that were seen; None where none tells."""
     broken: Tuple[str, ...] = ()
     """Hard objectives that the windows on probation break on the whole, with what was seen."""
+    unsure: Tuple[str, ...] = ()
+    """Those that they keep on the whole, while some windows do not and their mean might by chance."""
 
 
 @dataclass(frozen=True)

@@ -170,6 +170,7 @@ def _holding(state: AutopilotState, look: Look, policy: Policy, now: float) -> L
         *gain,
         *(["Windows count once the scrubs have ended that began under the old settings."] if look.outlived else []),
         *(f"Broken by these windows on the whole: {objective}." for objective in look.broken),
+        *(f"Kept by some of these windows, and more are waited for: {objective}." for objective in look.unsure),
         *_misses(look),
         "Next: they are kept if all stays well and they gained something, else taken back.",
         _STOPS,

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import dataclass
-from typing import Deque, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
+from typing import Deque, Dict, Iterable, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
 
+from ceph_tuner.core.autopilot import sequential
 from ceph_tuner.core.autopilot.contract import Effect, Pair, Rollout, Turn
 from ceph_tuner.core.autopilot.demand import asked_for, dwindles, offered, unseen_of
-from ceph_tuner.core.autopilot.effect import effects, effects_of_turns
+from ceph_tuner.core.autopilot.effect import NOISE_FLOOR, effects, effects_of_turns
 from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.judgement import allowances, stand_in
 from ceph_tuner.core.autopilot.policy import Policy
@@ -61,6 +62,13 @@ class Closed:
     end: float
     means: Values
     verdicts: Tuple[Verdict, ...]
+
+
+class _Probation(NamedTuple):
+    """Hard objectives, with what was seen."""
+
+    broken: Tuple[str, ...] = ()
+    unsure: Tuple[str, ...] = ()
 
 
 def groups_of(state: AutopilotState) -> Dict[str, Tuple[int, ...]]:
@@ -140,6 +148,7 @@ class PhaseWindows:
         objectives = slo.objectives if slo is not None else ()
         misses, met = self._misses(policy.miss_windows)
         means = self._means(state, policy)
+        probation = self._on_probation(state, slo, policy, means)
         hard = tuple(dict.fromkeys(item.metric for item in objectives if item.hard))
         return Look(
             at,
@@ -155,7 +164,8 @@ class PhaseWindows:
             pairs=self._comparable_windows(state),
             effects=self._effects(state, [item.metric for item in objectives], policy),
             outlived=self._outlived,
-            broken=self._breaches(state, slo, policy, means),
+            broken=probation.broken,
+            unsure=probation.unsure,
         )
 
     def _old_scrubs_go_on(self, newest: float, state: AutopilotState, slo: Optional[Slo]) -> bool:
@@ -167,16 +177,35 @@ class PhaseWindows:
         began = self._eyes.scrubs_since
         return began is not None and began < state.since + STATS_LATE_S and newest < state.since + OUTLIVED_S
 
-    def _breaches(self, state: AutopilotState, slo: Optional[Slo], policy: Policy, means: Values) -> Tuple[str, ...]:
-        """Hard objectives that the windows on probation, of these means, break on the whole; in words."""
+    def _on_probation(self, state: AutopilotState, slo: Optional[Slo], policy: Policy, means: Values) -> _Probation:
+        """What the windows on probation, of these means, say about the hard objectives; each in words."""
         if slo is None or state.phase != HOLDING or not self._windows:
-            return ()
+            return _Probation()
         bounds = Judge(slo, state.baseline).must_hold(policy.guard_tolerance)
         of_work_there = asked_for(means, state.baseline, policy.guard_tolerance, {})
         means_at_work = {
             name: mean for name, mean in of_work_there.items() if not dwindles(name, means, state.baseline)
         }
-        return tuple(_in_words(each, means_at_work[each.metric]) for each in beyond(bounds, means_at_work))
+        broken = beyond(bounds, means_at_work)
+        unsure = [
+            each
+            for each in bounds
+            if each not in broken and each.metric in means_at_work
+            if not self._surely_held(each, bounds[each], state, policy)
+        ]
+        return _Probation(
+            *(tuple(_in_words(each, means_at_work[each.metric]) for each in kind) for kind in (broken, unsure))
+        )
+
+    def _surely_held(self, objective: Objective, bound: float, state: AutopilotState, policy: Policy) -> bool:
+        """Whether each window on probation keeps the bound, or their mean does with the confidence of a verdict."""
+        seen = [row.means[objective.metric] for row in self._rows(state, policy) if objective.metric in row.means]
+        if all(objective.margin(value, bound) >= 0 for value in seen):
+            return True
+        floor = NOISE_FLOOR * max(abs(bound), *map(abs, seen))
+        interval = sequential.mean(seen, policy.confidence, floor)
+        worst = interval.high if objective.comparison == "<=" else interval.low
+        return objective.margin(worst, bound) >= 0
 
     def _rows(self, state: AutopilotState, policy: Policy) -> List[Closed]:
         """Give the windows of this phase where it is about them (a turn: those of this turn), else the last ones."""

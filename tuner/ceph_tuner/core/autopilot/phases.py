@@ -193,6 +193,8 @@ def _holding(state: AutopilotState, look: Look, policy: Policy) -> AutopilotDeci
             return AutopilotDecision(state)
         words = f"{look.windows} windows on all OSDs break {'; '.join(look.broken)}"
         return _unless_over(state, look, policy, judging.Judgement(judging.HARMFUL, words))
+    if look.unsure and look.windows < policy.most_windows:
+        return AutopilotDecision(state)
     # the canary's gain was seen beside a control; what all OSDs show may be the load's doing
     less = "" if state.gain else lighter(state.baseline, look.means, look.idle_iops)
     gains = [] if less else judging.gained(look.effects, state.aims)
