@@ -18,6 +18,7 @@ from ceph_tuner.core.knobs.cost import item_cost, scrub_item_bytes
 from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, Value, parse_version
 from ceph_tuner.core.knobs.settings import settings_in_force
 from ceph_tuner.core.profiles.in_force import hardware_of, profile_in_force
+from config_dump import bring_back
 
 OVERRIDE = "osd_mclock_override_recovery_settings"
 NOBODY = "osd.4242"
@@ -56,12 +57,9 @@ def helps(cluster: Cluster) -> Dict[str, Dict[str, Any]]:
 
 @pytest.fixture
 def clean(cluster: Cluster) -> Iterator[None]:
-    before = set(cluster.config.dump())
+    before = cluster.config.dump()
     yield
-    for entry in set(cluster.config.dump()) - before:
-        cluster.config.remove(entry.who, entry.name)
-    for entry in before - set(cluster.config.dump()):
-        cluster.config.set(*entry)
+    bring_back(cluster.config, before)
 
 
 ASK_AGAIN_S = 10.0

@@ -17,6 +17,7 @@ from ceph_tuner.core.knobs.releases import QUINCY_EARLY, TENTACLE, nine
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import profile_file
 from ceph_tuner_cli import cluster_option, profiles
+from config_dump import bring_back
 from twins import DISK, archive_twin, in_classes, small_twin
 
 Run = Callable[..., Tuple[int, str, str]]
@@ -150,13 +151,7 @@ def restored(any_lab: Lab) -> Iterator[Cluster]:
     cluster = open_cluster(any_lab.name)
     before = cluster.config.dump()
     yield cluster
-    for entry in set(cluster.config.dump()) - set(before):
-        if entry.name != PROFILE:
-            cluster.config.remove(entry.who, entry.name)
-    cluster.config.remove("osd", PROFILE)
-    cluster.config.remove("osd.0", PROFILE)
-    for entry in set(before) - set(cluster.config.dump()):
-        cluster.config.set(*entry)
+    bring_back(cluster.config, before)
     cluster.close()
 
 

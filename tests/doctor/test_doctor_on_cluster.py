@@ -11,6 +11,7 @@ import pytest
 from ceph_lab.cluster import Lab
 from ceph_tuner.cluster import Cluster, open_cluster
 from ceph_tuner.doctor import POINTLESS, Finding, examine, gather
+from config_dump import bring_back
 
 CAPACITY = "osd_mclock_max_capacity_iops_ssd"
 
@@ -20,11 +21,7 @@ def cluster(any_lab: Lab) -> Iterator[Cluster]:
     with closing(open_cluster(any_lab.name)) as opened:
         before = opened.config.dump()
         yield opened
-        after = opened.config.dump()
-        for entry in set(after) - set(before):
-            opened.config.remove(entry.who, entry.name)
-        for entry in set(before) - set(after):
-            opened.config.set(entry.who, entry.name, entry.value)
+        bring_back(opened.config, before)
 
 
 def findings(cluster: Cluster) -> Tuple[Dict[str, Finding], Tuple[str, ...]]:

@@ -21,6 +21,7 @@ from ceph_tuner.core.changes.journal import UNDONE
 from ceph_tuner.core.errors import ClusterNotFound, InputError, PermissionRefused
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.rook.management import RookChoice, UnclaimedConfig, on_rook
+from config_dump import bring_back
 from kubernetes_server import KubernetesServer
 from rook_operator import Assimilating, RookOperator
 from twins import answering, small_twin
@@ -84,9 +85,7 @@ def cluster(monitors: Cluster, operator: RookOperator, kubernetes: KubernetesSer
     helm_states(kubernetes, operator, {})
     kubernetes.apply(NAME, {}, "ceph-tuner", force=True)
     operator.wait(kubernetes.read(NAME)["metadata"]["generation"])
-    for row in monitors.config.dump():
-        if row not in before:
-            monitors.config.remove(row.who, row.name)
+    bring_back(monitors.config, before)
     assert monitors.config.dump() == before
 
 
