@@ -221,7 +221,7 @@ def _add(cluster: str, book: Dict[str, Any]) -> None:
 
 def _row(answer: RegimeAnswer, page: Optional[Page]) -> Dict[str, Any]:
     asked, searched = answer.asked, answer.found.searched
-    before = searched.before.candidate.means
+    before = searched.before.means
     reason = searched.choice.reason if not answer.found.better else STILL_MISSED
     return {
         "regime": asked.regime,

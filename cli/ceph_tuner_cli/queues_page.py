@@ -125,7 +125,7 @@ def _both(comparison: QueueComparison) -> Columns:
         **{_heading(entry.mclock, comparison): entry.mclock for entry in comparison.against},
     }
     for name, entry in predictions.items():
-        verdicts = judge.verdicts(entry.candidate.means)
+        verdicts = judge.verdicts(entry.means)
         table.add_row(Text(name), *(cell(verdict, entry) for verdict in verdicts))
     return table
 
@@ -171,7 +171,7 @@ def _cost(comparison: QueueComparison) -> List[str]:
 
 
 def _prediction(entry: Prediction, comparison: QueueComparison) -> Dict[str, Any]:
-    means = entry.candidate.means
+    means = entry.means
     verdicts = comparison.searched.judge.verdicts(means)
     return {
         "label": entry.label,

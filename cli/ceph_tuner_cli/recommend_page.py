@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Sequence
+from typing import Iterator, List, Optional, Sequence, Tuple
 
 from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from ceph_tuner.core.goals.front import Front
 from ceph_tuner.core.goals.judge import Verdict
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
 from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.recommend.answer import Instructions
-from ceph_tuner.recommend.front import Front
 from ceph_tuner.recommend.limits import Missed, kind_of
 from ceph_tuner.recommend.measured import measured_in_force
 from ceph_tuner.recommend.recommendation import Recommendation
@@ -24,12 +24,10 @@ from ceph_tuner.report.words import shown
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
+from ceph_tuner_cli.front_page import front_table
 from ceph_tuner_cli.knob_worth_page import knob_worths
 from ceph_tuner_cli.render import Moving, say
 from ceph_tuner_cli.tables import Columns, cell_lines, columns
-
-_FRONT = 7
-"""Settings of the front that are shown."""
 
 
 class RecommendProgress:
@@ -59,7 +57,7 @@ class RecommendProgress:
 
     def best(self, prediction: Prediction) -> None:
         """Leave a line behind."""
-        means = prediction.candidate.means
+        means = prediction.means
         metrics = self._slo.metrics
         widths = [max(len(metric), 10) for metric in metrics]
         if not self._headed:
@@ -123,7 +121,7 @@ def _headline(search_result: SearchedSettings) -> str:
     lead = "Interrupted; not yet run on fresh seeds. " if not search_result.confirmed else ""
     if not choice.better:
         return f"{lead}Nothing better found: {choice.reason}. What is in force stays ({search_result.before.label})."
-    if not search_result.judge.keeps_hard(search_result.winner.candidate.means):
+    if not search_result.judge.keeps_hard(search_result.winner.means):
         label = search_result.winner.label
         return f"{lead}No settings meet every hard objective. The least bad, {label}: {choice.reason}."
     return f"{lead}Recommended, {search_result.winner.label}: {choice.reason}."
@@ -146,36 +144,25 @@ def _objectives(search_result: SearchedSettings) -> Columns:
             heading += "\n(in force)"
         headings.append(heading)
     table = columns("objective", *headings, keep=headings, comparisons=headings)
-    verdicts = [search_result.judge.verdicts(entry.candidate.means) for entry in predictions]
+    verdicts = [search_result.judge.verdicts(entry.means) for entry in predictions]
     for index, objective in enumerate(search_result.question.slo.objectives):
         kind = () if objective.hard else ("(soft)",)
         cells = [cell(own[index], entry) for own, entry in zip(verdicts, predictions)]
         table.add_row(cell_lines(objective.text, *kind), *cells)
     goal = search_result.question.slo.goal
     if goal is not None:
-        own = [(entry.candidate.means.get(goal.metric), entry.interval(goal.metric)) for entry in predictions]
+        own = [(entry.means.get(goal.metric), entry.interval(goal.metric)) for entry in predictions]
         values = [amount(goal.metric, value, *((ends or ()) if value is not None else ())) for value, ends in own]
         cells = [cell_lines(f"  {value}", *([f"  {ends}"] if ends else [])) for value, ends in values]
         table.add_row(cell_lines(goal.text, "(goal)"), *cells)
     return table
 
 
-def _front(front: Front, search_result: SearchedSettings) -> List[RenderableType]:
-    """Lay out what of one metric costs how much of the other, with at most `_FRONT` settings: its ends and between."""
-    table = columns("front", front.one, front.other)
-    places = sorted({round(at * (len(front.entries) - 1) / (_FRONT - 1)) for at in range(_FRONT)})
-    for entry in (front.entries[at] for at in places):
-        cells = [
-            amount(metric, entry.candidate.means[metric], *(entry.interval(metric) or ()))
-            for metric in (front.one, front.other)
-        ]
-        table.add_row(entry.label, *(cell_lines(value, *([f"  {ends}"] if ends else [])) for value, ends in cells))
-    note = (
-        f"Each keeps all hard objectives, and nothing tried beats it in both; {search_result.effort.seeds} seeds each."
-    )
-    left_out = len(front.entries) - len(places)
-    note += f" {left_out} between are left out." if left_out else ""
-    return [table, Text(note)]
+def _front(front: Front[Prediction], search_result: SearchedSettings) -> List[RenderableType]:
+    def interval(entry: Prediction, metric: str) -> Tuple[float, ...]:
+        return entry.interval(metric) or ()
+
+    return front_table(front, interval, f"{search_result.effort.seeds} seeds each")
 
 
 def cell(verdict: Verdict, entry: Prediction) -> Text:

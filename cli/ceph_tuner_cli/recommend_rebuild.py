@@ -139,7 +139,7 @@ def _bytes_text(cost: Cost) -> str:
 
 
 def _meanwhile(entry: Planned, cost: Cost) -> str:
-    means: Mapping[str, float] = cost.meanwhile.candidate.means if cost.meanwhile else {}
+    means: Mapping[str, float] = cost.meanwhile.means if cost.meanwhile else {}
     metrics = [effect.metric for effect in entry.effects if effect.metric.split(".")[0] in ("client", "scrub")]
     return ", ".join(f"{metric} {amount(metric, means[metric])[0]}" for metric in metrics if metric in means)
 
@@ -201,7 +201,7 @@ def _effect(effect: PairedEffect) -> Dict[str, Any]:
 
 def cost_document(cost: Cost) -> Dict[str, Any]:
     """For programs."""
-    means = cost.meanwhile.candidate.means if cost.meanwhile else {}
+    means = cost.meanwhile.means if cost.meanwhile else {}
     return {
         "moved_share": rounded(cost.moved_share),
         "moved_bytes": cost.moved_bytes,

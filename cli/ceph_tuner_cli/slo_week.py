@@ -244,7 +244,7 @@ def _hours(
 
 
 def _verdicts(judge: Judge, prediction: Prediction) -> List[Dict[str, Any]]:
-    return [verdict.to_dict() for verdict in judge.verdicts(prediction.candidate.means)]
+    return [verdict.to_dict() for verdict in judge.verdicts(prediction.means)]
 
 
 def _pages(document: Mapping[str, Any]) -> List[Any]:

@@ -27,6 +27,7 @@ from ceph_tuner.tune.measurement import CANARY_S, Timing
 from ceph_tuner.tune.outcome import TuneOutcome, TuneTask
 from ceph_tuner_cli.elsewhere import said_of
 from ceph_tuner_cli.explain_page import capacity, learnt
+from ceph_tuner_cli.front_page import front_table
 from ceph_tuner_cli.knobs import shown
 from ceph_tuner_cli.render import Moving, say
 from ceph_tuner_cli.tables import Columns, columns
@@ -149,6 +150,10 @@ def page(
     """Lay out a tuning run's result; `whole`: with everything that the search has learnt."""
     parts: List[RenderableType] = [Text(_headline(outcome)), Text(""), _objectives(outcome)]
     parts += [Text(""), *(Text(line) for line in (*_search(outcome), *said_of(transfer)))]
+    front = outcome.front
+    if front is not None:
+        known_by = "as measured, in one window where it was not measured again"
+        parts += [Text(""), *front_table(front, lambda *_: (), known_by)]
     if outcome.choice.better:
         parts += [Text(""), _settings(outcome, release, now)]
         parts += [] if classes else _accounting(outcome, release, now)

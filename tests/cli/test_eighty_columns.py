@@ -18,6 +18,7 @@ from ceph_tuner.core.book.page import Page
 from ceph_tuner.core.changes.forecast_pairs import ForecastPair
 from ceph_tuner.core.changes.journal import Entry
 from ceph_tuner.core.changes.plan import Step
+from ceph_tuner.core.goals.front import Front
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE
@@ -34,7 +35,6 @@ from ceph_tuner.fleet.difference import Difference
 from ceph_tuner.fleet.member_answers import MemberAnswer
 from ceph_tuner.fleet.status import Standing, Status
 from ceph_tuner.recommend import IN_FORCE, Prediction
-from ceph_tuner.recommend.front import Front
 from ceph_tuner.recommend.knob_worth import KnobWorth
 from ceph_tuner.recommend.paired_effect import PairedEffect
 from ceph_tuner.recommend.queue_trial import QueueTrial
@@ -70,6 +70,7 @@ from ceph_tuner_cli import (
 )
 from ceph_tuner_cli.apply import forecast_table
 from ceph_tuner_cli.cluster_option import step_table
+from ceph_tuner_cli.front_page import front_table
 from ceph_tuner_cli.knob_worth_page import knob_worths
 
 Run = Callable[..., Tuple[int, str, str]]
@@ -456,10 +457,11 @@ TABLES: Dict[str, Callable[[], RenderableType]] = {
     "history._table": lambda: history._table([entry(), entry(number=1235)]),
     "knob_worth_page.knob_worths": lambda: Group(*knob_worths(worths())),
     "lock._table": lambda: lock._table([{**CLAIM, "renewed_until": 1.8e9}]),
-    "recommend_page._front": lambda: Group(
-        *recommend_page._front(
+    "front_page.front_table": lambda: Group(
+        *front_table(
             Front("client.write_p99_ms", "recovery.finish_s", tuple(prediction(f"trial {at}") for at in range(12))),
-            SimpleNamespace(effort=SimpleNamespace(seeds=3)),  # type: ignore[arg-type]
+            lambda entry, metric: entry.interval(metric) or (),
+            "3 seeds each",
         )
     ),
     "recommend_page._objectives": lambda: recommend_page._objectives(recommended(*FIVE, winner="trial 123")),

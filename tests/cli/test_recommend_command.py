@@ -335,7 +335,7 @@ def test_an_interrupt_before_the_first_trial_leaves_what_is_in_force() -> None:
 
 
 def all_met(found: SearchedSettings, entry: Prediction) -> bool:
-    return all(verdict.met for verdict in found.judge.verdicts(entry.candidate.means))
+    return all(verdict.met for verdict in found.judge.verdicts(entry.means))
 
 
 def test_an_interrupt_before_anything_is_known_ends_it() -> None:

@@ -41,7 +41,7 @@ def nine(client: Tuple[float, int, float], recovery: Tuple[float, int, float]) -
 
 def simulated(cluster: ClusterModel, settings: Mapping[str, Any]) -> Dict[str, Account]:
     with Runs(SearchEffort(), 30.0, processes=1) as runs:
-        means = Prediction("one", dict(settings), runs.start(cluster, dict(settings), [1, 2]).collect()).candidate.means
+        means = Prediction("one", dict(settings), runs.start(cluster, dict(settings), [1, 2]).collect()).means
     return {account.name: account for account in accounts(Judge(SLO, means), cluster, settings, means)}
 
 

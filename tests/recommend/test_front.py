@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ceph_tuner.core.goals.front import GAP, front_of
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.recommend import Prediction, Question, SearchEffort
-from ceph_tuner.recommend.front import GAP, front_of
 from ceph_tuner.recommend.search import search, unpredictable
 from ceph_tuner.twin.model import MIB, RecoveryWork
 from silent_listener import SilentListener

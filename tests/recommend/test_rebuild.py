@@ -235,7 +235,7 @@ def test_the_cost_of_a_split_is_what_moves_at_the_rate_that_is_simulated() -> No
     assert 0 < cost.rate_bytes_s <= MODEL.osds * 100 * MIB
     assert cost.time_s == pytest.approx(cost.moved_bytes / cost.rate_bytes_s)
     assert cost.meanwhile is not None
-    assert "client.p95_ms" in cost.meanwhile.candidate.means
+    assert "client.p95_ms" in cost.meanwhile.means
     assert (unknown.moved_share, unknown.moved_bytes, unknown.time_s) == (cost.moved_share, None, None)
     assert cost.memory_bytes == 0
 
@@ -247,10 +247,10 @@ def test_meanwhile_scrubs_go_on_beside_what_moves_and_wait_for_it_osd_by_osd() -
         cost = cost_of(change, model, BALANCED, {}, {"rbd": 1e12}, simulated, range(2))
         idle = Prediction("scrub", BALANCED, simulated.start(model, BALANCED, range(2)).collect())
     assert cost.meanwhile is not None
-    meanwhile = cost.meanwhile.candidate.means
+    meanwhile = cost.meanwhile.means
     assert meanwhile["backfill.objects_s"] > 0
     # in turns, it would be scrubbed as if nothing moved
-    assert meanwhile["scrub.bytes_s"] < 0.9 * idle.candidate.means["scrub.bytes_s"]
+    assert meanwhile["scrub.bytes_s"] < 0.9 * idle.means["scrub.bytes_s"]
 
 
 def test_a_restart_takes_longer_where_clients_write_meanwhile() -> None:

@@ -73,6 +73,28 @@ def test_on_a_cluster_that_is_no_lab_it_says_first_what_it_would_do() -> None:
     assert "high_client_ops" not in announcement("ceph", task(compare=False), Timing(), space, Options(), "4 OSDs")
 
 
+def test_the_front_of_what_was_measured_is_on_the_page_and_in_the_document() -> None:
+    def trade(doing: Run, phase: str) -> None:
+        recovery, p95 = {"trial 1": (12e6, 60.0), "trial 2": (20e6, 80.0), "trial 3": (11e6, 70.0)}.get(
+            doing.label, (26e6, 100.0)
+        )
+        cluster.seen = lambda: {"client.p95_ms": p95, "client.mean_ms": 30.0, "recovery.bytes_s": recovery}  # type: ignore[method-assign]
+
+    cluster = FakeCluster(trade)
+    outcome = run(cluster, task(budget=TrialBudget(trials=3)))
+    means = [{"client.p95_ms": 60.0, "recovery.bytes_s": 12e6}, {"client.p95_ms": 80.0, "recovery.bytes_s": 20e6}]
+    labels = ["trial 1", "trial 2"]
+    assert outcome.to_dict()["front"] == {
+        "metrics": ["client.p95_ms", "recovery.bytes_s"],
+        "entries": [{"label": label, "means": own} for label, own in zip(labels, means)],
+    }
+    text = printed(outcome, [])
+    assert "front client.p95_ms recovery.bytes_s trial 1 60 ms 12 MB/s trial 2 80 ms 20 MB/s Each keeps" in text
+    alone = replace(outcome, trials=[trial for trial in outcome.trials if trial.run.label != "trial 2"])
+    assert alone.to_dict()["front"] is None
+    assert "Each keeps all hard" not in printed(alone, [])
+
+
 def test_where_nothing_is_better_the_page_says_so_and_proposes_nothing() -> None:
     slo = parse_slo({"objectives": ["recovery.bytes_s >= 1.5 * baseline"]})
     text = printed(run(FakeCluster(), task(slo)), [])

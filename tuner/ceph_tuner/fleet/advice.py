@@ -89,7 +89,7 @@ class _Listener:
 
     def best(self, prediction: Prediction) -> None:
         """Remember how many objectives the best so far keeps."""
-        means = prediction.candidate.means
+        means = prediction.means
         # the first is what is in force
         if not self._judge.reference:
             self._judge = replace(self._judge, reference=means)

@@ -78,11 +78,11 @@ class Foreseen:
     def verdicts(self) -> List[Tuple[Verdict, Verdict]]:
         """Each objective under what is in force, and under the profile."""
         judge = _judge(self.slo, self.before, self.baseline)
-        return list(zip(*(judge.verdicts(entry.candidate.means) for entry in (self.before, self.after))))
+        return list(zip(*(judge.verdicts(entry.means) for entry in (self.before, self.after))))
 
     def record(self, at: float) -> ForecastRecord:
         """What is said of the profile in the objectives' metrics, as it is kept with the write (`at`: epoch, s)."""
-        means = self.after.candidate.means
+        means = self.after.means
         metric_names = dict.fromkeys(objective.metric for objective in self.slo.objectives)
         metrics = {}
         for name in metric_names:
@@ -280,7 +280,7 @@ def refusal(
     matter. Relative bounds refer to `baseline`, and to what is in force where it has nothing.
     """
     judge = _judge(slo, before, baseline)
-    now, then = (judge.verdicts(entry.candidate.means) for entry in (before, after))
+    now, then = (judge.verdicts(entry.means) for entry in (before, after))
     seeds = [(judge.verdicts(one), judge.verdicts(other)) for one, other in zip(before.runs, after.runs)]
     rises = [loss(other) - loss(one) for one, other in seeds]
     for place, (old, new) in enumerate(zip(now, then)):
@@ -304,7 +304,7 @@ def refusal(
 
 def _judge(slo: Slo, before: Prediction, baseline: Mapping[str, float]) -> Judge:
     """Relative bounds refer to `baseline`, and to what is in force where it has nothing."""
-    return Judge(slo, {**before.candidate.means, **baseline})
+    return Judge(slo, {**before.means, **baseline})
 
 
 def _beyond_chance(values: Sequence[float], least: float = 0.0) -> bool:

@@ -126,6 +126,11 @@ class Prediction:
         """As the choice of a winner takes it."""
         return candidate(self.label, self.runs)
 
+    @property
+    def means(self) -> Mapping[str, float]:
+        """Mean of each metric over the runs."""
+        return self.candidate.means
+
     def values(self, metric: str) -> List[float]:
         """The runs' means of a metric, where they have it."""
         return [run[metric] for run in self.runs if metric in run]

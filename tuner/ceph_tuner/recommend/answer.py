@@ -110,7 +110,7 @@ def profile(search_result: SearchedSettings, name: str) -> Profile:
 def evidence(search_result: SearchedSettings) -> Dict[str, Any]:
     """What was simulated, and what it gave."""
     winner = search_result.winner
-    verdicts = search_result.judge.verdicts(winner.candidate.means)
+    verdicts = search_result.judge.verdicts(winner.means)
     return {
         "simulated": {
             "settings_tried": len(search_result.tried),
@@ -123,9 +123,9 @@ def evidence(search_result: SearchedSettings) -> Dict[str, Any]:
         "predicted": {
             metric: _with_interval(winner, metric)
             for metric in search_result.question.slo.metrics
-            if metric in winner.candidate.means
+            if metric in winner.means
         },
-        "load": {name: rounded(value) for name, value in winner.candidate.means.items() if name in _LOAD},
+        "load": {name: rounded(value) for name, value in winner.means.items() if name in _LOAD},
         "before": _means(search_result.before, search_result),
         "built_in": {entry.label: _means(entry, search_result) for entry in search_result.built_in},
         "verdicts": [f"{verdict.objective.text}: {'met' if verdict.met else 'missed'}" for verdict in verdicts],
@@ -133,7 +133,7 @@ def evidence(search_result: SearchedSettings) -> Dict[str, Any]:
 
 
 def _with_interval(prediction: Prediction, metric: str) -> Dict[str, Any]:
-    entry: Dict[str, Any] = {"mean": rounded(prediction.candidate.means[metric])}
+    entry: Dict[str, Any] = {"mean": rounded(prediction.means[metric])}
     interval = prediction.interval(metric)
     if interval is not None:
         entry["interval"] = [rounded(end) for end in interval]
@@ -142,7 +142,7 @@ def _with_interval(prediction: Prediction, metric: str) -> Dict[str, Any]:
 
 def _means(prediction: Prediction, search_result: SearchedSettings) -> Dict[str, float]:
     metrics = search_result.question.slo.metrics
-    means = prediction.candidate.means
+    means = prediction.means
     return {metric: rounded(means[metric]) for metric in metrics if metric in means}
 
 

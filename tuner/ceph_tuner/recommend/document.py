@@ -63,11 +63,11 @@ def _demand(search_result: SearchedSettings) -> Dict[str, float]:
     """Without the scheduler there are no accounts, but there is work."""
     question, winner = search_result.question, search_result.winner
     settings = completed(winner.settings, question.model.release)
-    return demand(search_result.judge, question.model, settings, winner.candidate.means)
+    return demand(search_result.judge, question.model, settings, winner.means)
 
 
 def _prediction(entry: Prediction, search_result: SearchedSettings) -> Dict[str, Any]:
-    means = entry.candidate.means
+    means = entry.means
     return {
         "label": entry.label,
         "settings": dict(entry.settings),
@@ -80,7 +80,7 @@ def _prediction(entry: Prediction, search_result: SearchedSettings) -> Dict[str,
 
 def _trial(entry: Prediction, search_result: SearchedSettings) -> Dict[str, Any]:
     """What the search saw, on its own seeds."""
-    means, metrics = entry.candidate.means, search_result.question.slo.metrics
+    means, metrics = entry.means, search_result.question.slo.metrics
     return {"label": entry.label, "means": {name: rounded(means[name]) for name in metrics if name in means}}
 
 
@@ -93,7 +93,7 @@ def _front(search_result: SearchedSettings) -> Optional[Dict[str, Any]]:
         {
             "label": entry.label,
             "settings": dict(entry.settings),
-            "means": {metric: rounded(entry.candidate.means[metric]) for metric in (front.one, front.other)},
+            "means": {metric: rounded(entry.means[metric]) for metric in (front.one, front.other)},
             "intervals": {metric: entry.interval(metric) for metric in (front.one, front.other)},
         }
         for entry in front.entries

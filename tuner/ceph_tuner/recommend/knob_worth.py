@@ -155,7 +155,7 @@ class _KnobTrials:
         misses = {objective.text for objective in judge.missed_hard(candidate.means)}
         # beside the search's own winner: what each step may lose would add up
         whole = search_result.winner
-        more = misses - {objective.text for objective in judge.missed_hard(whole.candidate.means)}
+        more = misses - {objective.text for objective in judge.missed_hard(whole.means)}
         if more or not worth_nothing(paired_effects(self._metrics, whole, prediction), self._metrics):
             return prediction, None
         in_force = search_result.before.candidate

@@ -30,9 +30,7 @@ class Missed:
 
 def missed_objectives(search_result: SearchedSettings, processes: Optional[int] = None) -> List[Missed]:
     """Look into every objective that the winner misses; two more simulations for each kind of work."""
-    misses = [
-        verdict for verdict in search_result.judge.verdicts(search_result.winner.candidate.means) if not verdict.met
-    ]
+    misses = [verdict for verdict in search_result.judge.verdicts(search_result.winner.means) if not verdict.met]
     if not misses:
         return []
     with Runs(search_result.effort, search_result.run_s, processes=1 if processes == 1 else None) as runs:
@@ -42,7 +40,7 @@ def missed_objectives(search_result: SearchedSettings, processes: Optional[int] 
             kind: runs.start(alone(search_result.question.model, kind), search_result.winner.settings, seeds)
             for kind in kinds
         }
-        means_alone = {kind: Prediction(kind, {}, run.collect()).candidate.means for kind, run in runs_by_kind.items()}
+        means_alone = {kind: Prediction(kind, {}, run.collect()).means for kind, run in runs_by_kind.items()}
     return [_look_into(verdict, search_result, means_alone[kind_of(verdict)]) for verdict in misses]
 
 
@@ -51,18 +49,16 @@ def _look_into(verdict: Verdict, search_result: SearchedSettings, means_alone: M
     value = means_alone.get(objective.metric)
     is_met = value is not None and verdict.bound is not None and objective.margin(value, verdict.bound) >= 0
     values = [
-        (entry.candidate.means[objective.metric], entry)
+        (entry.means[objective.metric], entry)
         for entry in (*search_result.compared, *search_result.tried)
-        if objective.metric in entry.candidate.means
+        if objective.metric in entry.means
     ]
     if not values:
         return Missed(verdict, value, is_met, None, "", ())
     sign = 1 if METRICS[objective.metric].lower_is_better else -1
     best, entry = min(values, key=lambda pair: sign * pair[0])
     others = [
-        other.metric
-        for other in search_result.judge.missed_hard(entry.candidate.means)
-        if other.metric != objective.metric
+        other.metric for other in search_result.judge.missed_hard(entry.means) if other.metric != objective.metric
     ]
     return Missed(verdict, value, is_met, best, entry.label, tuple(others))
 

@@ -26,7 +26,7 @@ def measured_in_force(search_result: SearchedSettings) -> List[MeasuredMetric]:
     question, before = search_result.question, search_result.before
     metrics = [*question.slo.metrics, *([question.slo.goal.metric] if question.slo.goal is not None else [])]
     return [
-        MeasuredMetric(metric, question.measured_means[metric], before.candidate.means[metric], before.interval(metric))
+        MeasuredMetric(metric, question.measured_means[metric], before.means[metric], before.interval(metric))
         for metric in dict.fromkeys(metrics)
-        if metric in question.measured_means and metric in before.candidate.means
+        if metric in question.measured_means and metric in before.means
     ]

@@ -42,7 +42,7 @@ def mean_and_reach(values: Sequence[float], quantile: float) -> Tuple[float, flo
 
 
 def _effect(metric: str, before: Prediction, after: Prediction) -> Optional[PairedEffect]:
-    old, new = before.candidate.means.get(metric), after.candidate.means.get(metric)
+    old, new = before.means.get(metric), after.means.get(metric)
     if old is None or new is None:
         return None
     pairs = [(one[metric], other[metric]) for one, other in zip(before.runs, after.runs)]

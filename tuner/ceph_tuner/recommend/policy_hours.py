@@ -132,7 +132,7 @@ def _simulated(
         for number, (key, of_settings) in enumerate(started.items()):
             progress(number, len(started))
             means[key] = {
-                name: Prediction(name, settings_of[key[0]][name], each.collect()).candidate.means
+                name: Prediction(name, settings_of[key[0]][name], each.collect()).means
                 for name, each in of_settings.items()
             }
     return means

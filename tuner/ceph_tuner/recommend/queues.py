@@ -135,9 +135,7 @@ def compare_queues(
         # with what was missed during a restart there may be more work than the twin has room for
         with suppress(InputError):
             few = range(effort.seed, effort.seed + min(COST_SEEDS, effort.fresh))
-            cost = cost_of(
-                change, question.model, settings, search_result.before.candidate.means, stored_bytes, runs, few
-            )
+            cost = cost_of(change, question.model, settings, search_result.before.means, stored_bytes, runs, few)
     return QueueComparison(search_result, change, wpq, against, cost, tuple(caveats(question.model, sleeps)), sleeps)
 
 

@@ -117,7 +117,7 @@ def cost_of(
     pool_bytes = by_pool(stored_bytes, before).get(old.name)
     moved_bytes = None if pool_bytes is None else share * pool_bytes * old.size / (old.k or 1)
     meanwhile = _move_prediction(change.model, new, settings, runs, seeds)
-    copies_s = meanwhile.candidate.means.get("backfill.objects_s", 0.0)
+    copies_s = meanwhile.means.get("backfill.objects_s", 0.0)
     rate = copies_s * object_bytes(change.model, new.name) / (old.k or 1)
     return Cost(share, moved_bytes, rate, log_entries=entries, log_dups=dups, meanwhile=meanwhile)
 
@@ -196,7 +196,7 @@ def _round(
     again = replace(model, recovery=works, snaptrim=(), deletion=())
     meanwhile = Prediction("recovering", settings, runs.start(again, settings, seeds, at_once=True).collect())
     simulated_share = (model.simulated_osds or model.osds) / model.osds
-    rate = meanwhile.candidate.means.get("recovery.objects_s", 0.0) * simulated_share
+    rate = meanwhile.means.get("recovery.objects_s", 0.0) * simulated_share
     return (RESTART_S + sum(missed_objects.values()) / rate if rate > 0 else None), meanwhile
 
 

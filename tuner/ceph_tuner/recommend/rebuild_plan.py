@@ -78,7 +78,7 @@ def plan_rebuild(
                 )
                 # with what moves beside all that is described, there may be more than the twin has room for
                 with suppress(InputError):
-                    means = before.candidate.means
+                    means = before.means
                     best = replace(
                         best, cost=cost_of(best.change, model, before.settings, means, stored_bytes, runs, seeds)
                     )
@@ -126,7 +126,7 @@ def judged(change: RebuildChange, model: ClusterModel, before: Prediction, after
     """Hold the two against each other, seed by seed."""
     falls = [judge.loss(old) - judge.loss(new) for old, new in zip(before.runs, after.runs)]
     gain, reach = mean_and_reach(falls, 0.95)
-    misses_before, misses_after = (not judge.keeps_hard(entry.candidate.means) for entry in (before, after))
+    misses_before, misses_after = (not judge.keeps_hard(entry.means) for entry in (before, after))
     enough = misses_after < misses_before or (
         misses_after == misses_before and gain > WORTH[change.kind] * LEAST_GAIN[misses_after]
     )

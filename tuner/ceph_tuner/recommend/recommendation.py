@@ -46,7 +46,7 @@ class Recommendation:
     @property
     def keeps_hard(self) -> bool:
         """Whether every hard objective is predicted to hold."""
-        return self.searched.judge.keeps_hard(self.searched.winner.candidate.means)
+        return self.searched.judge.keeps_hard(self.searched.winner.means)
 
     @property
     def elsewhere(self) -> Optional[Elsewhere]:
@@ -92,7 +92,7 @@ def recommend(
             misses = missed_objectives(search_result, processes)
             if explain and search_result.learnt is not None:
                 listener.phase("working out what was learnt", search_result.runs, search_result.runs)
-                unmet = not search_result.judge.keeps_hard(search_result.winner.candidate.means)
+                unmet = not search_result.judge.keeps_hard(search_result.winner.means)
                 explanation = explained(search_result.learnt, question.slo, unmet, curves=curves)
             interrupted = False
     instructions, classes = answer(search_result), tuple(accounts_of(search_result))
@@ -102,4 +102,4 @@ def recommend(
 def accounts_of(search_result: SearchedSettings) -> List[Account]:
     """What each class of mClock gets under the recommended settings."""
     model, winner = search_result.question.model, search_result.winner
-    return accounts(search_result.judge, model, completed(winner.settings, model.release), winner.candidate.means)
+    return accounts(search_result.judge, model, completed(winner.settings, model.release), winner.means)

@@ -186,8 +186,8 @@ def _tried_in(answer: RegimeAnswer, sources: Sequence[RegimeAnswer], processes: 
         waiting = [(regime, settings, runs.start(model, settings, seeds)) for regime, settings in started]
         for regime, settings, run in waiting:
             prediction = Prediction(regime, settings, run.collect(), errors=answer.asked.question.errors)
-            means = prediction.candidate.means
-            if judge.keeps_hard(means) and judge.loss(means) <= judge.loss(searched.before.candidate.means) + SLACK:
+            means = prediction.means
+            if judge.keeps_hard(means) and judge.loss(means) <= judge.loss(searched.before.means) + SLACK:
                 served[regime] = prediction
     if answer in sources:
         served[answer.asked.regime] = searched.winner
@@ -201,7 +201,7 @@ def _page(answer: RegimeAnswer, source: str, prediction: Prediction, number: int
     # the rates of work too: a boost asks which page is faster
     metrics = (*asked.question.slo.metrics, *_SPEEDS)
     effects = paired_effects(metrics, searched.before, prediction)
-    before = searched.before.candidate.means
+    before = searched.before.means
     load = {name: value for name, value in before.items() if name.startswith("client.") or name in metrics}
     why = searched.choice.reason if source == asked.regime else f"found for {source}, and keeps the objectives here too"
     return Page(

@@ -12,6 +12,7 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.front import Front, front_of
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import Candidate, RankingChoice, choose, finalists
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
@@ -21,7 +22,6 @@ from ceph_tuner.core.measure.sample import Measure, measured_once
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.optimise import Options
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, SearchListener
-from ceph_tuner.recommend.front import Front, front_of
 from ceph_tuner.recommend.runs import Runs, StartedRuns, run_length_s
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.knob_search import KnobSearch
@@ -75,13 +75,13 @@ class SearchedSettings:
     @property
     def judge(self) -> Judge:
         """By the question's SLO; relative bounds refer to what is in force."""
-        return Judge(self.question.slo, self.before.candidate.means)
+        return Judge(self.question.slo, self.before.means)
 
     @property
-    def front(self) -> Optional[Front]:
+    def front(self) -> Optional[Front[Prediction]]:
         """What was found of the trade-off between two metrics, on the seeds of the search; None where there is none."""
         # the last round is on other seeds, and flatters nobody; as a whole the front is known on these alone
-        return front_of(Judge(self.question.slo, self.tried[0].candidate.means), self.tried)
+        return front_of(Judge(self.question.slo, self.tried[0].means), self.tried)
 
     @property
     def built_in(self) -> List[Prediction]:
@@ -167,7 +167,7 @@ class _Race:
         keys = {_key(entry.settings) for entry in self.tried}
         count = 0
         while count < most:
-            front = front_of(Judge(self._question.slo, self.tried[0].candidate.means), self.tried)
+            front = front_of(Judge(self._question.slo, self.tried[0].means), self.tried)
             batch: List[Tuple[str, Settings, StartedRuns]] = []
             for pair in front.gaps if front is not None else []:
                 ends = [np.asarray(space.encode(self._full_settings(entry.settings))) for entry in pair]
@@ -276,7 +276,7 @@ class _Race:
         """Best first."""
         by_label = {entry.label: entry for entry in predictions}
         candidates: List[Candidate] = [entry.candidate for entry in predictions]
-        judge = Judge(self._question.slo, self.tried[0].candidate.means)
+        judge = Judge(self._question.slo, self.tried[0].means)
         return [by_label[entry.label] for entry in finalists(judge, candidates, len(candidates))]
 
     def _full_settings(self, settings: Settings) -> Settings:
@@ -304,7 +304,7 @@ def _key(settings: Settings) -> str:
 
 def _measures(prediction: Prediction) -> Dict[str, Measure]:
     """Means alone: all settings run on the same seeds, so that the spread over these is nothing that they differ by."""
-    return measured_once(prediction.candidate.means)
+    return measured_once(prediction.means)
 
 
 def unpredictable(question: Question) -> List[InputError]:

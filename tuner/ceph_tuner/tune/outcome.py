@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+from ceph_tuner.core.goals.front import Front, front_of
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import Candidate, RankingChoice
 from ceph_tuner.core.goals.slo import Slo
-from ceph_tuner.core.goals.trial import Run, Trial, TrialBudget, at_fault, opening_runs
+from ceph_tuner.core.goals.trial import Run, Trial, TrialBudget, at_fault, candidates_of, opening_runs
 from ceph_tuner.core.knobs.releases import Release, Settings
 from ceph_tuner.core.knobs.settings import moves_alone
 from ceph_tuner.optimise.contract import SearchVerdict
@@ -88,13 +89,18 @@ class TuneOutcome:
         return [trial for trial in self.trials if trial.run.kind == "trial" and self.judge.broken(trial.means)]
 
     @property
+    def front(self) -> Optional[Front[Candidate]]:
+        """What was measured that nothing beats in two metrics at once; None where one is best in both."""
+        return front_of(self.judge, candidates_of(self.trials))
+
+    @property
     def misses_hard(self) -> bool:
         """Whether a hard objective is still missed."""
         return any(verdict.objective.hard and not verdict.met for verdict in self.choice.verdicts)
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for programs."""
-        built_in = self.best_built_in
+        built_in, front = self.best_built_in, self.front
         return {
             "slo": self.slo.to_dict(),
             "winner": {
@@ -122,6 +128,7 @@ class TuneOutcome:
                 "trust": {name: list(scales) for name, scales in self.trust.items()},
                 "lessons": self.lessons,
             },
+            "front": None if front is None else front.to_dict(),
             "written": self.written,
             "withdrawn": self.withdrawn,
             "check": None if self.check is None else self.check.to_dict(),
