@@ -150,6 +150,36 @@ def test_what_follows_the_first_commands_of_another_pg_num_is_said(
     assert any(words in line for line in found["would"])
 
 
+def test_more_pgs_than_the_limit_are_refused_with_the_number_that_keeps_it(opening: Opening, run: Program) -> None:
+    words = ("pgs", "step", "rbd", "1024")
+    _, fake = opening()
+    code, found = document(run, *words)
+    (refusal,) = found["refused"]
+    assert code == 0
+    # 1024 PGs of two copies on five OSDs
+    assert "gives an OSD 410 PGs in the mean, beyond mon_max_pg_per_osd of 250" in refusal
+    assert "--many-pgs to do it all the same (512 keeps the limit)" in refusal
+    code, out, err = run(*words, "--cluster", "moving", "--yes")
+    assert (code, out) == (2, "")
+    assert "--many-pgs" in err
+    assert fake.writes == []
+    code, found = document(run, *words, "--many-pgs")
+    assert (code, found["refused"]) == (0, [])
+    assert "That gives an OSD 410 PGs in the mean. Ceph aims at 100 (mon_target_pg_per_osd)." in found["would"]
+
+
+def test_the_clusters_own_limit_counts_and_fewer_pgs_are_never_beyond_it(opening: Opening, run: Program) -> None:
+    opening(options={"mon_max_pg_per_osd": "5"})
+    _, found = document(run, "pgs", "step", "rbd", "16")
+    (refusal,) = found["refused"]
+    assert "beyond mon_max_pg_per_osd of 5" in refusal
+    assert "its OSDs have no room for more PGs" in refusal
+    opening(options={"mon_max_pg_per_osd": "1"})
+    _, found = document(run, "pgs", "step", "rbd", "2")
+    assert found["refused"] == []
+    assert "That leaves some of its 5 OSDs without a PG of pool rbd." in found["would"]
+
+
 def test_a_split_is_said_to_be_for_good_before_it_is_done(opening: Opening, run: Program) -> None:
     opening()
     code, out, _ = run("pgs", "step", "rbd", "16", "--cluster", "moving")
