@@ -30,7 +30,7 @@ from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.pacing.wanted import WantedObjectives
 
 REPORTED_S = 10.0
-"""PGs say where they are some seconds after a map that moves them."""
+"""PGs say where they are some seconds after a map that moves them; those that do not tell by which map they say it."""
 REFUSED_S = 30.0
 """An entry that is not in the map by then was dropped by the monitors."""
 UNIT = 2e-5
@@ -125,6 +125,8 @@ class Mover:
         self._watch = ClientWatch(cluster, task.wanted, task.baseline, task.window_s, len(self._view.osds))
         self._pace = Pace()
         self._begun: Dict[str, Tuple[MapWrite, float]] = {}
+        self._epochs: Dict[str, int] = {}
+        """PGs that are on their way -> an OSD map that has their entry."""
         self._there_since: Dict[str, float] = {}
         """Pools' numbers that are as wanted -> since when all of their PGs have been settled."""
         self._owed: List[MapWrite] = []
@@ -248,13 +250,15 @@ class Mover:
 
     def _settle(self) -> None:
         now = self._clock.monotonic()
+        told_epochs = {pg.pgid: pg.told_epoch for pg in self._view.pgs}
+        # a map that is read after the write has it
+        self._epochs = {key: self._epochs.get(key, self._view.epoch) for key in self._begun}
         for key, (write, at) in list(self._begun.items()):
-            if now - at < REPORTED_S:
+            if now - at < REPORTED_S and told_epochs.get(key, -1) < self._epochs[key]:
                 continue
             if write.arrival.arrived(self._view):
                 # the mgr changes a pool's numbers some time after the write, and PGs tell of it later still
-                since = self._there_since.setdefault(key, now) if isinstance(write.arrival, PoolIs) else at
-                if now - since < REPORTED_S:
+                if isinstance(write.arrival, PoolIs) and now - self._there_since.setdefault(key, now) < REPORTED_S:
                     continue
                 self._there_since.pop(key, None)
                 self._moved += 1
@@ -377,6 +381,7 @@ class Mover:
                 self._owed = [each for each in writes[number:] if each.follows]
                 raise
             self._begun[write.key] = (write, self._clock.monotonic())
+            self._epochs.pop(write.key, None)
 
     def _write_owed(self) -> None:
         if self._owed:
