@@ -245,6 +245,7 @@ def _move(
     from ceph_tuner.moves.record import UNDER_WAY, MoveRecord, MoveStore
     from ceph_tuner.moves.switches import PAUSE_AUTOSCALER, PAUSE_BALANCER, autoscaled, autoscaler_fights, balancer_on
     from ceph_tuner.moves.switches import balancer_fights as refusal
+    from ceph_tuner.moves.weights import nothing_to_do
     from ceph_tuner_cli.moves_page import outcome_page
     from ceph_tuner_cli.moves_preview import MovePreview
 
@@ -290,13 +291,13 @@ def _move(
         with connection.lock(f"ceph-tuner {name.split()[0]}") as lock:
             # whoever had the lock until now may have changed all of it
             store = MoveStore(connection.store)
-            earlier = store.record(name)
-            if earlier is not None and earlier.state == DONE and not earlier.holds_back:
+            newest, earlier = read_map(connection), store.record(name)
+            is_done = earlier is not None and earlier.state == DONE and not earlier.holds_back
+            if earlier is not None and is_done and not nothing_to_do(newest, plan):
                 # its way back leads to before a move that is done
                 store.remove(earlier)
                 earlier = None
             record = (earlier or MoveRecord(name, now, now)).changed(state=UNDER_WAY)
-            newest = read_map(connection)
             autoscaled_pools = autoscaled(newest, _own(newest, pool)) if pause_autoscaler else ()
             pauses = (pause_balancer and balancer_on(connection), autoscaled_pools)
             outcome = _carry_out(connection, task, plan, record, lock, pauses)

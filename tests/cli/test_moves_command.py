@@ -303,6 +303,22 @@ def test_a_move_that_is_done_begins_anew_with_a_way_back_of_its_own(opening: Ope
     assert fake.weights[3] == 0.5
 
 
+@pytest.mark.parametrize("words", [("reweight", "osd.3", "2"), ("drain", "osd.3")])
+def test_a_move_that_is_done_and_asked_for_again_keeps_its_way_back(
+    opening: Opening, run: Program, words: Tuple[str, ...]
+) -> None:
+    cluster, fake = opening(pgs=16)
+    assert document(run, *words, "--yes")[0] == 0
+    (move,) = document(run, "moves", "ls")[1]
+    assert "ceph osd crush reweight osd.3 1.000000" in move["undo"]
+    writes, began = list(fake.writes), cluster.clock.now()
+    code, found = document(run, *words, "--keep", "client.p95_ms<=20", "--yes")
+    assert (code, found["reason"], found["windows"], fake.writes) == (0, "done", 0, writes)
+    assert cluster.clock.now() == began
+    (again,) = document(run, "moves", "ls")[1]
+    assert (again["undo"], again["state"]) == (move["undo"], "done")
+
+
 def test_a_pause_is_not_forgotten_where_the_record_cannot_be_read_for_a_while(
     opening: Opening, run: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -273,11 +273,18 @@ def test_a_weight_changes_while_all_is_held_and_then_let_go_of() -> None:
     moving.acting = {moving.pgid(number): moving.up(number) for number in range(16)}
     before = {pgid: sorted(acting) for pgid, acting in moving.acting.items()}
     held: List[int] = []
+    told: List[MoveProgress] = []
 
     def look(progress: MoveProgress) -> None:
-        held.append(len(moving.upmaps))
+        told.append(progress)
+        if moving.weights[4] == 1.0:
+            held.append(len(moving.upmaps))
 
-    outcome = move(cluster, ReweightPlan({4: 1.0}), MoveTask(at_most=2), look)
+    task = MoveTask(keeping("client.p95_ms <= 10000"), at_most=2)
+    outcome = move(cluster, ReweightPlan({4: 1.0}), task, look)
+    # what is to be moved nobody knows before CRUSH has the weight
+    assert told[0].waits_for.startswith("a first window")
+    assert {progress.finish for progress in told if not progress.moved} == {None}
     assert (outcome.reason, moving.weights[4], moving.upmaps) == (DONE, 1.0, {})
     assert on(moving, 4)
     now = {pgid: sorted(acting) for pgid, acting in moving.acting.items()}
