@@ -18,7 +18,6 @@ import argparse
 import contextlib
 import json
 import statistics
-import sys
 import time
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -39,7 +38,7 @@ from ceph_lab.scenarios import Scenario
 from ceph_tuner.cluster import open_cluster
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.journal import Journal
-from ceph_tuner.core.errors import LabFailed, TunerError
+from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import RELEASES, Settings
 from ceph_tuner.core.knobs.settings import parse_settings
@@ -343,23 +342,13 @@ def measure(arguments: argparse.Namespace) -> None:
         CRON: None,
         **({BOOK: None} if arguments.pages else {}),
     }
-    for repeat in range(1, arguments.repeats + 1):
-        for name in arguments.only or rows:
-            there = [(line["name"], line["repeat"]) for line in runs_file.lines_of(arguments.output)]
-            if (name, repeat) in there or runs_file.over(arguments):
-                continue
-            began, processors = time.monotonic(), runs_file.Processors()
-            with closing(open_cluster(arguments.cluster)) as cluster:
-                try:
-                    day = one_day(name, rows[name], cluster, lab, arguments)
-                except LabFailed as error:
-                    print(f"{name}: {error}", file=sys.stderr)
-                    continue
-            line = {"name": name, "repeat": repeat, **conditions, "settings": rows[name], **day}
-            line.update(date=time.strftime("%Y-%m-%d"), machine=runs_file.machine(), processors=processors.percent())
-            runs_file.append(arguments.output, line)
-            took = time.monotonic() - began
-            print(f"{name} {repeat}: {missed_minutes(line):.0f} min missed, {took:.0f} s", flush=True)
+
+    def run(name: str) -> Dict[str, Any]:
+        with closing(open_cluster(arguments.cluster)) as cluster:
+            day = one_day(name, rows[name], cluster, lab, arguments)
+        return {**conditions, "settings": rows[name], **day}
+
+    runs_file.measure_each(arguments, rows, run, lambda line: f"{missed_minutes(line):.0f} min missed")
 
 
 # what it came to

@@ -7,13 +7,15 @@ import json
 import os
 import platform
 import sys
+import time
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, Iterable, List, Mapping
 
 import measured_page
 
 from ceph_lab.scenarios import Scenario
+from ceph_tuner.core.errors import LabFailed
 
 
 def parser(document: str, output: str) -> argparse.ArgumentParser:
@@ -65,6 +67,33 @@ def measure_and_show(
     if arguments.render is None:
         measure(arguments)
     show(table(lines_of(arguments.render or arguments.output)), arguments)
+
+
+def measure_each(
+    arguments: argparse.Namespace,
+    names: Iterable[str],
+    run: Callable[[str], Mapping[str, Any]],
+    words: Callable[[Mapping[str, Any]], str],
+) -> None:
+    """Run each name (of `--only`, else all) `--repeats` times, a line of the output each; what is there is passed over.
+
+    A run that the lab fails has no line. `words` are printed of each line.
+    """
+    for repeat in range(1, arguments.repeats + 1):
+        for name in arguments.only or names:
+            there = [(line["name"], line["repeat"]) for line in lines_of(arguments.output)]
+            if (name, repeat) in there or over(arguments):
+                continue
+            began, processors = time.monotonic(), Processors()
+            try:
+                result = run(name)
+            except LabFailed as error:
+                print(f"{name}: {error}", file=sys.stderr)
+                continue
+            line = {"name": name, "repeat": repeat, **result}
+            line.update(date=time.strftime("%Y-%m-%d"), machine=machine(), processors=processors.percent())
+            append(arguments.output, line)
+            print(f"{name} {repeat}: {words(line)}, {time.monotonic() - began:.0f} s in all", flush=True)
 
 
 def tell_shortfalls(loads: Scenario, seconds: float) -> None:

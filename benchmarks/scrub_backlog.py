@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
 import time
 from contextlib import ExitStack, closing
 from datetime import timezone
@@ -32,7 +31,6 @@ from ceph_lab.loads.session import LabSession
 from ceph_lab.scenarios import Scenario
 from ceph_tuner.cluster import open_cluster
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.core.errors import LabFailed
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import BUILT_IN_PROFILES, Settings
@@ -43,6 +41,8 @@ from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
 from ceph_tuner_cli.scrub_rates import planned
 
 WINDOW_S = 10.0
+DRAIN_WINDOW_S = 15.0
+"""By which a drain judges the objective."""
 MANY_SCRUBS = 8
 """osd_max_scrubs, as raised by hand; by default it is 3."""
 DRAIN, BY_HAND = "scrub drain", f"balanced, osd_max_scrubs {MANY_SCRUBS}"
@@ -76,11 +76,11 @@ class Backlog:
 def drained(cluster: Cluster, objective: str, pool: str, at_most_s: float) -> Dict[str, Any]:
     """By the program's own plan and drain: when it promised to be done, and what came of it."""
     wanted = WantedObjectives.of(Slo("keep", (parse_objective(objective),)))
-    plan = planned(cluster, wanted, None, timezone.utc)
+    plan = planned(cluster, wanted, None, timezone.utc, window_s=DRAIN_WINDOW_S)
     begun = cluster.clock.now()
     order = tuple(pg for pg in due_until(plan.view, begun) if pg.pool == pool)
     limits = ScrubLimits(plan.view.rules.max_scrubs, 8)
-    task = DrainTask(order, begun + at_most_s, limits, wanted, plan.rates, despite_flags=True, window_s=15.0)
+    task = DrainTask(order, begun + at_most_s, limits, wanted, plan.rates, despite_flags=True, window_s=DRAIN_WINDOW_S)
     promises: List[Tuple[float, float]] = []
 
     def look(progress: DrainProgress) -> None:
@@ -163,22 +163,14 @@ def measure(arguments: argparse.Namespace) -> None:
         "objects": arguments.objects,
         "client_rate": arguments.rate,
     }
-    for repeat in range(1, arguments.repeats + 1):
-        for name in arguments.only or WAYS:
-            there = [(line["name"], line["repeat"]) for line in runs_file.lines_of(arguments.output)]
-            if (name, repeat) in there or runs_file.over(arguments):
-                continue
-            processors = runs_file.Processors()
-            with closing(open_cluster(arguments.cluster)) as cluster:
-                try:
-                    result = one_backlog(name, cluster, lab, arguments)
-                except LabFailed as error:
-                    print(f"{name}: {error}", file=sys.stderr)
-                    continue
-            line = {"name": name, "repeat": repeat, **conditions, "settings": WAYS[name], **result}
-            line.update(date=time.strftime("%Y-%m-%d"), machine=runs_file.machine(), processors=processors.percent())
-            runs_file.append(arguments.output, line)
-            print(f"{name} {repeat}: {line['seconds']:.0f} s, missed for {missed_s(line):.0f} s", flush=True)
+
+    def run(name: str) -> Dict[str, Any]:
+        with closing(open_cluster(arguments.cluster)) as cluster:
+            return {**conditions, "settings": WAYS[name], **one_backlog(name, cluster, lab, arguments)}
+
+    runs_file.measure_each(
+        arguments, WAYS, run, lambda line: f"{line['seconds']:.0f} s, missed for {missed_s(line):.0f} s"
+    )
 
 
 # what it came to

@@ -47,6 +47,13 @@ class Moving:
     """Of pg_num, where Ceph is on its way to it."""
     pg_num: int = 0
     pgp_num: int = 0
+    options: Dict[str, str] = field(default_factory=dict)
+    """Of monitors and the mgr, where they are not Ceph's defaults."""
+    heard_s: float = 0.0
+    """The mgr hears of PGs so often."""
+    epoch: int = 1
+    heard: List[Dict[str, Any]] = field(default_factory=list)
+    heard_at: float = float("-inf")
     moved: List[str] = field(default_factory=list)
     """PGs that have begun to move, in their order; one that is sent back at once is there as well."""
 
@@ -92,12 +99,15 @@ class Moving:
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
         self._advance()
+        if prefix == "config get" and arguments["key"] in self.options:
+            return self.options[arguments["key"]]
         answer = getattr(self, "_" + prefix.replace(" ", "_").replace("-", "_"), None)
         if answer is None or prefix.startswith("config"):
             return self.twin.commander.mon(prefix, arguments, payload)
         found = answer(arguments)
         if found is None:
             self.writes.append(" ".join([prefix, *arguments.values()]))
+            self.epoch += 1
             self._advance()
             return ""
         return json.dumps(found)
@@ -123,6 +133,7 @@ class Moving:
         }  # fmt: skip
         return {
             **theirs,
+            "epoch": self.epoch,
             "flags": self.flags,
             "backfillfull_ratio": 0.9,
             "require_min_compat_client": self.compat,
@@ -154,13 +165,17 @@ class Moving:
 
     def _pg_ls(self, arguments: Mapping[str, str]) -> Any:
         theirs = json.loads(self.twin.commander.mon("pg ls", {}))["pg_stats"][0]
+        if self.twin.clock.now() - self.heard_at < self.heard_s:
+            return {"pg_ready": True, "pg_stats": self.heard}
         rows = []
         for number in range(self.pg_num):
             pgid = self.pgid(number)
             state = "active+remapped+backfilling" if pgid in self.moving else "active+clean"
             row = {**theirs, "pgid": pgid, "up": self.up(number), "acting": self.acting[pgid], "state": state}
+            row["reported_epoch"] = self.epoch
             rows.append({**row, "stat_sum": {**theirs["stat_sum"], "num_bytes": 10 * MIB}})
-        return {"pg_ready": True, "pg_stats": rows}
+        self.heard, self.heard_at = json.loads(json.dumps(rows)), self.twin.clock.now()
+        return {"pg_ready": True, "pg_stats": self.heard}
 
     def _pg_map(self, arguments: Mapping[str, str]) -> Any:
         return {"up": self.up(int(arguments["pgid"].split(".")[1], 16))}

@@ -98,9 +98,11 @@ def apply(
         raise InputError(
             "--model", f"the target {target}, which no window shows by itself", "the target osd or osd/class:CLASS"
         )
-    description = None if model is None else read_description(model, target)
+    description = None if model is None else read_description(model)
     phase = f"writing to {target}, until its OSDs show it" if yes else f"reading what {target} has"
     with at_work(cluster, phase) as connection:
+        if description is not None:
+            description = description.for_target(target, str(model), connection.config.places())
         # before anything is taken back, which writes
         settings, portable = wanted(profile, sets, connection, target, fleet, older)
         reason = why or (f"profile {profile}" if profile else "single knobs")

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Optional
 
 from ceph_tuner.files import cluster_file
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli.render import warn
 
 
-def read_description(path: Path, target: Optional[str] = None) -> DescribedCluster:
-    """Read and check the file. Raises InputError with the file, the line and the key.
-
-    With the target of a write also where the description is of other OSDs.
-    """
+def read_description(path: Path) -> DescribedCluster:
+    """Read and check the file. Raises InputError with the file, the line and the key."""
     description = cluster_file.read(path)
-    if target is not None:
-        description.check_target(target, str(path))
     warn(description.unlikely)
     return description

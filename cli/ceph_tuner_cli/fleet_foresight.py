@@ -128,7 +128,7 @@ class Fitter:
             slo = wanted(member, cluster)
             twin = described(member, cluster, slo, self.target, self.within)
             if member.description:
-                twin.check_target(self.target, str(member.description))
+                twin = twin.for_target(self.target, str(member.description), cluster.config.places())
             forecast = ForecastCluster(member.name, twin, slo, {}, stored_baseline(cluster.store))
         except InputError as fault:
             raise _or_unpredicted(fault) from fault

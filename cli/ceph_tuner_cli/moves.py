@@ -133,6 +133,7 @@ def step(
     window: float = WindowOption,
     pause_balancer: bool = BalancerOption,
     pause_autoscaler: bool = AutoscalerOption,
+    many_pgs: bool = typer.Option(False, "--many-pgs", help="Also more PGs an OSD than mon_max_pg_per_osd."),
     yes: bool = YesOption,
     form: Format = FormatOption,
 ) -> int:
@@ -161,7 +162,7 @@ def step(
         return plan, lines, [_text(write.command) for write in plan.writes(view, at_most, frozenset())]
 
     return _move(f"pgs {pool} {pg_num}", cluster, keep, slo, hours, at_most, window, pause_balancer, pause_autoscaler,
-                  yes, form, planned, "", pool)  # fmt: skip
+                  yes, form, planned, "", pool, many_pgs)  # fmt: skip
 
 
 @moves_app.command("ls")
@@ -234,13 +235,17 @@ def _move(
     plan_of: Callable[[MapView], Tuple[MovePlan, List[str], List[str]]],
     balancer_fights: str,
     pool: str = "",
+    many_pgs: bool = False,
 ) -> int:
     """Show or carry out one move, and give back at its end what it has paused."""
     from ceph_tuner.moves.map_view import read_map
     from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveTask
+    from ceph_tuner.moves.pg_limit import MANY_PGS, beyond_limit, remarks
+    from ceph_tuner.moves.pgs_plan import PgsPlan
     from ceph_tuner.moves.record import UNDER_WAY, MoveRecord, MoveStore
     from ceph_tuner.moves.switches import PAUSE_AUTOSCALER, PAUSE_BALANCER, autoscaled, autoscaler_fights, balancer_on
     from ceph_tuner.moves.switches import balancer_fights as refusal
+    from ceph_tuner.moves.weights import nothing_to_do
     from ceph_tuner_cli.moves_page import outcome_page
     from ceph_tuner_cli.moves_preview import MovePreview
 
@@ -254,7 +259,13 @@ def _move(
             plan, lines, commands = plan_of(view)
             balancer = balancer_on(connection)
             autoscaled_pools = autoscaled(view, _own(view, pool))
+            limit = None
+            if isinstance(plan, PgsPlan):
+                lines += remarks(connection, view, plan)
+                limit = beyond_limit(connection, view, plan)
         refusals: Dict[str, InputError] = {}
+        if limit is not None and not many_pgs:
+            refusals[MANY_PGS] = limit
         if balancer_fights and balancer and not pause_balancer:
             refusals[PAUSE_BALANCER] = refusal(balancer_fights)
         if pool and autoscaled_pools and not pause_autoscaler:
@@ -280,13 +291,13 @@ def _move(
         with connection.lock(f"ceph-tuner {name.split()[0]}") as lock:
             # whoever had the lock until now may have changed all of it
             store = MoveStore(connection.store)
-            earlier = store.record(name)
-            if earlier is not None and earlier.state == DONE and not earlier.holds_back:
+            newest, earlier = read_map(connection), store.record(name)
+            is_done = earlier is not None and earlier.state == DONE and not earlier.holds_back
+            if earlier is not None and is_done and not nothing_to_do(newest, plan):
                 # its way back leads to before a move that is done
                 store.remove(earlier)
                 earlier = None
             record = (earlier or MoveRecord(name, now, now)).changed(state=UNDER_WAY)
-            newest = read_map(connection)
             autoscaled_pools = autoscaled(newest, _own(newest, pool)) if pause_autoscaler else ()
             pauses = (pause_balancer and balancer_on(connection), autoscaled_pools)
             outcome = _carry_out(connection, task, plan, record, lock, pauses)

@@ -120,7 +120,7 @@ def drain(
         wanted = wanted_objectives(connection, keep, slo)
         with working(f"{name}: reading PGs and rules"):
             windows = past_windows(past, fleet, wanted, connection.clock.now())
-            scrub_plan = planned(connection, wanted, None, where, windows)
+            scrub_plan = planned(connection, wanted, None, where, windows, window)
         order = due_until(scrub_plan.view, until)
         refusals: List[InputError] = []
         if not despite_flags:

@@ -19,7 +19,7 @@ from ceph_tuner.pacing.objectives import about_clients, held_bounds
 from ceph_tuner.pacing.wanted import WantedNow, WantedObjectives
 from ceph_tuner.scrub_plan import RateRange, ScrubView
 from ceph_tuner.scrub_plan.cluster_view import read_view
-from ceph_tuner.scrub_plan.plan import ScrubPlan, plan
+from ceph_tuner.scrub_plan.plan import WINDOW_S, ScrubPlan, plan
 from ceph_tuner.scrub_plan.rates import SCRUBBED, flat_rates, measured_rates, pace_of_past_scrubs
 from ceph_tuner.scrub_plan.rates_ahead import RatesAhead
 from ceph_tuner.scrub_plan.twin_rates import twin_pace
@@ -36,8 +36,12 @@ def planned(
     days: Optional[float],
     zone: tzinfo,
     past: Optional[Sequence[Window]] = None,
+    window_s: float = WINDOW_S,
 ) -> ScrubPlan:
-    """Read the cluster, and plan; `past` stands in the place of the windows that it keeps. Raises TunerError."""
+    """Read the cluster, and plan; `past` stands in the place of the windows that it keeps. Raises TunerError.
+
+    `window_s`: by which a drain judges its pace.
+    """
     view = read_view(connection)
     recent = merged(History(connection.store).windows(connection.clock.now() - RECENT_S))
     windows = kept_windows(connection) if past is None else past
@@ -46,7 +50,7 @@ def planned(
         policy: tuple(objective.text for objective in about_clients(each.slo))
         for policy, each in wanted.by_policy.items()
     }
-    return plan(view, rates, texts, recent.means if recent is not None else None, days, zone, notes)
+    return plan(view, rates, texts, recent.means if recent is not None else None, days, zone, notes, window_s)
 
 
 class _Rates:

@@ -100,9 +100,7 @@ def tune(
     if scenario_slo.calendar is not None:
         say([f"objectives of the policy {scenario_slo.policy}, which holds now, for the whole run"])
     scenario_slo = replace(scenario_slo, slo=wanted_of(scenario_slo.slo, Target.parse(target).device_class))
-    if model is not None:
-        # before anybody waits for the lock
-        cluster_file.read(model).check_target(target, str(model))
+    description = None if model is None else cluster_file.read(model)
     if save is not None:
         check_free(save, force)
     request = TuneRequest(
@@ -131,6 +129,8 @@ def tune(
         # knobs that the release ignores are refused before anybody has to wait for the lock
         space = request.space(connection, now)
         places = connection.config.places()
+        if description is not None:
+            description.for_target(target, str(model), places)
         request = replace(request, canary=canary_of(canary, target, places))
         if connection.run_here is None and not yes:
             reached = reach(running(target, places))

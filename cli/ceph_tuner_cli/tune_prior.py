@@ -79,7 +79,7 @@ def believed(
     Raises InputError for a description of another release or of other OSDs than `target`.
     """
     if model is not None:
-        description = read_description(model, target)
+        description = read_description(model).for_target(target, str(model), connection.config.places())
         if description.model.release.name != connection.release.name:
             raise InputError(str(model), f"a cluster of {description.model.release.title}", connection.release.title)
         fit = None if description.calibration is None else fit_file.read(description.calibration)

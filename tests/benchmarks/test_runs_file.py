@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import argparse
 from datetime import datetime, timedelta
-from typing import Iterator, List
+from pathlib import Path
+from typing import Any, Dict, Iterator, List
 
 import pytest
 import runs_file
+
+from ceph_tuner.core.errors import LabFailed
 
 
 def test_shares_of_the_processors_are_of_the_time_since(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,3 +41,27 @@ def test_what_is_no_time_of_day_is_refused(text: str) -> None:
 def test_a_benchmark_begins_nothing_after_its_time(ahead: timedelta, over: bool) -> None:
     assert runs_file.over(argparse.Namespace(until=datetime.now() + ahead)) is over
     assert not runs_file.over(argparse.Namespace(until=None))
+
+
+def test_each_run_is_one_line_and_what_is_there_or_failed_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "runs.jsonl"
+    arguments = argparse.Namespace(repeats=2, only=None, output=output, until=None)
+    runs: List[str] = []
+
+    def run(name: str) -> Dict[str, Any]:
+        runs.append(name)
+        if name == "broken":
+            raise LabFailed("no lab", "another")
+        return {"seconds": 3.0}
+
+    for _ in range(2):
+        runs_file.measure_each(arguments, ("one", "broken"), run, lambda line: f"{line['seconds']:g} s")
+    assert runs == ["one", "broken"] * 2 + ["broken"] * 2
+    lines = runs_file.lines_of(output)
+    assert [(line["name"], line["repeat"], line["seconds"]) for line in lines] == [("one", 1, 3.0), ("one", 2, 3.0)]
+    assert set(lines[0]) == {"name", "repeat", "seconds", "date", "machine", "processors"}
+    shown = capsys.readouterr()
+    assert shown.out.startswith("one 1: 3 s, 0 s in all")
+    assert "broken: " in shown.err

@@ -106,6 +106,21 @@ def test_a_write_to_a_device_class_is_held_against_what_is_measured_of_that_clas
     assert "client.iops{class=ssd}" in "".join(out.split())
 
 
+@pytest.mark.parametrize(("of", "target"), [("osd", "osd/class:ssd"), ("osd/class:ssd", "osd")])
+def test_the_same_osds_may_have_another_name_in_a_description(
+    run: Run, of_ssds: TwinCluster, tmp_path: Path, of: str, target: str
+) -> None:
+    path = tmp_path / "here.yaml"
+    path.write_text(CLUSTER.format("tentacle") + f"target: {of}\n")
+    document = applied(run, "--target", target, "--model", str(path), "--yes")
+    (entry,) = of_ssds.applier().history()
+    assert entry.forecast == document["forecast"]
+    # of what is written to, as windows show it
+    names = {name for name in map(str, document["forecast"]["metrics"]) if name.startswith("client.")}
+    assert names
+    assert all(("class=ssd" in name) == (target != "osd") for name in names)
+
+
 def test_a_description_of_hard_disks_says_nothing_of_a_write_to_ssds(
     run: Run, of_ssds: TwinCluster, tmp_path: Path
 ) -> None:
@@ -170,7 +185,11 @@ def test_a_write_without_a_model_carries_nothing(run: Run, twin: TwinCluster) ->
     [
         ("reef", "osd", "a cluster of Reef"),
         ("tentacle", "osd.1", "which no window shows by itself"),
-        ("tentacle", "osd/class:ssd", "a description of osd, while osd/class:ssd is written to"),
+        (
+            "tentacle\ntarget: osd/host:h1",
+            "osd/class:ssd",
+            "a description of osd/host:h1, while osd/class:ssd is written to",
+        ),
         ("tentacle\ntarget: osd/class:hdd", "osd", "a description of osd/class:hdd, while osd is written to"),
     ],
 )

@@ -150,6 +150,36 @@ def test_what_follows_the_first_commands_of_another_pg_num_is_said(
     assert any(words in line for line in found["would"])
 
 
+def test_more_pgs_than_the_limit_are_refused_with_the_number_that_keeps_it(opening: Opening, run: Program) -> None:
+    words = ("pgs", "step", "rbd", "1024")
+    _, fake = opening()
+    code, found = document(run, *words)
+    (refusal,) = found["refused"]
+    assert code == 0
+    # 1024 PGs of two copies on five OSDs
+    assert "gives an OSD 410 PGs in the mean, beyond mon_max_pg_per_osd of 250" in refusal
+    assert "--many-pgs to do it all the same (512 keeps the limit)" in refusal
+    code, out, err = run(*words, "--cluster", "moving", "--yes")
+    assert (code, out) == (2, "")
+    assert "--many-pgs" in err
+    assert fake.writes == []
+    code, found = document(run, *words, "--many-pgs")
+    assert (code, found["refused"]) == (0, [])
+    assert "That gives an OSD 410 PGs in the mean. Ceph aims at 100 (mon_target_pg_per_osd)." in found["would"]
+
+
+def test_the_clusters_own_limit_counts_and_fewer_pgs_are_never_beyond_it(opening: Opening, run: Program) -> None:
+    opening(options={"mon_max_pg_per_osd": "5"})
+    _, found = document(run, "pgs", "step", "rbd", "16")
+    (refusal,) = found["refused"]
+    assert "beyond mon_max_pg_per_osd of 5" in refusal
+    assert "its OSDs have no room for more PGs" in refusal
+    opening(options={"mon_max_pg_per_osd": "1"})
+    _, found = document(run, "pgs", "step", "rbd", "2")
+    assert found["refused"] == []
+    assert "That leaves some of its 5 OSDs without a PG of pool rbd." in found["would"]
+
+
 def test_a_split_is_said_to_be_for_good_before_it_is_done(opening: Opening, run: Program) -> None:
     opening()
     code, out, _ = run("pgs", "step", "rbd", "16", "--cluster", "moving")
@@ -271,6 +301,22 @@ def test_a_move_that_is_done_begins_anew_with_a_way_back_of_its_own(opening: Ope
     (again,) = document(run, "moves", "ls")[1]
     assert "ceph osd crush reweight osd.3 2.000000" in again["undo"]
     assert fake.weights[3] == 0.5
+
+
+@pytest.mark.parametrize("words", [("reweight", "osd.3", "2"), ("drain", "osd.3")])
+def test_a_move_that_is_done_and_asked_for_again_keeps_its_way_back(
+    opening: Opening, run: Program, words: Tuple[str, ...]
+) -> None:
+    cluster, fake = opening(pgs=16)
+    assert document(run, *words, "--yes")[0] == 0
+    (move,) = document(run, "moves", "ls")[1]
+    assert "ceph osd crush reweight osd.3 1.000000" in move["undo"]
+    writes, began = list(fake.writes), cluster.clock.now()
+    code, found = document(run, *words, "--keep", "client.p95_ms<=20", "--yes")
+    assert (code, found["reason"], found["windows"], fake.writes) == (0, "done", 0, writes)
+    assert cluster.clock.now() == began
+    (again,) = document(run, "moves", "ls")[1]
+    assert (again["undo"], again["state"]) == (move["undo"], "done")
 
 
 def test_a_pause_is_not_forgotten_where_the_record_cannot_be_read_for_a_while(

@@ -77,6 +77,29 @@ def test_each_step_begins_once_the_one_before_is_done() -> None:
     assert max(most) in (2, 3)
 
 
+def test_a_pg_that_has_told_of_the_new_map_is_waited_for_no_longer() -> None:
+    cluster, moving = moving_cluster(pgs=64, seconds=1.0)
+    outcome = move(cluster, DrainPlan(frozenset({3}), keep_weight=True), MoveTask(at_most=1))
+    assert (outcome.reason, outcome.steps) == (DONE, outcome.moved)
+    # a look after each step, one before the first, and one that finds nothing left
+    assert outcome.ended - outcome.began <= 5.0 * (outcome.steps + 2)
+    assert moving.moved
+
+
+def test_what_a_pg_told_before_it_was_let_go_of_is_no_arrival() -> None:
+    cluster, moving = moving_cluster(pgs=16, seconds=4.0, heard_s=8.0)
+    moving.weights[4] = 0.0
+    moving.acting = {moving.pgid(number): moving.up(number) for number in range(16)}
+    too_early: List[int] = []
+
+    def look(progress: MoveProgress) -> None:
+        there = len(set(moving.moved)) - len(moving.moving)
+        too_early.append(max(0, progress.moved - there))
+
+    assert move(cluster, ReweightPlan({4: 1.0}), MoveTask(at_most=1), look).reason == DONE
+    assert set(too_early) == {0}
+
+
 def test_a_missed_objective_holds_the_next_step_back_and_it_goes_on_later() -> None:
     cluster, moving = moving_cluster()
     seen: List[Tuple[str, int]] = []
@@ -250,11 +273,18 @@ def test_a_weight_changes_while_all_is_held_and_then_let_go_of() -> None:
     moving.acting = {moving.pgid(number): moving.up(number) for number in range(16)}
     before = {pgid: sorted(acting) for pgid, acting in moving.acting.items()}
     held: List[int] = []
+    told: List[MoveProgress] = []
 
     def look(progress: MoveProgress) -> None:
-        held.append(len(moving.upmaps))
+        told.append(progress)
+        if moving.weights[4] == 1.0:
+            held.append(len(moving.upmaps))
 
-    outcome = move(cluster, ReweightPlan({4: 1.0}), MoveTask(at_most=2), look)
+    task = MoveTask(keeping("client.p95_ms <= 10000"), at_most=2)
+    outcome = move(cluster, ReweightPlan({4: 1.0}), task, look)
+    # what is to be moved nobody knows before CRUSH has the weight
+    assert told[0].waits_for.startswith("a first window")
+    assert {progress.finish for progress in told if not progress.moved} == {None}
     assert (outcome.reason, moving.weights[4], moving.upmaps) == (DONE, 1.0, {})
     assert on(moving, 4)
     now = {pgid: sorted(acting) for pgid, acting in moving.acting.items()}
@@ -400,7 +430,7 @@ class FeltMoves:
 
 
 def test_steps_that_are_shorter_than_a_window_are_judged_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster, moving = moving_cluster(pgs=64, seconds=3.0)
+    cluster, moving = moving_cluster(pgs=128, seconds=3.0)
     felt = FeltMoves(cluster, moving, bearable=2)
     monkeypatch.setattr("ceph_tuner.pacing.client_watch.judged_windows", lambda *_: felt)
     task = MoveTask(keeping("client.p95_ms <= 20"))
@@ -419,7 +449,7 @@ def test_steps_that_are_shorter_than_a_window_are_judged_as_well(monkeypatch: py
 
 
 def test_clients_that_bear_it_let_a_move_go_faster(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster, moving = moving_cluster(pgs=64, seconds=3.0)
+    cluster, moving = moving_cluster(pgs=128, seconds=3.0)
     felt = FeltMoves(cluster, moving, bearable=64)
     monkeypatch.setattr("ceph_tuner.pacing.client_watch.judged_windows", lambda *_: felt)
     task = MoveTask(keeping("client.p95_ms <= 20"))

@@ -98,6 +98,20 @@ def _state(metric: str, name: str, by: str = "") -> Expression:
     return Expression(POOLS, f"sum(max by ({by}) ({over}))" if by else f"max({over})")
 
 
+def _mended(what: str, copies_less: int) -> Expression:
+    """Falls of what is left, as far as recovery was at work: peering and deletion lower the count as well.
+
+    An object that is recovered mends at most its copies, less those that have to be there. Their mean is that of the
+    PGs, as the module exports no pool's size.
+    """
+    fall = f"max(clamp_min(-deriv(ceph_num_objects_{what}{{$sel}}[$rate]), 0))"
+    copies = "sum(max by (ceph_daemon) (ceph_osd_numpg{$sel})) / sum(max by (pool_id) (ceph_pg_total{$sel}))"
+    recovered = "sum(max by (pool_id) (avg_over_time(ceph_pool_recovering_objects_per_sec{$sel}[$rate])))"
+    at_most = f"({recovered}) * clamp_min({copies} - {copies_less}, 1)"
+    # the second one gets a label, lest `or` drops it; without it the fall counts as it is
+    return Expression(POOLS, f'min({fall} or label_replace({at_most}, "bound", "recovery", "", ""))')
+
+
 _OF_CEPH: Dict[str, Tuple[Expression, ...]] = {
     "client.iops": (_osds("op_r", "op_w", "op_rw"), _pools("rd", "wr")),
     "client.read_iops": (_osds("op_r"), _pools("rd")),
@@ -119,10 +133,10 @@ _OF_CEPH: Dict[str, Tuple[Expression, ...]] = {
         _osds("recovery_bytes"),
         _state("recovery.bytes_s", "pool_recovering_bytes_per_sec", "pool_id"),
     ),
-    "recovery.copies_s": (Expression(POOLS, "max(clamp_min(-deriv(ceph_num_objects_degraded{$sel}[$rate]), 0))"),),
+    "recovery.copies_s": (_mended("degraded", 1),),
     "recovery.objects_left": (_state("recovery.objects_left", "num_objects_degraded"),),
     "backfill.objects_left": (_state("backfill.objects_left", "num_objects_misplaced"),),
-    "backfill.objects_s": (Expression(POOLS, "max(clamp_min(-deriv(ceph_num_objects_misplaced{$sel}[$rate]), 0))"),),
+    "backfill.objects_s": (_mended("misplaced", 0),),
     # counted since Tentacle
     "scrub.bytes_s": (_osds("scrub_replicated_read_bytes", "scrub_ec_read_bytes"),),
     "ops.slow": (_state("ops.slow", "healthcheck_slow_ops"),),

@@ -32,6 +32,8 @@ class MovePg:
     copy_bytes: float
     """On each of its OSDs."""
     state: FrozenSet[str]
+    told_epoch: int = -1
+    """Of the OSD map by which it told this."""
 
     @property
     def settled(self) -> bool:
@@ -104,6 +106,8 @@ class MapView:
     flags: FrozenSet[str] = frozenset()
     backfillfull_ratio: float = 0.9
     min_compat_client: str = "luminous"
+    epoch: int = 0
+    """Of the OSD map."""
 
     def pool(self, name: str) -> Optional[MovePool]:
         """The pool of that name; None where there is none."""

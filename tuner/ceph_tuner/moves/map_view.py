@@ -30,6 +30,7 @@ def read_map(cluster: Cluster) -> MapView:
             flags_of(osd_map.get("flags", "")),
             float(osd_map.get("backfillfull_ratio", 0.9)),
             str(osd_map.get("require_min_compat_client", "")),
+            int(osd_map.get("epoch", 0)),
         )
 
 
@@ -64,6 +65,7 @@ def _pg(row: Mapping[str, Any], chunks: Mapping[int, int]) -> MovePg:
         tuple(int(osd) for osd in row["acting"]),
         float(row["stat_sum"]["num_bytes"]) / max(1, chunks.get(pool, 1)),
         frozenset(str(row["state"]).split("+")),
+        int(row.get("reported_epoch", -1)),
     )
 
 

@@ -24,17 +24,15 @@ from ceph_tuner.moves.pgs_plan import PoolIs
 from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner.moves.reweight_plan import ReweightPlan
 from ceph_tuner.moves.switches import autoscaled, balancer_on
-from ceph_tuner.moves.weights import weights_begun, write_weights
+from ceph_tuner.moves.weights import nothing_to_do, weighs, weights_begun, write_weights
 from ceph_tuner.pacing.client_watch import LOOK_S, SAME, STRICTER, ClientWatch, Silence
 from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.pacing.wanted import WantedObjectives
 
 REPORTED_S = 10.0
-"""PGs say where they are some seconds after a map that moves them."""
+"""PGs say where they are some seconds after a map that moves them; those that do not tell by which map they say it."""
 REFUSED_S = 30.0
 """An entry that is not in the map by then was dropped by the monitors."""
-UNIT = 2e-5
-"""CRUSH keeps weights in steps of 1/65536."""
 REFUSALS = 3
 """So often an entry is written before its PG is passed over."""
 NAMED_PGS = 8
@@ -125,6 +123,8 @@ class Mover:
         self._watch = ClientWatch(cluster, task.wanted, task.baseline, task.window_s, len(self._view.osds))
         self._pace = Pace()
         self._begun: Dict[str, Tuple[MapWrite, float]] = {}
+        self._epochs: Dict[str, int] = {}
+        """PGs that are on their way -> an OSD map that has their entry."""
         self._there_since: Dict[str, float] = {}
         """Pools' numbers that are as wanted -> since when all of their PGs have been settled."""
         self._owed: List[MapWrite] = []
@@ -154,7 +154,8 @@ class Mover:
         began = self._clock.now()
         silence, reason = Silence(), DONE
         self._record = self._store.save(self._record, began)
-        if not (self._bytes_to_do() or self._plan.weights_first or self._plan.weights_last):
+        self._take_held()
+        if nothing_to_do(self._view, self._plan) and not self._half_weighed():
             # nothing to measure objectives for
             return self._over(began, DONE)
         try:
@@ -198,8 +199,7 @@ class Mover:
             if not waits_for and self._plan.weights_first and not (self._record.weighed and self._weights_are()):
                 self._weigh(self._plan.weights_first)
                 return ""
-            if isinstance(self._plan, ReweightPlan) and self._record.weighed:
-                self._plan = replace(self._plan, held=self._store.held(self._record))
+            self._take_held()
             if not self._bytes_to_do():
                 if self._passed_over:
                     return STUCK
@@ -216,21 +216,22 @@ class Mover:
     def _weights_are(self) -> bool:
         """Whether the weights that come first are in force."""
         weights = self._plan.weights_first
-        return all(self._weighs(osd, weight) for osd, weight in weights.items())
+        return all(weighs(self._view, osd, weight) for osd, weight in weights.items())
 
-    def _weighs(self, osd: int, weight: float) -> bool:
-        # one that was removed meanwhile has none
-        return osd not in self._view.osds or abs(self._view.osds[osd].weight - weight) < UNIT
+    def _take_held(self) -> None:
+        """Which PGs are held, once all are."""
+        if isinstance(self._plan, ReweightPlan) and self._record.weighed:
+            self._plan = replace(self._plan, held=self._store.held(self._record))
 
     def _half_weighed(self) -> bool:
         """Whether weights were written and not all PGs held: it was killed, or a monitor did not answer."""
         weights = self._plan.weights_first or self._plan.weights_last
-        any_in_force = any(self._weighs(osd, weight) for osd, weight in weights.items())
+        any_in_force = any(weighs(self._view, osd, weight) for osd, weight in weights.items())
         return any_in_force and not self._record.weighed and weights_begun(self._store, self._record, weights)
 
     def _last(self) -> str:
         weights = self._plan.weights_last
-        if not all(self._weighs(osd, weight) for osd, weight in weights.items()):
+        if not all(weighs(self._view, osd, weight) for osd, weight in weights.items()):
             self._weigh(weights)
         return DONE
 
@@ -248,13 +249,15 @@ class Mover:
 
     def _settle(self) -> None:
         now = self._clock.monotonic()
+        told_epochs = {pg.pgid: pg.told_epoch for pg in self._view.pgs}
+        # a map that is read after the write has it
+        self._epochs = {key: self._epochs.get(key, self._view.epoch) for key in self._begun}
         for key, (write, at) in list(self._begun.items()):
-            if now - at < REPORTED_S:
+            if now - at < REPORTED_S and told_epochs.get(key, -1) < self._epochs[key]:
                 continue
             if write.arrival.arrived(self._view):
                 # the mgr changes a pool's numbers some time after the write, and PGs tell of it later still
-                since = self._there_since.setdefault(key, now) if isinstance(write.arrival, PoolIs) else at
-                if now - since < REPORTED_S:
+                if isinstance(write.arrival, PoolIs) and now - self._there_since.setdefault(key, now) < REPORTED_S:
                     continue
                 self._there_since.pop(key, None)
                 self._moved += 1
@@ -377,6 +380,7 @@ class Mover:
                 self._owed = [each for each in writes[number:] if each.follows]
                 raise
             self._begun[write.key] = (write, self._clock.monotonic())
+            self._epochs.pop(write.key, None)
 
     def _write_owed(self) -> None:
         if self._owed:
@@ -394,6 +398,8 @@ class Mover:
     def _tell(self, waits_for: str) -> None:
         to_do = self._bytes_to_do()
         now = self._clock.now()
+        # before CRUSH has the weights, nobody knows what moves
+        unknown = bool(self._plan.weights_first) and not self._record.weighed
         since = self._stepped if self._begun else now + max(0.0, self._rests_until - self._clock.monotonic())
         self._listen(
             MoveProgress(
@@ -404,7 +410,7 @@ class Mover:
                 self._moved_bytes,
                 len(self._begun),
                 self._pace.at_once,
-                self._forecast.finish(now, since, total_bytes(to_do), self._task.hours),
+                None if unknown else self._forecast.finish(now, since, total_bytes(to_do), self._task.hours),
                 waits_for,
                 self._watch.means,
                 self._watch.words,

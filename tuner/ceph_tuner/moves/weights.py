@@ -10,10 +10,24 @@ from typing import Dict, List, Mapping
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.errors import CommandFailed
-from ceph_tuner.moves import Command, MapView
+from ceph_tuner.moves import Command, MapView, MovePlan
 from ceph_tuner.moves.map_view import mapped, read_map
 from ceph_tuner.moves.placement import held, upmap_command
 from ceph_tuner.moves.record import MoveRecord, MoveStore
+
+UNIT = 2e-5
+"""CRUSH keeps weights in steps of 1/65536."""
+
+
+def weighs(view: MapView, osd: int, weight: float) -> bool:
+    """Whether an OSD has that weight; one that was removed meanwhile has none."""
+    return osd not in view.osds or abs(view.osds[osd].weight - weight) < UNIT
+
+
+def nothing_to_do(view: MapView, plan: MovePlan) -> bool:
+    """Whether all is where a plan wants it, weights included."""
+    weights = {**plan.weights_first, **plan.weights_last}
+    return not plan.left(view, frozenset()) and all(weighs(view, osd, weight) for osd, weight in weights.items())
 
 
 def weight_command(osd: int, weight: float) -> Command:

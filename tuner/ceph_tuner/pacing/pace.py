@@ -28,6 +28,14 @@ class Pace:
         more = 1 if self.missed_any else max(1, self.at_once // 4)
         return replace(self, at_once=self.at_once + more, rest=0)
 
+    def ramp_s(self, full: float, window_s: float) -> float:
+        """Time that is lost until so many are worked on at a time, every window of it keeping the objectives."""
+        pace, lost_s = self, 0.0
+        while pace.at_once < full:
+            lost_s += window_s * (1 - pace.at_once / full)
+            pace = pace.faster()
+        return lost_s
+
     def tried_by(self, looks: Sequence[AbstractSet[str]]) -> bool:
         """Whether so many PGs were worked on within some looks, and half as many at a time in their mean.
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone, tzinfo
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.scrub_plan import HOURS, ScrubPg, ScrubView
 from ceph_tuner.scrub_plan.obstacles import FLAG, Obstacle, held_pgs, obstacles
+from ceph_tuner.scrub_plan.rates import usual_pace
 from ceph_tuner.scrub_plan.rates_ahead import ENDS, RatesAhead
 from ceph_tuner.scrub_plan.schedule import Schedule, hours_ahead, needed_bytes_s, schedule, shares
 
 LONGEST_DAYS = 28.0
+WINDOW_S = 30.0
+"""By which a drain judges objectives, where nobody says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +96,12 @@ def plan(
     days: Optional[float] = None,
     zone: tzinfo = timezone.utc,
     notes: Sequence[str] = (),
+    window_s: float = WINDOW_S,
 ) -> ScrubPlan:
     """Plan the scrubs of the coming days: by default as many as the longest interval has, 28 at most.
 
-    `objectives`: policy -> what scrubs are held to while it holds.
+    `objectives`: policy -> what scrubs are held to while it holds. With some, a drain measures first and begins with
+    one scrub at a time; `window_s` is the time that it judges each pace by.
     """
     longest = max((pg.interval_s for pg in view.pgs), default=0.0) / 86400
     hours = hours_ahead(view.at, days if days is not None else min(max(longest, 1.0), LONGEST_DAYS))
@@ -104,7 +111,8 @@ def plan(
     schedules = {}
     for end in ENDS:
         share = shares(hours, rates, view.rules, end, zone) if view.rules.max_scrubs > 0 else [0.0] * len(hours)
-        schedules[end] = schedule(view.pgs, view.at, hours, share, view.rules.max_scrubs, ready_from, sources)
+        paced = _paced(view, hours, share, rates, objectives or {}, window_s)
+        schedules[end] = schedule(view.pgs, view.at, paced, share, view.rules.max_scrubs, ready_from, sources)
     there = sum(hour.share_bytes for hour in schedules["mean"].hours) / sum(seconds for _, seconds in hours)
     return ScrubPlan(
         view,
@@ -118,6 +126,31 @@ def plan(
         objectives or {},
         (*view.notes, *notes),
     )
+
+
+def _paced(
+    view: ScrubView,
+    hours: Sequence[Tuple[float, float]],
+    share: List[float],
+    rates: RatesAhead,
+    objectives: Mapping[str, Tuple[str, ...]],
+    window_s: float,
+) -> List[Tuple[float, float]]:
+    """The hours without what a drain loses at its beginning; their `share` gets smaller by it."""
+    paced, first = list(hours), next((number for number, each in enumerate(share) if each > 0), None)
+    if first is None or not objectives.get(rates.policy_at(hours[first][0])):
+        return paced
+    start, seconds = hours[first]
+    # how many scrubs at a time come to the rate
+    copies = max((len(pg.acting) for pg in view.pgs), default=1)
+    osds = {osd for pg in view.pgs for osd in pg.acting}
+    room = len(osds) * view.rules.max_scrubs / max(1, copies)
+    pace = usual_pace(view.pgs)
+    full = min(room, share[first] / seconds / pace) if math.isfinite(pace) else room
+    lost_s = min(window_s + Pace().ramp_s(full, window_s), 0.9 * seconds)
+    paced[first] = (start + lost_s, seconds - lost_s)
+    share[first] *= 1 - lost_s / seconds
+    return paced
 
 
 def _hours_by_policy(

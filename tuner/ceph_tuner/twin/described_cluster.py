@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Mapping, Optional, Tuple
+from typing import Collection, Mapping, Optional, Tuple
 
-from ceph_tuner.core.ceph.target import Target
+from ceph_tuner.core.ceph.target import Place, Target, covers
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.twin.model import ClusterModel
@@ -43,11 +43,16 @@ class DescribedCluster:
     sleeps: Settings = field(default_factory=dict)
     """Pauses between pieces of background work that are in force: mClock forces them to 0, wpq keeps them."""
 
-    def check_target(self, target: str, place: str) -> None:
-        """Raise InputError where settings are to be written to other OSDs than these: nothing follows for those."""
-        if Target.parse(target) != Target.parse(self.target):
-            raise InputError(
-                place,
-                f"a description of {self.target}, while {target} is written to",
-                f"--target {self.target}, or a description with `target: {target}`",
-            )
+    def for_target(self, target: str, where: str, places: Collection[Place]) -> DescribedCluster:
+        """The same for settings that are written to a target, which may be another name for these OSDs.
+
+        `places`: all OSDs of the cluster. Raises InputError where it is of other OSDs: nothing follows for those.
+        """
+        own, wanted = ({place.osd for place in places if covers(who, place)} for who in (self.target, target))
+        if Target.parse(target) == Target.parse(self.target) or (own and own == wanted):
+            return replace(self, target=target)
+        raise InputError(
+            where,
+            f"a description of {self.target}, while {target} is written to",
+            f"--target {self.target}, or a description with `target: {target}`",
+        )
