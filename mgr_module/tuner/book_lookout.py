@@ -89,15 +89,17 @@ class BookLookout:
         if state.phase != WATCHING and sight is not None:
             self._newest = sight
         window = self._aim.window(STATUS_WINDOW_S)
+        hours = self._outside_hours(now, limits)
+        blind = "no fresh sample" if sight is None else ""
         return BookLook(
             now,
             at_work(window.means) if window is not None else {},
-            wait=wait or ("no fresh sample" if sight is None else ""),
+            wait=wait or blind or ("" if hours else self._unknown_goals(state, page)),
             breach=breach,
             regime=regime,
             page=page,
             others=others(own, regime, limits.unvalidated, state.rests),
-            hours=self._outside_hours(now, limits),
+            hours=hours,
             gone="" if wait else self._gone(now, sight, book, state),
             doubtful=(held is not None and held.turning) or (state.phase == HOLDING and self._in_moments),
         )
@@ -137,6 +139,16 @@ class BookLookout:
 
     def _goals(self) -> Optional[Slo]:
         return self._aim.absolute_slo(lambda: self._aim.part_of(self._service.reference()))
+
+    def _unknown_goals(self, state: BookState, page: Optional[Page]) -> str:
+        """Why a switch to the page could not be guarded, which is not the page's fault; empty where it could be."""
+        if page is None or same_settings(page, state.target, state.settings):
+            return ""
+        try:
+            self._goals()
+        except TunerError as fault:
+            return str(fault)
+        return ""
 
     def _own(self, book: Book) -> Book:
         """The pages that are for its OSDs."""

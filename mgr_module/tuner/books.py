@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.autopilot.audit_log import BOOK_MODE
 from ceph_tuner.core.autopilot.events import Learn
@@ -94,10 +94,14 @@ class Books:
         """Import a book: its pages are unvalidated here. Raises InputError for one that does not fit the release."""
         if not text:
             raise InputError("book import", "nothing", "-i FILE, as `ceph tuner book export` gives it")
-        book = parse_book(read_json(text, "the book"), "the book")
+        book, at = parse_book(read_json(text, "the book"), "the book"), self._now()
         self._checked(book.pages)
-        words = f"{len(book.pages)} pages are imported"
-        return self._changed(lambda own: own.imported(book.pages, self._now()), words)
+        changed = self._book.change(lambda own: own.imported(book.pages, at))
+        taken = sum(page.at == at for page in changed.pages)
+        words = f"{taken} of {len(book.pages)} pages are imported"
+        if taken < len(book.pages):
+            words += ": the others are struck, validated here, or too many"
+        return self._noted(words, [words])
 
     def set_bounds(self, text: str, default: bool) -> Dict[str, Any]:
         """Take other bounds of regimes, as JSON, or the default ones. Raises InputError."""
@@ -211,5 +215,10 @@ class Books:
 
     def _changed(self, work: Callable[[Book], Book], words: str) -> Dict[str, Any]:
         self._book.change(work)
+        return self._noted(words)
+
+    def _noted(self, words: str, notes: Sequence[str] = ()) -> Dict[str, Any]:
+        """Put what an operator did into the trail; the document, with notes of it."""
         self.whole.trail.append(self._now(), OPERATOR, BOOK_MODE, words, {}, "done")
-        return self.document()
+        document = self.document()
+        return {**document, "notes": [*notes, *document["notes"]]}

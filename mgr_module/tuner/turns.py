@@ -15,7 +15,7 @@ from typing import Any, Callable, Generic, Optional, Protocol, TypeVar
 from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.executor import TrialExecutor, Working
 from ceph_tuner.core.autopilot.policy import Policy
-from ceph_tuner.core.errors import InputError, RetryLater, TunerError
+from ceph_tuner.core.errors import Pointless, RetryLater, TunerError
 from ceph_tuner.core.goals.guard import Breach
 
 from . import threads
@@ -107,9 +107,9 @@ class Turns(Generic[S]):
             )
 
     def refuse(self, why: Optional[str]) -> None:
-        """Raise InputError where a command makes no sense now."""
+        """Raise Pointless where a command makes no sense now."""
         if why is not None:
-            raise InputError(self.what, why, f"another moment (`{self.explained_by}`)")
+            raise Pointless(self.what, why, self.explained_by)
 
     @property
     def started(self) -> bool:

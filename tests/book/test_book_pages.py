@@ -62,10 +62,12 @@ def test_a_page_of_other_types_is_not_read(wrong: Dict[str, Any]) -> None:
 def test_settings_that_are_there_replace_their_page_and_keep_its_pin() -> None:
     first = book(page(1), page(2)).pinned(1)
     again = first.added(replace(page(1), at=5000.0))
-    assert [(each.number, each.pin, each.at) for each in again.pages] == [(2, False, 1002.0), (3, True, 5000.0)]
+    # pins and rests are about the number
+    assert [(each.number, each.pin, each.at) for each in again.pages] == [(1, True, 5000.0), (2, False, 1002.0)]
+    assert again.newest == 2
     # what is not validated takes no page away that is, or that was struck
     assert again.added(replace(page(1), state=UNVALIDATED)) == again
-    struck = again.struck(3, "bad")
+    struck = again.struck(1, "bad")
     assert struck.added(replace(page(1), state=UNVALIDATED)) == struck
     # nor does a trial: what it keeps is in force without the book
     assert struck.added(page(1)) == struck
@@ -80,6 +82,9 @@ def test_the_oldest_of_the_least_worth_makes_room() -> None:
     assert 8 not in [each.number for each in with_unvalidated.added(page(99)).pages]
     assert 9 not in [each.number for each in full.struck(9, "bad").added(page(99)).pages]
     assert 9 in [each.number for each in with_unvalidated.struck(9, "bad").added(page(99)).pages]
+    # a page that another trial kept is no longer the oldest
+    renewed = full.added(replace(page(2), at=5000.0)).added(page(99))
+    assert [each.number for each in renewed.pages][:3] == [1, 2, 4]
 
 
 def test_an_import_takes_no_page_away_that_this_cluster_showed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Dict, List
 
 import pytest
@@ -12,6 +13,7 @@ from ceph_tuner.core.book.book import StoredBook
 from ceph_tuner.core.book.page import STRUCK, VALIDATED
 from ceph_tuner.core.book.state import HOLDING, RESTING, WATCHING
 from ceph_tuner.core.goals.guard import Breach
+from ceph_tuner.core.goals.stored_slo import SLO_KEY
 from ceph_tuner.core.regimes.telling import UNSEEN_S
 
 
@@ -83,6 +85,17 @@ def test_a_page_that_is_struck_goes_at_once_whatever_the_dead_time(held: WithBoo
     held.sample(1)
     assert held.state.phase == RESTING
     assert ("osd", "osd_max_scrubs") not in held.table()
+
+
+def test_no_page_is_blamed_for_objectives_that_cannot_be_read(held: WithBook) -> None:
+    held.service.store.set(SLO_KEY, json.dumps({"objectives": ["client.p95_ms <= 80 ms"], "calendar": {"later": 1}}))
+    newer(held, 3)
+    held.sample(4)
+    assert (held.state.phase, held.state.page, held.state.rests) == (HOLDING, 1, {})
+    assert any("the stored SLO.calendar" in words for words in held.books.words())
+    held.service.store.remove(SLO_KEY)
+    held.sample(4)
+    assert held.state.page == 2
 
 
 def test_without_samples_no_page_stays_for_long(held: WithBook) -> None:

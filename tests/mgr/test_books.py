@@ -448,6 +448,7 @@ def test_commands_show_pin_strike_export_and_import(regimes: List[str]) -> None:
     other = WithBook(small_twin())
     taken = other.books.take(json.dumps(document))["pages"]
     assert [(each["state"], each["origin"]) for each in taken] == [(UNVALIDATED, "import")]
+    assert other.books.take(json.dumps(document))["notes"][0].startswith("1 of 2 pages are imported: the others")
     wrong = {**document, "pages": [{**document["pages"][1], "settings": {"osd_max_scrubs": -5}}]}
     for text, words in [
         ("", "-i FILE"),
@@ -462,6 +463,21 @@ def test_commands_show_pin_strike_export_and_import(regimes: List[str]) -> None:
             other.books.take(json.dumps(restart))
     assert len(other.books.document()["pages"]) == 1
     assert "book" in [record["what"].split()[0] for record in mgr.modes.past(10)]
+
+
+def test_a_page_that_is_imported_again_stays_left_out_as_long(regimes: List[str]) -> None:
+    mgr = WithBook(recovering(100_000), page(1, regimes[0], state=UNVALIDATED), book_unvalidated="all")
+    mgr.sample(14)
+    mgr.on()
+    mgr.sample()
+    assert mgr.state.page == 1
+    mgr.mgr.checks["POOL_NEAR_FULL"] = {"severity": "HEALTH_WARN", "summary": {"message": "1 pool(s) nearfull"}}
+    mgr.sample(2)
+    del mgr.mgr.checks["POOL_NEAR_FULL"]
+    assert (mgr.state.phase, list(mgr.state.rests)) == (RESTING, [1])
+    mgr.during(lambda: mgr.books.take(json.dumps(mgr.books.export())))
+    mgr.sample(4)
+    assert (mgr.state.phase, mgr.state.page) == (RESTING, 0)
 
 
 def test_auto_explain_says_what_the_book_does(regimes: List[str]) -> None:

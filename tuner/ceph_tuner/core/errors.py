@@ -3,6 +3,7 @@
 TunerError
 ├── InputError            fix what was given: file, flag, name, permission        exit 2
 │   ├── Malformed         what was read is no document of bounded size, depth and numbers
+│   ├── Pointless         the command makes no sense in the present state
 │   ├── ClusterNotFound   no such cluster, or nothing answers at its address
 │   └── PermissionRefused the cluster or the machine refuses the caller
 ├── RetryLater            nothing is wrong with the request; try again            exit 3
@@ -67,6 +68,15 @@ class InputError(TunerError):
 
 class Malformed(InputError, ValueError):
     """Something that was read is no document, or too large or too deep for one."""
+
+
+class Pointless(InputError):
+    """A command makes no sense in the present state, as to cancel what is not on."""
+
+    def __init__(self, place: str, state: str, shown_by: str) -> None:
+        """Name the place, the state as a sentence, and the command that shows it."""
+        super().__init__(place, state, f"another state (`{shown_by}`)")
+        self.args = (f"{place}: {state}; see `{shown_by}`",)
 
 
 class ClusterNotFound(InputError):

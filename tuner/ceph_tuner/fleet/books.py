@@ -80,11 +80,8 @@ def offer_of(member: Member, within_s: float) -> Offer:
                 hardware, osds = _hardware(cluster, page.target)
                 settings = from_release_units(page.settings, cluster.release, hardware)
                 pages.append(OfferedPage(replace(page, settings=settings), hardware, osds))
-            except (PermissionRefused, ClusterNotFound):
-                # nothing about the page
-                raise
             except InputError as fault:
-                left_out.append(f"page {page.number}, {page.regime}: {fault}")
+                left_out.append(_words_of(fault, page))
         return Offer(member.name, cluster.release, tuple(pages), tuple(left_out))
 
 
@@ -97,16 +94,13 @@ def take(offer: Offer, member: Member, within_s: float, really: bool) -> Taken:
         refused: List[str] = []
         there: List[int] = []
         for offered in offer.pages:
-            number, regime = offered.page.number, offered.page.regime
             try:
                 page = _fitted(offered, offer, cluster, bounds)
-            except (PermissionRefused, ClusterNotFound):
-                raise
             except InputError as fault:
-                refused.append(f"page {number}, {regime}: {fault}")
+                refused.append(_words_of(fault, offered.page))
                 continue
             if any(each.regime == page.regime and same_settings(each, page.target, page.settings) for each in own):
-                there.append(number)
+                there.append(page.number)
             else:
                 pages.append(page)
         if really and pages:
@@ -136,6 +130,13 @@ def _fitted(offered: OfferedPage, offer: Offer, cluster: Cluster, bounds: Regime
     fitted = replace(page, regime=regime, settings=settings, verdict=verdict)
     check_page(fitted, cluster.version)
     return fitted
+
+
+def _words_of(fault: InputError, page: Page) -> str:
+    """Why a page does not suit. Raises a fault that is about the cluster and not the page."""
+    if isinstance(fault, (PermissionRefused, ClusterNotFound)):
+        raise fault
+    return f"page {page.number}, {page.regime}: {fault}"
 
 
 def _hardware(cluster: Cluster, target: str) -> Tuple[Hardware, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, Sequence, Tuple
 
 from ceph_tuner.core.book.page import IMPORT, LONGEST_TEXT, STRUCK, TWIN, UNVALIDATED, VALIDATED, Page, same_settings
 from ceph_tuner.core.bounded import MISREAD, read_json
@@ -54,8 +54,9 @@ class Book:
         """With one more page, under a number of its own.
 
         Settings that the regime has a page for already replace that page, unless that one says more of them or is
-        struck: what a trial keeps is in force without the book. Where there are too many pages the oldest goes: first
-        of those unvalidated, then of those struck, then of all; none that is pinned. Raises InputError where all are.
+        struck: what a trial keeps is in force without the book. The number stays, as pins and rests are about it.
+        Where there are too many pages the oldest goes: first of those unvalidated, then of those struck, then of all;
+        none that is pinned. Raises InputError where all are.
         """
         same = [
             each
@@ -65,11 +66,12 @@ class Book:
         if any(each.state == STRUCK or (each.state == VALIDATED and page.state != VALIDATED) for each in same):
             return self
         pin = page.pin or any(each.pin for each in same)
-        kept: List[Page] = [each for each in self.pages if each not in same]
-        kept.append(replace(page, number=self.newest + 1, pin=pin))
+        number = same[0].number if same else self.newest + 1
+        kept = [each for each in self.pages if each not in same]
+        kept = sorted([*kept, replace(page, number=number, pin=pin)], key=lambda each: each.number)
         while len(kept) > MOST_PAGES or len(json.dumps([each.to_dict() for each in kept])) > LARGEST_DOCUMENT:
-            kept.remove(_dispensable(kept[:-1]))
-        return Book(tuple(kept), self.newest + 1)
+            kept.remove(_dispensable([each for each in kept if each.number != number]))
+        return Book(tuple(kept), max(self.newest, number))
 
     def pinned(self, number: int) -> Book:
         """With that page pinned, and no other of its regime and target. Raises InputError: none, or a struck one."""
@@ -188,7 +190,7 @@ def _page(item: Any, place: str) -> Page:
 def _dispensable(pages: Sequence[Page]) -> Page:
     # what is imported comes again; of what is struck nobody else knows
     for state in (UNVALIDATED, STRUCK, VALIDATED):
-        for page in pages:
-            if page.state == state and not page.pin:
-                return page
+        usual = [page for page in pages if page.state == state and not page.pin]
+        if usual:
+            return min(usual, key=lambda page: page.at)
     raise InputError("book", f"{len(pages)} pages, which are all pinned", "fewer: `ceph tuner book unpin`")
