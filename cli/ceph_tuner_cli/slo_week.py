@@ -56,7 +56,7 @@ def week(
         None, help="The SLO file. None with --cluster or --from: the calendar that the cluster keeps."
     ),
     begin: Optional[str] = typer.Option(
-        None, "--begin", help="When the days begin: in so long (3d), or a date such as 2027-03-25; else now."
+        None, "--begin", help="When the days begin: in so long (3d), or a date in UTC such as 2027-03-25; else now."
     ),
     days: int = typer.Option(WEEK_DAYS, "--days", min=1, max=366, help="How many days to show."),
     cluster: Optional[str] = AnyClusterOption,

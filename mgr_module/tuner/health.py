@@ -140,6 +140,14 @@ _ALL = [
         "mgr/tuner/journal/NUMBER`, put back what its `restores` name, and remove the key.",
     ),
     HealthCheck(
+        "TUNER_SLO_DAMAGED",
+        "the objectives that are stored cannot be read",
+        "What `mgr/tuner/slo` holds is damaged, or of a newer version with something in its calendar that this one "
+        "does not know. Nobody knows what is wanted: the automatic mode, the book and boosts make no forward move.",
+        "Install the newer version again where one was downgraded. Else note down `ceph config-key get "
+        "mgr/tuner/slo`, then `ceph tuner slo rm all`, and set the objectives anew.",
+    ),
+    HealthCheck(
         "TUNER_STOPPED",
         "ceph-tuner stopped to protect the cluster",
         "A trial cannot be taken back, or the journal or the stored state cannot be read. The automatic mode makes no "

@@ -356,6 +356,9 @@ class Service:
             checks["TUNER_WORKER_FAILED"] = self._worker_failure
         if self._set_aside:
             checks["TUNER_JOURNAL_DAMAGED"] = self._set_aside
+        damage = self.slos.damage()
+        if damage:
+            checks["TUNER_SLO_DAMAGED"] = damage
         return checks
 
     def replicas(self) -> int:

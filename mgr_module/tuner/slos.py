@@ -103,6 +103,16 @@ class SloBook:
             raise answer.fault
         return answer.calendar
 
+    def damage(self) -> str:
+        """Why what is stored cannot be read; empty where it can, and where nobody could look."""
+        try:
+            self.current_calendar()
+        except InputError as fault:
+            return str(fault)
+        except TunerError:
+            return ""
+        return ""
+
     def begin_interval(self) -> None:
         """Read it anew for the next who asks for the current one."""
         self._interval = next(self._numbers)

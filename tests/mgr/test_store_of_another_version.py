@@ -98,6 +98,20 @@ def test_a_newer_version_s_store_under_an_older_mgr_and_back(module: Loaded) -> 
     assert "unless" not in objectives["recovery.finish_s <= 1 h"]
 
 
+def test_objectives_that_cannot_be_read_are_a_health_warning_until_they_are_gone(module: Loaded) -> None:
+    service = module.aboard.service
+    calendar = {"objectives": ["client.p95_ms <= 80 ms"], "calendar": {"policies": [{"name": "night", "forbids": "x"}]}}
+    service.store.set(SLO_KEY, json.dumps(calendar))
+    module.aboard.sample(1)
+    module._report_health()
+    (line,) = module.health_checks["TUNER_SLO_DAMAGED"]["detail"]
+    assert "forbids" in line
+    assert told(module, "slo_rm", metric="all")[0] == 0
+    module.aboard.sample(1)
+    module._report_health()
+    assert "TUNER_SLO_DAMAGED" not in module.health_checks
+
+
 def test_an_entry_that_cannot_be_read_is_a_health_warning_whatever_the_modes_do(module: Loaded) -> None:
     store, modes = module.aboard.service.store, module.aboard.modes
     store.set("journal/00000009", "{")
