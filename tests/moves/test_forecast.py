@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import math
 import random
+from typing import List, Tuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ceph_tuner.core.hours import Hours, parse_hours
 from ceph_tuner.core.measure.sample import Measure, Window
@@ -16,17 +20,63 @@ MIDNIGHT = 1_795_219_200.0
 
 
 def test_before_a_step_has_ended_nothing_is_known() -> None:
-    assert MoveForecast().finish(0.0, 0.0, 100.0, ALWAYS) is None
-    done = MoveForecast().finish(5.0, 0.0, 0.0, ALWAYS)
+    assert MoveForecast().finish(0.0, 0.0, 1, 100.0, ALWAYS) is None
+    done = MoveForecast().finish(5.0, 0.0, 0, 0.0, ALWAYS)
     assert done is not None
     assert (done.mean, done.low, done.high) == (5.0, 5.0, 5.0)
 
 
 def test_the_pace_of_the_last_steps_tells_the_end() -> None:
-    forecast = MoveForecast().after(100.0, 10.0).after(100.0, 10.0)
-    found = forecast.finish(1000.0, 1000.0, 500.0, ALWAYS)
+    forecast = MoveForecast().after(1, 1e9, 10.0).after(1, 1e9, 10.0)
+    found = forecast.finish(1000.0, 1000.0, 5, 5e9, ALWAYS)
     assert found is not None
-    assert (found.low, found.mean, found.high) == (1050.0, 1050.0, 1050.0)
+    assert found.mean == pytest.approx(1050.0, abs=0.5)
+    assert found.low is not None
+    assert found.high is not None
+    # two steps that took as long as each other say little of how far the next ones may differ
+    assert found.low < 1040.0
+    assert found.high > 1060.0
+
+
+def test_small_pgs_say_how_long_a_pg_takes_and_nothing_of_the_large_ones() -> None:
+    forecast = MoveForecast()
+    for _ in range(10):
+        forecast = forecast.after(1, 8e3, 6.0)
+    small, large = (forecast.finish(0.0, 0.0, 26, size, ALWAYS) for size in (26 * 8e3, 26 * 40e9))
+    assert small is not None
+    assert large is not None
+    assert small.mean == pytest.approx(26 * 6.0, rel=0.02)
+    assert small.high is not None
+    assert small.high < 1.3 * 26 * 6.0
+    # nothing was seen of the data: 40 GB at 50 MB/s each, give or take a factor of ten
+    assert large.mean == pytest.approx(26 * (6.0 + 800.0), rel=0.02)
+    assert large.high is not None
+    assert large.high > 10 * 26 * 800.0
+    for _ in range(5):
+        forecast = forecast.after(1, 40e9, 2000.0)
+    found = forecast.finish(0.0, 0.0, 26, 26 * 40e9, ALWAYS)
+    assert found is not None
+    assert found.mean == pytest.approx(26 * 2000.0, rel=0.02)
+    again = forecast.finish(0.0, 0.0, 26, 26 * 8e3, ALWAYS)
+    assert again is not None
+    assert again.mean == pytest.approx(26 * 6.0, rel=0.1)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 64), st.floats(0, 1e13), st.floats(0.1, 1e6)), min_size=1, max_size=25),
+    st.integers(1, 10_000),
+    st.floats(0, 1e15),
+)
+def test_whatever_the_steps_were_the_mean_is_within_its_interval(
+    steps: List[Tuple[int, float, float]], pgs: int, size: float
+) -> None:
+    forecast = MoveForecast()
+    for step in steps:
+        forecast = forecast.after(*step)
+    found = forecast.finish(0.0, 0.0, pgs, size, ALWAYS)
+    assert found is not None
+    ends = [math.inf if end is None else end for end in (found.low, found.mean, found.high)]
+    assert 0 <= ends[0] <= ends[1] <= ends[2]
 
 
 def test_the_interval_holds_about_as_often_as_promised() -> None:
@@ -34,8 +84,8 @@ def test_the_interval_holds_about_as_often_as_promised() -> None:
     for _ in range(300):
         forecast = MoveForecast()
         for _ in range(12):
-            forecast = forecast.after(100.0, chance.gauss(50.0, 15.0))
-        found = forecast.finish(0.0, 0.0, 100_000.0, ALWAYS)
+            forecast = forecast.after(1, 1e9, chance.gauss(50.0, 15.0))
+        found = forecast.finish(0.0, 0.0, 1000, 1e12, ALWAYS)
         assert found is not None
         assert found.low is not None
         assert found.high is not None
@@ -44,22 +94,22 @@ def test_the_interval_holds_about_as_often_as_promised() -> None:
 
 
 def test_closed_hours_are_added() -> None:
-    forecast = MoveForecast().after(100.0, 3600.0).after(100.0, 3600.0)
-    found = forecast.finish(MIDNIGHT, MIDNIGHT, 300.0, parse_hours("00:00-02:00"))
+    forecast = MoveForecast().after(1, 180e9, 3600.0).after(1, 180e9, 3600.0)
+    found = forecast.finish(MIDNIGHT, MIDNIGHT, 3, 540e9, parse_hours("00:00-02:00"))
     assert found is not None
-    assert found.mean == MIDNIGHT + 25 * 3600
+    assert found.mean == pytest.approx(MIDNIGHT + 25 * 3600, abs=60)
 
 
 def test_an_end_is_never_past() -> None:
-    forecast = MoveForecast().after(100.0, 10.0)
-    found = forecast.finish(1000.0, 0.0, 100.0, ALWAYS)
+    forecast = MoveForecast().after(1, 100.0, 10.0)
+    found = forecast.finish(1000.0, 0.0, 1, 100.0, ALWAYS)
     assert found is not None
     assert found.mean == 1000.0
 
 
 @pytest.mark.parametrize("hours", [ALWAYS, parse_hours("sun 00:00-00:01")])
 def test_beyond_a_year_there_is_no_date(hours: Hours) -> None:
-    found = MoveForecast().after(1.0, 10.0).finish(0.0, 0.0, LONGEST_S, hours)
+    found = MoveForecast().after(1, 1.0, 10.0).finish(0.0, 0.0, 1, 100 * LONGEST_S * 1e6, hours)
     assert found is not None
     assert found.mean is None
 

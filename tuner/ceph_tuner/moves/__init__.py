@@ -147,6 +147,7 @@ class MapWrite:
     arrival: ArrivalCheck
     follows: bool = False
     """Whether the write before it must not stay without it."""
+    moved_pgs: int = 1
 
 
 class MovePlan(Protocol):

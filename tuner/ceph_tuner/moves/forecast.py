@@ -1,12 +1,22 @@
-"""When a move will be done, by how long its own steps took: with an interval, and corrected after each."""
+"""When a move will be done, by how long its own steps took: with an interval, and corrected after each.
+
+A step takes so long for each PG, and so long for each byte: PGs of a metadata pool say nothing of how fast data moves.
+
+    seconds = a * PGs + b * bytes,  a, b >= 0
+
+Both are told by least squares over the last steps. A step's variance grows with its expected length: a large one tells
+more of the mean. What the steps do not tell is as a weak prior has it (`PG_S`, `BYTE_S`), with an interval to match.
+"""
 
 from __future__ import annotations
 
 import math
-import statistics
 from dataclasses import dataclass, replace
 from typing import Mapping, Optional, Sequence, Tuple
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
 from scipy.special import stdtrit
 
 from ceph_tuner.core.goals.slo import Objective
@@ -18,6 +28,12 @@ LAST_STEPS = 20
 """So many of the last steps tell the rate: clients and drives of hours ago say little."""
 SURE = 0.95
 """Of each end."""
+PG_S, BYTE_S = 5.0, 1.0 / 50e6
+"""Before a step has told: an entry is written and its PG peers twice; the data comes at 50 MB/s."""
+PRIOR_DEVIATION = 10.0
+"""As a share of both: they may be wrong by such a factor."""
+NOISE, NOISE_STEPS = 0.3, 2
+"""Deviation of a step's length, as a share, and the steps that this experience counts for."""
 BACKFILLED = "recovery.bytes_s"
 """Copies that are pushed, of whatever kind."""
 LONGEST_S = 365 * 86400.0
@@ -34,29 +50,43 @@ class FinishTime:
 
 @dataclass(frozen=True)
 class MoveForecast:
-    """Steps so far: each with what it moved and how long it took, waits for clients included."""
+    """Steps so far: each with the PGs and bytes that it moved, and how long it took, waits for clients included."""
 
-    steps: Tuple[Tuple[float, float], ...] = ()
+    steps: Tuple[Tuple[int, float, float], ...] = ()
 
-    def after(self, moved_bytes: float, seconds: float) -> MoveForecast:
-        """One more step."""
-        return replace(self, steps=(*self.steps, (max(moved_bytes, 1.0), max(seconds, 0.1)))[-LAST_STEPS:])
+    def after(self, moved_pgs: int, moved_bytes: float, seconds: float) -> MoveForecast:
+        """One more step, of a PG at least."""
+        return replace(self, steps=(*self.steps, (moved_pgs, moved_bytes, max(seconds, 0.1)))[-LAST_STEPS:])
 
-    def finish(self, now: float, since: float, bytes_to_do: float, hours: Hours) -> Optional[FinishTime]:
+    def finish(
+        self, now: float, since: float, pgs_to_do: int, bytes_to_do: float, hours: Hours
+    ) -> Optional[FinishTime]:
         """When so much is moved that was left at `since`, the step under way included; None before a step has ended."""
-        if bytes_to_do <= 0:
+        if pgs_to_do <= 0:
             return FinishTime(now, now, now)
         if not self.steps:
             return None
-        each = [seconds / step_bytes for step_bytes, seconds in self.steps]
-        # large steps tell more of the mean
-        mean = sum(seconds for _, seconds in self.steps) / sum(step_bytes for step_bytes, _ in self.steps)
-        count = len(each)
-        spread = statistics.stdev(each) if count > 1 else mean
-        wide = float(stdtrit(max(count - 1, 1), SURE)) * spread / math.sqrt(count)
-        paces = (mean, max(0.0, mean - wide), mean + wide)
-        ends = [_end(since, bytes_to_do * pace, hours) for pace in paces]
+        mean, wide = self._seconds(np.array([pgs_to_do * PG_S, bytes_to_do * BYTE_S]))
+        ends = [_end(since, seconds, hours) for seconds in (mean, max(0.0, mean - wide), mean + wide)]
         return FinishTime(*(None if end is None else max(now, end) for end in ends))
+
+    def _seconds(self, work: NDArray[np.float64]) -> Tuple[float, float]:
+        """Mean and half the interval of what work takes. `work`, shape (2,): PGs and bytes in the prior's seconds."""
+        steps = np.array(self.steps, dtype=float)
+        done, seconds = steps[:, :2] * (PG_S, BYTE_S), steps[:, 2]
+        prior = np.eye(2) / PRIOR_DEVIATION
+        factors = np.full(2, seconds.sum() / done.sum())
+        for _ in range(3):
+            expected = done @ factors
+            weights = 1.0 / np.sqrt(expected * expected.mean())
+            rows = done * weights[:, None]
+            scaled = np.concatenate([seconds * weights / NOISE, prior.sum(axis=1)])
+            factors, _ = nnls(np.vstack([rows / NOISE, prior]), scaled)
+        squares = float(np.sum(((seconds - done @ factors) * weights) ** 2))
+        variance = (squares + NOISE_STEPS * NOISE**2) / len(seconds)
+        known = rows.T @ rows / variance + prior.T @ prior
+        error = math.sqrt(float(work @ np.linalg.solve(known, work)))
+        return float(work @ factors), float(stdtrit(len(seconds), SURE)) * error
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ class Mover:
         """What the monitors did not take, and why."""
         self._refusals: Dict[str, int] = {}
         self._forecast = MoveForecast()
-        self._step_bytes, self._arrived = 0.0, 0
+        self._step_bytes, self._step_pgs, self._arrived = 0.0, 0, 0
         self._stepped = self._changed = self._clock.now()
         """`_changed`: what came after it is judged. Steps of one pace that follow each other are judged together."""
         self._ended = self._step_began = self._clock.monotonic()
@@ -262,6 +262,7 @@ class Mover:
                 self._there_since.pop(key, None)
                 self._moved += 1
                 self._moved_bytes += write.moved_bytes
+                self._step_pgs += write.moved_pgs
                 self._step_bytes += write.moved_bytes
                 self._arrived += 1
                 del self._begun[key]
@@ -275,10 +276,11 @@ class Mover:
                 del self._begun[key]
         if self._begun or not self._arrived:
             return
-        if self._step_bytes:
-            # a split and an empty PG tell nothing of how fast data moves
-            self._forecast = self._forecast.after(self._step_bytes, self._before_step_s + now - self._step_began)
-        self._step_bytes, self._arrived = 0.0, 0
+        if self._step_pgs:
+            # a split moves no PG
+            took_s = self._before_step_s + now - self._step_began
+            self._forecast = self._forecast.after(self._step_pgs, self._step_bytes, took_s)
+        self._step_bytes, self._step_pgs, self._arrived = 0.0, 0, 0
         self._stepped, self._ended = self._clock.now(), now
         may_speed_up = self._kept or not self._watch.sets_the_pace
         if may_speed_up and not self._missed_in_step and self._pace.at_once < self._task.at_most:
@@ -410,7 +412,9 @@ class Mover:
                 self._moved_bytes,
                 len(self._begun),
                 self._pace.at_once,
-                None if unknown else self._forecast.finish(now, since, total_bytes(to_do), self._task.hours),
+                None
+                if unknown
+                else self._forecast.finish(now, since, len(to_do), total_bytes(to_do), self._task.hours),
                 waits_for,
                 self._watch.means,
                 self._watch.words,

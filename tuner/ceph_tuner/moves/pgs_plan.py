@@ -82,7 +82,7 @@ class PgsPlan:
     def _hold(self, pool: MovePool) -> MapWrite:
         before = _set(pool, "pgp_num", pool.pgp_num)
         arrival = PoolIs(self.pool, "pgp_num", pool.pgp_num)
-        return MapWrite(f"{pool.name} pgp_num", before, before, 0.0, arrival, follows=True)
+        return MapWrite(f"{pool.name} pgp_num", before, before, 0.0, arrival, follows=True, moved_pgs=0)
 
     def _write(self, view: MapView, pool: MovePool, option: str, number: int) -> MapWrite:
         now = pool.pg_num if option == "pg_num" else pool.pgp_num
@@ -90,9 +90,9 @@ class PgsPlan:
         bytes_by_pg = self.left(view, frozenset())
         bytes_to_move = places * (sum(bytes_by_pg.values()) / len(bytes_by_pg)) if bytes_by_pg else 0.0
         undo = _set(pool, option, now)
-        return MapWrite(
-            f"{pool.name} {option}", _set(pool, option, number), undo, bytes_to_move, PoolIs(self.pool, option, number)
-        )
+        arrival = PoolIs(self.pool, option, number)
+        command = _set(pool, option, number)
+        return MapWrite(f"{pool.name} {option}", command, undo, bytes_to_move, arrival, moved_pgs=places)
 
 
 def _set(pool: MovePool, option: str, number: int) -> tuple[str, Dict[str, str]]:
