@@ -148,7 +148,7 @@ def test_laggy_pgs_and_more_slow_operations_count_as_the_limits_say() -> None:
     assert lenient.watch(sight(ops__slow=9)) is None
     breach = lenient.watch(sight(ops__slow=10))
     assert breach is not None
-    assert breach.reason == "10 slow operations, 4 before the trial, 5 more are borne"
+    assert breach.reason == "10 slow operations, 4 before, 5 more are borne"
 
 
 STARVING = {"client__iops": 0.0, "queue__client": 12.0}

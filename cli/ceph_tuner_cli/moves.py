@@ -351,7 +351,7 @@ def _carry_out(
         with progress_line(connection.name, "moving") as show:
 
             def report(progress: MoveProgress) -> None:
-                all_of_it = progress.moved + progress.left
+                all_of_it = progress.moved + (progress.left or 0)
                 words = progress_words(progress)
                 show(words, progress.at, progress.moved, all_of_it, progress.waits_for, progress.keeps)
 

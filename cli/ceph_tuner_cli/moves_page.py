@@ -53,8 +53,11 @@ def records_page(rows: Sequence[Mapping[str, Any]]) -> Union[str, Columns]:
 
 def progress_words(progress: MoveProgress) -> str:
     """One line."""
-    rest = f"{progress.left} PGs left ({size(progress.left_bytes)})"
-    line = f"{rest}, {progress.under_way} on their way, {_finish(progress)}"
+    if progress.left is None:
+        line = "what moves is known once CRUSH has the weights"
+    else:
+        rest = f"{progress.left} PGs left ({size(progress.left_bytes)})"
+        line = f"{rest}, {progress.under_way} on their way, {_finish(progress)}"
     return f"{line}; waits for {progress.waits_for}" if progress.waits_for else line
 
 

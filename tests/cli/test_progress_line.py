@@ -24,7 +24,7 @@ def test_it_is_said_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_another_reason_to_wait_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    balancer, down = "the balancer to be off", "1 OSDs down, 0 before the trial"
+    balancer, down = "the balancer to be off", "1 OSDs down, 0 before"
     looks = ((0, ""), (5, balancer), (10, balancer), (15, down), (20, down), (25, ""), (30, ""))
     assert said(capsys, *looks) == ["look 0", "look 1", "look 3", "look 5"]
 

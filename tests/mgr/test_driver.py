@@ -160,7 +160,7 @@ def test_what_does_harm_is_taken_back_from_the_canary() -> None:
 @pytest.mark.parametrize("of", ["sample", "window"])
 def test_a_breach_in_a_sample_or_a_window_takes_the_trial_back_in_the_same_turn(of: str) -> None:
     cabin = Cabin().on_trial()
-    breach = Breach("ops.slow", "3 slow operations, 0 before the trial")
+    breach = Breach("ops.slow", "3 slow operations, 0 before")
     if of == "sample":
         cabin.lookout.breach = breach
         cabin.sample()
@@ -210,7 +210,7 @@ def test_a_command_is_answered_with_the_state_after_it() -> None:
 def test_a_word_that_makes_no_sense_now_is_refused_at_once_and_never_heard() -> None:
     cabin = Cabin()
     for what in ("resume", "accept", "reject", "pause", "retry"):
-        with pytest.raises(InputError, match=r"automatic mode: found (it is|no proposal)"):
+        with pytest.raises(InputError, match=r"automatic mode: (it is|no proposal)"):
             cabin.driver.tell(what, "me")
     cabin.driver.attempt()
     assert cabin.field.recorder.notes == []
@@ -398,7 +398,7 @@ def test_a_word_that_cannot_be_understood_does_not_stop_the_guard() -> None:
     cabin = Cabin().on_trial()
     heard = threading.Event()
     cabin.driver.inbox.append((OperatorCommand(0.0, "dance", "me"), heard))
-    cabin.lookout.breach = Breach("osds.down", "1 OSDs down, 0 before the trial")
+    cabin.lookout.breach = Breach("osds.down", "1 OSDs down, 0 before")
     cabin.sample(2)
     assert heard.is_set()
     assert cabin.field.on_trial() == []
@@ -452,7 +452,7 @@ def test_a_mgr_whose_start_fails_turn_after_turn_decides_nothing_meanwhile() -> 
 
 def test_taking_back_that_fails_is_tried_again_with_every_sample() -> None:
     cabin = Cabin().on_trial()
-    cabin.lookout.breach = Breach("osds.down", "1 OSDs down, 0 before the trial")
+    cabin.lookout.breach = Breach("osds.down", "1 OSDs down, 0 before")
     cabin.field.monitors.refuse = lambda who, name, value: True
     cabin.sample(3)
     assert [type(found) for found in cabin.field.recorder.outcomes].count(TakeBackFailed) == 3

@@ -25,6 +25,7 @@ from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner.moves.reweight_plan import ReweightPlan
 from ceph_tuner.moves.weights import write_weights
 from ceph_tuner.pacing.wanted import WantedObjectives
+from ceph_tuner_cli.moves_page import progress_words
 from keeping import by_day_and_night, keeping
 from moving_cluster import Moving, moving_cluster
 
@@ -285,6 +286,9 @@ def test_a_weight_changes_while_all_is_held_and_then_let_go_of() -> None:
     # what is to be moved nobody knows before CRUSH has the weight
     assert told[0].waits_for.startswith("a first window")
     assert {progress.finish for progress in told if not progress.moved} == {None}
+    assert told[0].left is None
+    assert "what moves is known once CRUSH has the weights" in progress_words(told[0])
+    assert all(progress.left is not None for progress in told if progress.moved)
     assert (outcome.reason, moving.weights[4], moving.upmaps) == (DONE, 1.0, {})
     assert on(moving, 4)
     now = {pgid: sorted(acting) for pgid, acting in moving.acting.items()}

@@ -124,7 +124,7 @@ def test_settings_go_to_a_canary_first_and_are_taken_back_there() -> None:
 @pytest.mark.parametrize(
     ("harm", "words"),
     [
-        (lambda cluster, canary: setattr(cluster, "down", 1.0), "1 OSDs down, 0 before the trial"),
+        (lambda cluster, canary: setattr(cluster, "down", 1.0), "1 OSDs down, 0 before"),
         (lambda cluster, canary: setattr(cluster, "answers", False), "did not answer"),
     ],
 )

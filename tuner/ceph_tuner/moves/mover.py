@@ -64,8 +64,8 @@ class MoveProgress:
     """How far it is."""
 
     at: float
-    left: int
-    """PGs that are still to be moved."""
+    left: Optional[int]
+    """PGs that are still to be moved; None before CRUSH has the weights, when nobody knows which will be."""
     left_bytes: float
     moved: int
     moved_bytes: float
@@ -406,7 +406,7 @@ class Mover:
         self._listen(
             MoveProgress(
                 now,
-                len(to_do),
+                None if unknown else len(to_do),
                 total_bytes(to_do),
                 self._moved,
                 self._moved_bytes,

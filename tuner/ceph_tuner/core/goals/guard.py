@@ -157,7 +157,7 @@ class Guard:
             streak = self._streaks.count(name, patience is not None and now > before + borne)
             if patience is not None and streak >= patience:
                 more = f", {borne:g} more are borne" if borne else ""
-                breaches.append(Breach(name, f"{now:g} {words}, {before:g} before the trial{more}"))
+                breaches.append(Breach(name, f"{now:g} {words}, {before:g} before{more}"))
         return breaches[0] if breaches else None
 
     def _objectives(self, sight: Sight) -> Optional[Breach]:
