@@ -181,6 +181,8 @@ check: setup sbom audit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@# tests of real clusters are run rarely: what no longer fits the code is told without
+	$(BIN)/mypy --follow-imports=silent $$(find tests -name '*_on_cluster.py' -o -name test_lab.py)
 	$(BIN)/lint-imports
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/pre-commit validate-config .pre-commit-config.yaml

@@ -17,7 +17,7 @@ import waiting
 from ceph_lab.cluster import Lab
 from ceph_lab.processes import command_line
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.cluster.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
+from ceph_tuner.cluster.plugin import OPTION_PREFIX, Plugin
 from ceph_tuner.core.autopilot.audit_log import KEPT, Audit, AuditRecord
 from ceph_tuner.core.autopilot.executor import KEY
 from ceph_tuner.core.autopilot.state import OBSERVING, AutopilotState
@@ -27,6 +27,7 @@ from ceph_tuner.core.changes.guardian import KEY as GUARDIAN
 from ceph_tuner.core.changes.journal import UNDONE, Entry, Journal
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.shipped.plugin_files import LIBRARY, MODULE
 
 KNOB = "osd_max_scrubs"
 

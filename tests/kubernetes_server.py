@@ -31,7 +31,13 @@ DEPLOY = Path(__file__).parents[1] / "deploy" / "kubernetes"
 RBAC = DEPLOY / "rbac.yaml"
 URL = "/apis/ceph.rook.io/v1/namespaces/rook-ceph/cephclusters"
 _PACKAGE, _REFLECT = "k8s.io/kubernetes", "github.com/modern-go/reflect2"
-_TAGGED = ("api", "apimachinery", "apiextensions-apiserver/pkg", "kube-aggregator/pkg/apis", "apiserver/pkg")
+_TAGGED: Tuple[str, ...] = (
+    "api",
+    "apimachinery",
+    "apiextensions-apiserver/pkg",
+    "kube-aggregator/pkg/apis",
+    "apiserver/pkg",
+)
 _TAGGED += ("metrics", "cloud-provider", "component-base", "kube-proxy", "kube-scheduler", "kubelet")
 _TAGGED += ("controller-manager", "kube-controller-manager")
 

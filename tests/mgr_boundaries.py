@@ -29,7 +29,7 @@ def boundary(prefix: str, arguments: Any, payload: str) -> Optional[str]:
         return f"step {prefix[7:]} {arguments['who']}"
     if prefix not in ("config-key set", "config-key rm"):
         return None
-    kind, _, _ = arguments["key"][len("mgr/tuner/") :].partition("/")
+    kind, _, _ = str(arguments["key"])[len("mgr/tuner/") :].partition("/")
     if prefix == "config-key rm":
         return f"{kind} removed"
     if kind == "audit":

@@ -140,7 +140,7 @@ def remembering(directory: Path, lines: Lines, *options: str) -> Iterator[Promet
             for labels, value, at in sorted(samples, key=lambda sample: (sample[0], sample[2])):
                 file.write(f"{name}{{{labels}}} {value!r} {at}\n")
         file.write("# EOF\n")
-    command = [program("promtool"), "tsdb", "create-blocks-from", "openmetrics", "past.txt", "data", "-q"]
+    command = [str(program("promtool")), "tsdb", "create-blocks-from", "openmetrics", "past.txt", "data", "-q"]
     subprocess.run(command, cwd=directory, check=True, capture_output=True, timeout=120)
     made = PrometheusServer(directory, [])
     made.start(*options)

@@ -135,11 +135,11 @@ def test_it_switches_with_the_load_and_off_is_as_before(book_lab: BookLab) -> No
 
     with lab.bench():
         lab.until(lambda: lab.page() == 2, 60)
-        document = lab.book()
-        busy = document["regimes"][0]
+        shown = lab.book()
+        busy = shown["regimes"][0]
         assert busy["regime"] == "busy"
         # written within an interval of the sample that told the regime
-        assert document["switching"]["switches"][-1] - busy["since"] < INTERVAL_S + SLACK_S + 3.0
+        assert shown["switching"]["switches"][-1] - busy["since"] < INTERVAL_S + SLACK_S + 3.0
         table = set(lab.config())
         assert {
             ConfigEntry("osd", PROFILE, "high_client_ops"),

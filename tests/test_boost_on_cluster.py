@@ -128,9 +128,8 @@ def boosted(request: pytest.FixtureRequest, needs_lab: None) -> Iterator[BoostLa
             for option, value in QUICK.items():
                 lab.run(["ceph", "config", "set", "mgr", OPTION_PREFIX + option, str(value)])
             # three copies cannot be where two OSDs are: an object of the mgr would be left for ever
-            pools = lambda: lab.run(["ceph", "osd", "pool", "ls"]).split()  # noqa: E731
             boost_lab = BoostLab(lab, cluster)
-            boost_lab.until(lambda: ".mgr" in pools(), 60)
+            boost_lab.until(lambda: ".mgr" in lab.run(["ceph", "osd", "pool", "ls"]).split(), 60)
             lab.run(["ceph", "osd", "pool", "set", ".mgr", "size", "2"])
             lab.run(["ceph", "osd", "pool", "set", ".mgr", "min_size", "1"])
             objects = ["--max-objects", str(OBJECTS), "--no-cleanup"]

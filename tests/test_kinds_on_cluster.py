@@ -241,5 +241,5 @@ def automatic(kind_lab: OnLab, cluster: Cluster) -> None:
     answers(lambda: written() == usual, 120)
     mon("tuner slo rm", metric="all")
     assert [line for line in config_dump(kind_lab.lab)[0].splitlines() if own[0] in line] == [
-        line for line in before.splitlines() if own[0] in line
+        line for line in before[0].splitlines() if own[0] in line
     ]

@@ -6,6 +6,7 @@ import errno
 import json
 import re
 import time
+from functools import partial
 from typing import Any, Callable, Dict, Iterator, List, Optional
 
 import pytest
@@ -274,13 +275,13 @@ def get(lab: Lab, name: str) -> None:
 
 
 def test_a_client_operation_costs_what_we_say(cluster: Cluster, any_lab: Lab, costs_logged: Callable[[], str]) -> None:
+    def logged(text: str) -> bool:
+        return text in costs_logged()
+
     hardware = hardware_of(cluster.config.effective(0), _device_class(cluster))
     for size in (4096, 3 * 2**20):
         expected = f"item_cost: {size} scaled_cost: {item_cost(size, hardware, cluster.release)}"
-        assert until(
-            lambda text=expected: text in costs_logged(),
-            ask=lambda size=size: put(any_lab, "knob-cost", size),
-        ), expected
+        assert until(partial(logged, expected), ask=partial(put, any_lab, "knob-cost", size)), expected
     # a read counts nothing, whatever its size
     nothing = f"item_cost: 0 scaled_cost: {item_cost(0, hardware, cluster.release)}"
     assert until(lambda: nothing in costs_logged(), ask=lambda: get(any_lab, "knob-cost")), nothing

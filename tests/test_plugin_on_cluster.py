@@ -14,10 +14,11 @@ import pytest
 
 from ceph_lab.cluster import Lab
 from ceph_tuner.cluster import open_cluster
-from ceph_tuner.cluster.plugin import LIBRARY, MODULE, Plugin
+from ceph_tuner.cluster.plugin import Plugin
 from ceph_tuner.cluster.sampler import ClusterSampler, observe
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import CommandFailed, TunerError
+from ceph_tuner.shipped.plugin_files import LIBRARY, MODULE
 from config_dump import config_dump
 from lab_plugin import with_plugin
 

@@ -98,8 +98,11 @@ def hybrid(needs_lab: None) -> Iterator[Hybrid]:
         with with_plugin(lab) as cluster:
             found = Hybrid(lab, cluster)
             # the mgr's own pool lies anywhere: on a disk, a class of flash would have objects to recover as well
-            pools = lambda: [pool["poolname"] for pool in found.mon("osd lspools")]  # noqa: E731
-            found.until("the mgr has its pool", lambda: ".mgr" in pools(), 60)
+            found.until(
+                "the mgr has its pool",
+                lambda: ".mgr" in [pool["poolname"] for pool in found.mon("osd lspools")],
+                60,
+            )
             rule = found.mon("osd pool get", pool="rbd-ssd", var="crush_rule")["crush_rule"]
             found.mon("osd pool set", pool=".mgr", var="crush_rule", val=rule)
             worker = lab.host_path("/lab/worker")

@@ -38,7 +38,7 @@ def test_a_shard_holds_a_kth_of_an_object(coded: Session) -> None:
     written, deadline = 1.5 * OBJECTS * MIB, time.monotonic() + 90
     seen: Tuple[float, float] = (0.0, 0.0)
     # a coding shard beside two of data, and hardly anything of rados bench's own
-    while seen != (pytest.approx(written, rel=0.05), pytest.approx(written, rel=0.05)):
+    while seen != pytest.approx((written, written), rel=0.05):
         assert time.monotonic() < deadline, seen
         time.sleep(1)
         # the mgr hears of the PGs every five seconds, and one that has just begun of none

@@ -18,7 +18,7 @@ import pytest
 
 from ceph_lab.cluster import Lab
 from ceph_tuner.cluster import open_cluster
-from ceph_tuner.cluster.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
+from ceph_tuner.cluster.plugin import OPTION_PREFIX, Plugin
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.journal import APPLIED
 from ceph_tuner.core.errors import InputError
@@ -28,6 +28,7 @@ from ceph_tuner.fleet.contract import ByLab, Member
 from ceph_tuner.fleet.rollout import roll_out
 from ceph_tuner.fleet.site import MemberSite
 from ceph_tuner.fleet.status import status_of
+from ceph_tuner.shipped.plugin_files import LIBRARY, MODULE
 from fake_dashboard import PASSWORD, USER
 from lab_dashboard import dashboards
 from waiting import until

@@ -15,7 +15,6 @@ import pytest
 
 from ceph_lab.bringup import up
 from ceph_lab.cluster import Lab
-from ceph_lab.options import LabOptions, OsdGroup
 from ceph_lab.teardown import down
 from ceph_tuner.cluster import Cluster, open_cluster
 from ceph_tuner.core.errors import TunerError
@@ -38,7 +37,7 @@ def four(request: pytest.FixtureRequest, needs_lab: None) -> Iterator[Lab]:
     """A lab of four OSDs, with a pool of two copies and 32 PGs that has 160 MiB."""
     name = f"test-{os.getpid()}-moves"
     try:
-        lab = up(name, LabOptions(release=request.param, groups=(OsdGroup(4, "nvme"),)), lambda line: None)
+        lab = up(name, {"release": request.param, "osds": "4xnvme"}, lambda line: None)
         lab.run(f"ceph osd pool create {POOL} 32 32 --autoscale-mode=off".split())
         lab.run(f"ceph osd pool set {POOL} size 2".split())
         write = f"rados -p {POOL} bench 60 write -b {MIB} --max-objects {OBJECTS} --no-cleanup".split()

@@ -112,9 +112,8 @@ def opened(monitors: Monitors) -> Cluster:
 def test_what_is_in_force_is_asked_of_the_osds() -> None:
     monitors = Monitors()
     facts = {"osd_op_num_shards": "1", "osd_mclock_max_capacity_iops_ssd": "935", "osd_op_queue": "mclock_scheduler"}
-    for osd in monitors.osds("osd"):
-        shown = monitors.effective
-        monitors.effective = lambda osd, shown=shown: {**shown(osd), **facts}  # type: ignore[method-assign]
+    shown = monitors.effective
+    monitors.effective = lambda osd: {**shown(osd), **facts}  # type: ignore[method-assign]
     found = opened(monitors).in_force("osd")
     assert found.built_in == "balanced"
     assert {name: found.settings[name] for name in TENTACLE.profiles["balanced"]} == TENTACLE.profiles["balanced"]
@@ -125,7 +124,7 @@ def test_what_is_in_force_is_asked_of_the_osds() -> None:
     with pytest.raises(InputError, match="covers no running OSD"):
         opened(monitors).in_force("osd/host:nowhere")
     # one that is asked for all of them agrees with itself
-    one = in_force(Status("[]"), monitors, TENTACLE, "20.2.4", "osd", most_osds=1)  # type: ignore[arg-type]
+    one = in_force(Status("[]"), monitors, TENTACLE, "20.2.4", "osd", most_osds=1)
     assert (one.built_in, one.osds, one.profile.osds) == ("balanced", found.osds, found.osds)
 
 
