@@ -119,7 +119,10 @@ def test_the_clients_bound_stops_it_and_it_goes_on_later(cluster: Cluster, four:
         if len(waits) >= 6:
             raise KeyboardInterrupt
 
-    load = f"rados -p {POOL} bench 300 write -b 4096 -t 2 --no-cleanup --run-name clients".split()
+    # over and over the same 16 objects: rados bench would write a new one each time, and all of them were to be moved
+    four.run(f"rbd create --size 64M {POOL}/clients".split())
+    bench = "--io-type write --io-size 4K --io-threads 2 --io-total 1T --io-pattern rand"
+    load = f"rbd bench {POOL}/clients {bench}".split()
     quiet = subprocess.DEVNULL
     before = places(read_map(cluster))
     with subprocess.Popen(four.argv(load), env=four.environment, stdout=quiet, stderr=quiet) as clients:
@@ -134,6 +137,7 @@ def test_the_clients_bound_stops_it_and_it_goes_on_later(cluster: Cluster, four:
             outcome = move(cluster, "drain osd.3", plan, loose)
         finally:
             clients.terminate()
+    four.run(f"rbd rm --no-progress {POOL}/clients".split())
     assert (outcome.reason, outcome.windows_missed) == (DONE, 0)
     assert on(until_settled(cluster), 3) == set()
     forget(cluster)
