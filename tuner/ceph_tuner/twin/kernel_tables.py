@@ -30,7 +30,7 @@ from ceph_tuner.twin.knobs_in_force import (
     scrub_cost,
     trim_cost,
 )
-from ceph_tuner.twin.model import TRIMS_AT_ONCE, WPQ, ClusterModel, Device
+from ceph_tuner.twin.model import WPQ, ClusterModel, Device
 from ceph_tuner.twin.pg_tasks import pg_tasks
 from ceph_tuner.twin.placement import placed
 
@@ -156,7 +156,6 @@ class KernelTables:
             # beside a disk's commits nothing is written (BlueFS's counters)
             "trim_ios": 0.0 if osd.has_head else osd.trim_ios,
             "trim_bytes": osd.trim_bytes,
-            "trims_at_once": TRIMS_AT_ONCE[osd.kind],
             "throttle_bytes": osd.throttle_bytes,
             "throttle_bytes_per_io": osd.throttle_bytes_per_io,
             "flushes": int(osd.has_head and osd.db is not None and osd.device.caches_writes),
@@ -189,6 +188,7 @@ class KernelTables:
     def _set_slots(self) -> None:
         shards = self.model.osd.shards
         slots = self.tables["slots"].reshape(-1, self._width)
+        slots["held_by"] = slots["waiting_head"] = -1
         for pool in self.model.pools:
             first, acting = self.pools[pool.name]
             own = slots[first : first + len(acting), : pool.size]
@@ -208,7 +208,7 @@ class KernelTables:
         """By OSD, until its settings are known."""
         if osd.deferred_below_bytes > 0:
             self._batches_begun = dict(enumerate(self._random.random(self.osds).tolist()))
-        for name in ("throttled", "deferring", "written", "snaps"):
+        for name in ("throttled", "deferring", "written", "snaps", "removing"):
             table[f"{name}_head"] = table[f"{name}_tail"] = -1
         table["committing_head"] = -1
         table["commit_due_s"] = table["commit_later_s"] = math.inf

@@ -94,10 +94,6 @@ DEFERRED_BELOW_BYTES = {"ssd": 0.0, "hdd": 64.0 * KIB}
 """bluestore_prefer_deferred_size_*."""
 
 
-TRIMS_AT_ONCE = {"ssd": 1, "hdd": 2}
-"""Trimmed clones of one commit, as labs have it: 2.0 on disks, however many PGs are trimmed at a time."""
-
-
 @dataclass(frozen=True)
 class OsdModel:
     """One ceph-osd on its drive: op shards and threads, BlueStore's commit thread and throttle."""

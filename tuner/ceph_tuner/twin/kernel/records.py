@@ -55,6 +55,8 @@ WAITING, RUNNING, FINISHED, DISABLED = range(4)
 """States of tasks."""
 FREE, SUBMITS, GOES_ON, WAITS = range(4)
 """What a thread does after an item: nothing, hand in its transaction, go on with it, or wait."""
+LOOKS_UP, PREPARES, REMOVES = range(3)
+"""What a thread does with a trim: look clones up, prepare the removal of one and read its snapshots, remove it."""
 
 (
     THREAD_ENDS, COMMIT_BEGINS, COMMIT_ENDS, QUEUE_WAKES, CLIENT_ARRIVES, SCRUB_TICK, TASK_BEGINS, RECOVERY_FREE,
@@ -92,6 +94,8 @@ class Item(Record):
     """Objects of a scrub's chunk, or clones of a trim; 1 of a recovery's beginning that goes to sleep."""
     strides_left: int
     """Reads of a scrubbed object (osd_deep_scrub_stride)."""
+    stage: int
+    """Of a trim."""
     cost_bytes: float
     size_bytes: float
     """Read or written by one turn of a thread."""
@@ -288,7 +292,12 @@ class Osd(Record):
     """Transactions on the table of snapshots that the commit thread has not picked up."""
     snaps_head: int
     snaps_tail: int
-    """Items whose threads wait for that."""
+    """Items whose threads wait for that to read the table. Meanwhile they have its lock, with others that read."""
+    snaps_locked: int
+    """1 where a thread has the lock to write."""
+    removing_head: int
+    removing_tail: int
+    """Items whose threads wait for that; they have it one after the other, until somebody reads."""
     recovering: int
     """Objects."""
     recovery_awake: int
@@ -318,6 +327,11 @@ class Slot(Record):
     osd: int
     shard: int
     locked_until_s: float
+    held_by: int
+    """The trim that has the PG's lock, also while it waits."""
+    waiting_head: int
+    waiting_tail: int
+    """Items whose threads wait for the lock."""
     writes_under_way: int
     """Of clients, at the primary of an erasure-coded PG."""
 
@@ -386,6 +400,8 @@ class Task(Record):
     """Objects of the scrub's chunk."""
     stage: int
     """Steps of a chunk that are done."""
+    clone: int
+    """The operation of the clone that is trimmed."""
     read_lane: int
     """Class of reads that recover an erasure-coded object."""
     cost_is_fixed: int

@@ -15,6 +15,7 @@ from ceph_tuner.twin.kernel.records import (
     GOES_ON,
     HIGH,
     LANES,
+    LOOKS_UP,
     PULLED,
     PUSH,
     PUSHED,
@@ -34,10 +35,19 @@ from ceph_tuner.twin.kernel.records import (
     TRIM_LOCAL,
     TRIM_REPLICA,
     WRITE,
+    Item,
     Shard,
 )
 from ceph_tuner.twin.kernel.recovery import read_shards, sleeps_first
 from ceph_tuner.twin.kernel.state import SimulationState
+
+
+def _trim_step_s(state: SimulationState, item: Item) -> float:
+    """Thread time of a trim's step; what a clone's removal takes is half before the table is read, and half after."""
+    parameters = state.parameters
+    if item.stage == LOOKS_UP:
+        return item.objects_left * parameters.trim_cpu_s
+    return 0.5 * (parameters.write_cpu_s + item.size_bytes * parameters.cpu_s_per_byte)
 
 
 def start(state: SimulationState, i: int, now: float) -> None:
@@ -45,17 +55,26 @@ def start(state: SimulationState, i: int, now: float) -> None:
     item, parameters = state.items[i], state.parameters
     slot = state.slots[item.slot]
     role, size = item.role, item.size_bytes
+    if slot.held_by >= 0 and slot.held_by != i:
+        item.next_item = -1
+        if slot.waiting_head < 0:
+            slot.waiting_head = i
+        else:
+            state.items[slot.waiting_tail].next_item = i
+        slot.waiting_tail = i
+        return
     begin = slot.locked_until_s
     begin = begin if begin > now else now
-    if role <= SUBWRITE or role == PUSH or role == TRIM_REPLICA:
+    if role <= SUBWRITE or role == PUSH:
         end = begin + parameters.write_cpu_s + size * parameters.cpu_s_per_byte
     elif role == REPLY or role == PUSHED or role == PULLED or role == SCRUB_STEP or role == SCRUB_MAP:
         end = begin + parameters.reply_cpu_s
         if role == PUSHED and state.tasks[item.owner].pending > 0 and state.tasks[item.owner].k == 0:
             # the answer to a part makes the primary read the next one
             end = read(state, slot.osd, end + size * parameters.cpu_s_per_byte, size)
-    elif role == TRIM:
-        end = begin + parameters.write_cpu_s + parameters.trim_cpu_s
+    elif role == TRIM or role == TRIM_REPLICA:
+        slot.held_by = i
+        end = begin + _trim_step_s(state, item)
     elif role == RECOVER and sleeps_first(state, i):
         item.objects_left = 1
         end = begin + parameters.reply_cpu_s
@@ -263,6 +282,27 @@ def _take_durable(state: SimulationState, shard: Shard, only_first: bool) -> int
     return first
 
 
+def _unlock(state: SimulationState, number: int, now: float) -> None:
+    """A trim gives its PG's lock back: threads that wait for it go on."""
+    slot = state.slots[number]
+    slot.held_by = -1
+    while slot.waiting_head >= 0 and slot.held_by < 0:
+        i = slot.waiting_head
+        slot.waiting_head = state.items[i].next_item
+        start(state, i, now)
+
+
+def next_removal(state: SimulationState, osd: int, now: float) -> None:
+    """The next thread that waits for it gets the lock of the table of snapshots, unless others read."""
+    own = state.osds[osd]
+    i = own.removing_head
+    if i >= 0 and own.snaps_locked == 0 and own.snaps_head < 0:
+        own.removing_head = state.items[i].next_item
+        own.snaps_locked = 1
+        # it has to wake first
+        start(state, i, now + state.parameters.reply_cpu_s)
+
+
 def thread_ends(state: SimulationState, i: int, now: float) -> None:
     """A thread is through with an item."""
     item, network_s = state.items[i], state.parameters.network_s
@@ -291,6 +331,10 @@ def thread_ends(state: SimulationState, i: int, now: float) -> None:
         release(state, i)
     elif role != SUBWRITE:
         after = background_item_ends(state, i, osd, now)
+    if role == TRIM or role == TRIM_REPLICA:
+        if after <= SUBMITS:
+            _unlock(state, slot, now)
+        next_removal(state, osd, now)
     if after == GOES_ON:
         start(state, i, now)
     elif after == FREE or (after == SUBMITS and submit(state, i, osd, now)):
