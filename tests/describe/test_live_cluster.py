@@ -332,6 +332,18 @@ def test_another_bound_of_deferred_writes_than_ceph_s_own_is_told(own: Dict[str,
     assert any("deferred" in note for note in found.notes) == told
 
 
+def test_chance_in_the_beginning_of_scrubs_is_that_of_the_cluster() -> None:
+    class WithBackoff(CommandConfig):
+        def effective(self, osd: int) -> Dict[str, str]:
+            return {**super().effective(osd), "osd_scrub_backoff_ratio": "0.25"}
+
+    twin = with_window(archive_twin())
+    assert describe(twin).model.scrub_backoff_ratio == 0.66
+    found = describe(replace(twin, config=WithBackoff(twin.commander)))
+    assert found.model.scrub_backoff_ratio == 0.25
+    assert cluster_file.from_text(cluster_text.to_text(found)).model.scrub_backoff_ratio == 0.25
+
+
 def test_a_target_of_some_osds_of_a_class_is_said_to_stand_for_all() -> None:
     twin = with_window(small_twin())
     found = describe(twin, "osd.1")

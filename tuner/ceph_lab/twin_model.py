@@ -141,7 +141,8 @@ def lab_model(
     return ClusterModel(
         len(osds), _osd(options, first, hardware, raw_bytes / len(osds)), tuple(pools), (client,),
         release=release, version=version, network_s=THROTTLED_NETWORK_S if THROTTLE in drives else NETWORK_S,
-        recovery=recovery, scrub=scrub, snaptrim=snaptrim,
+        # a lab's scrubs begin without chance (configuration.py)
+        recovery=recovery, scrub=scrub, snaptrim=snaptrim, scrub_backoff_ratio=0.0,
     )  # fmt: skip
 
 

@@ -39,9 +39,6 @@ Array = NDArray[Any]
 START_S = 1000.0
 """The kernel's clock begins here: a tag of exactly 0 counts as none."""
 
-SCRUB_BACKOFF = 0.66
-"""osd_scrub_backoff_ratio."""
-
 LEASE_BURST_S = 0.32
 """PGs of one pool became active one after the other, and their leases keep that distance."""
 
@@ -173,7 +170,7 @@ class KernelTables:
             "least_cost_bytes": costs.least,
             "scrub_event_bytes": costs.scrub_event,
             "scrub_stride_bytes": SCRUB_STRIDE,
-            "scrub_backoff": SCRUB_BACKOFF,
+            "scrub_backoff": model.scrub_backoff_ratio,
             "strict_bound_s": _strict_bound_s(model),
             "priorities": priorities,
         }.items():
