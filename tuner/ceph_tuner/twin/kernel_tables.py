@@ -343,7 +343,7 @@ class KernelTables:
             task = self.work[numbers[0]]
             if task.kind in (records.DEGRADED, records.MISPLACED):
                 parts = recovery_parts(task.object_bytes * max(1, task.k), settings, self.model)
-                cost, push, pull = recovery_costs(task.object_bytes, parts, settings, self.model)
+                cost, push, pull = recovery_costs(task.object_bytes, parts, settings, self.model, task.k)
                 tasks["parts"][numbers], tasks["cost_bytes"][numbers] = parts, cost
                 tasks["push_cost_bytes"][numbers], tasks["pull_cost_bytes"][numbers] = push, pull
             elif task.kind == records.SCRUB:
