@@ -145,7 +145,9 @@ class Audit:
             trims = [
                 self.items["role"][i] for first in ("written_head", "throttled_head") for i in self.chain(row[first])
             ]
-            assert row["snaps_writing"] == sum(role in (k.TRIM_LOCAL, k.TRIM_REPLICA) for role in trims)
+            waiting = sum(role in (k.TRIM_LOCAL, k.TRIM_REPLICA) for role in trims)
+            assert row["snaps_writing"] == waiting + row["snaps_applying"]
+            assert ((k.TRIMS_APPLIED, number) in self.events) == (row["snaps_applying"] > 0)
             assert row["snaps_head"] < 0 or row["snaps_writing"] + row["snaps_locked"] > 0, "readers wait for writers"
             assert row["removing_head"] < 0 or row["snaps_head"] >= 0 or row["snaps_locked"], "writers for either"
             running = [t for t in self.tasks if t["state"] == k.RUNNING]

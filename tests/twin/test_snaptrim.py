@@ -11,6 +11,7 @@ from audit import check
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.twin.kernel import records
 from ceph_tuner.twin.kernel.bluestore import submit
+from ceph_tuner.twin.kernel.commits import commit_begins, trims_applied
 from ceph_tuner.twin.kernel.events import new_item
 from ceph_tuner.twin.kernel.snaptrim import trim_goes_on
 from ceph_tuner.twin.kernel.state import SimulationState, over_objects
@@ -86,6 +87,22 @@ def test_who_waits_to_read_keeps_out_who_wants_to_write() -> None:
     state.items[third].stage = records.PREPARES
     assert trim_goes_on(state, third, 0, 1000.0) == records.WAITS
     assert state.osds[0].removing_head == third
+
+
+def test_who_waits_to_read_goes_on_once_trims_are_applied_and_before_they_are_durable() -> None:
+    """BlueStore::_kv_sync_thread: `_txc_apply_kv` of each transaction, then the drive."""
+    state, (first, second, *_) = waiting_trims()
+    state.parameters.trim_kv_cpu_s = 2e-3
+    now = 1000.0
+    for after in (records.GOES_ON, records.SUBMITS):
+        assert trim_goes_on(state, first, 0, now) == after
+    submit(state, first, 0, now)
+    commit_begins(state, 0, now)
+    assert trim_goes_on(state, second, 0, now) == records.WAITS
+    when = {event.kind: event.time_s for event in state.events[: state.progress.heap_size]}
+    assert when[records.TRIMS_APPLIED] == now + 2e-3 < when[records.COMMIT_ENDS]
+    trims_applied(state, 0, now + 2e-3)
+    assert state.items[second].stage == records.REMOVES
 
 
 @pytest.mark.parametrize(("shards", "threads"), [(1, 5), (8, 2)])

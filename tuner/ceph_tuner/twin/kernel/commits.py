@@ -15,6 +15,7 @@ from ceph_tuner.twin.kernel.records import (
     GOES_ON,
     TRIM_LOCAL,
     TRIM_REPLICA,
+    TRIMS_APPLIED,
     WRITES,
 )
 from ceph_tuner.twin.kernel.snaptrim import snaps_read
@@ -62,8 +63,9 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
         own.unflushed = 0
         own.flushing = 1
     end = transfer(state, osd, COMMITS, begin, ios, taken * parameters.kv_bytes + data_bytes)
-    # one thread applies them to the key-value store, one after another
-    end += spread(state, parameters.kv_latency_s) + taken * parameters.kv_cpu_s + trims * parameters.trim_kv_cpu_s
+    # one thread applies them to the key-value store, one after another, before it waits for the drive
+    applied_s = taken * parameters.kv_cpu_s + trims * parameters.trim_kv_cpu_s
+    end += spread(state, parameters.kv_latency_s) + applied_s
     schedule(state, end, COMMIT_ENDS, osd)
     waiting = own.throttled_head
     while waiting >= 0 and not blocked(state, own, items[waiting].throttle_bytes):
@@ -74,13 +76,18 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
             thread_free(state, state.slots[items[waiting].slot].shard, waiting, now)
         waiting = following
     if trims > 0:
-        own.snaps_writing -= trims
-        trims_go_on(state, osd, now)
+        own.snaps_applying = trims
+        schedule(state, begin + applied_s, TRIMS_APPLIED, osd)
 
 
-def trims_go_on(state: SimulationState, osd: int, now: float) -> None:
-    """The table of snapshots is free: all threads that wait to read it wake at once, and who wants to write can."""
+def trims_applied(state: SimulationState, osd: int, now: float) -> None:
+    """Trims are in the key-value store. Once no other is on its way the table of snapshots is free.
+
+    All threads that wait to read it wake at once then, and who wants to write can.
+    """
     own, items = state.osds[osd], state.items
+    own.snaps_writing -= own.snaps_applying
+    own.snaps_applying = 0
     if own.snaps_writing > 0 or own.snaps_locked == 1:
         return
     i = own.snaps_head

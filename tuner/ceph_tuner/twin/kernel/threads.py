@@ -1,4 +1,16 @@
-"""A shard's threads: items are queued and taken, and hold a thread and their PG's lock until they are through."""
+"""A shard's threads: items are queued and taken, and hold a thread and their PG's lock until they are through.
+
+Threads without an item sleep until the queue is not empty any more, or wait for the moment that the queue named. An
+item that comes into an empty queue wakes them all; into a queue that holds something, it wakes one, and only if one
+waits for such a moment (OSD::ShardedOpWQ::_enqueue). So a queue that holds back a limited class can leave its shard
+to a single thread, however many sleep, and what that thread waits for, everything waits for.
+
+The first thread of a shard also runs what follows a commit: it takes the list of durable transactions, then the
+next item if there is one, and answers them only when that item is done with (OSD::ShardedOpWQ::_process). So an
+answer waits for a scrub's read, or for BlueStore's throttle, whenever the first thread does. While it waits for a
+moment, the first transaction of a commit wakes it, and it goes back to waiting without a look at those that came
+meanwhile: they lie until that moment has come.
+"""
 
 from __future__ import annotations
 
