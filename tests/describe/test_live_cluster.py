@@ -11,6 +11,7 @@ import pytest
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig
+from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.lock import Holder
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.releases import MCLOCK_NINE, REEF, TENTACLE
@@ -330,6 +331,30 @@ def test_another_bound_of_deferred_writes_than_ceph_s_own_is_told(own: Dict[str,
     twin = with_window(archive_twin())
     found = describe(replace(twin, config=WithBound(twin.commander)))
     assert any("deferred" in note for note in found.notes) == told
+
+
+def test_chance_in_the_beginning_of_scrubs_is_that_of_the_cluster() -> None:
+    class WithBackoff(CommandConfig):
+        def effective(self, osd: int) -> Dict[str, str]:
+            return {**super().effective(osd), "osd_scrub_backoff_ratio": "0.25"}
+
+    twin = with_window(archive_twin())
+    assert describe(twin).model.scrub_backoff_ratio == 0.66
+    found = describe(replace(twin, config=WithBackoff(twin.commander)))
+    assert found.model.scrub_backoff_ratio == 0.25
+    assert cluster_file.from_text(cluster_text.to_text(found)).model.scrub_backoff_ratio == 0.25
+
+
+def test_where_the_osds_are_not_seen_the_monitors_say_with_which_chance_scrubs_begin() -> None:
+    class OfTheMonitors(CommandConfig):
+        def effective(self, osd: int) -> Dict[str, str]:
+            raise CommandFailed("ceph tell", -13, "access denied")
+
+        def dump(self) -> List[ConfigEntry]:
+            return [*super().dump(), ConfigEntry("osd", "osd_scrub_backoff_ratio", "0.1")]
+
+    twin = with_window(archive_twin())
+    assert describe(replace(twin, config=OfTheMonitors(twin.commander))).model.scrub_backoff_ratio == 0.1
 
 
 def test_a_target_of_some_osds_of_a_class_is_said_to_stand_for_all() -> None:

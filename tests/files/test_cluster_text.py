@@ -98,6 +98,7 @@ MODELS = st.builds(
     version=st.none() | st.just((20, 2, 4)),
     network_s=TIMES,
     hosts=st.integers(0, 40),
+    scrub_backoff_ratio=st.floats(0, 1),
     simulated_osds=st.sampled_from((0, 6)),
 )
 

@@ -33,6 +33,8 @@ def test_the_twin_is_told_of_the_work_that_the_labs_recipe_has(name: str) -> Non
     model, has = lab_model(LabOptions("tentacle"), HARDWARE, name, TENTACLE), RECIPES[name].options
     assert bool(model.snaptrim) == ("clones" in has)
     assert bool(model.scrub) == ("scrub_objects" in has)
+    # as configuration.py sets it
+    assert model.scrub_backoff_ratio == 0.0
     assert bool(model.recovery) == ("object_bytes" in has)
     assert {work.pool for work in (*model.recovery, *model.scrub, *model.snaptrim)} <= {p.name for p in model.pools}
     assert {p.name: (p.pgs, p.size) for p in model.pools if p.name in LOADS}.items() <= LOADS.items()

@@ -72,8 +72,9 @@ class Audit:
         where["queued"] = [i for head in self.shards["head"].ravel() for i in self.chain(head)]
         committing = self.osds["committing_head"][self.osds["committing"] == 1]
         where["commit"] = [i for first in committing for i in self.chain(first)]
-        for name in ("written", "throttled", "deferring", "snaps"):
+        for name in ("written", "throttled", "deferring", "snaps", "removing"):
             where[name] = [i for first in self.osds[f"{name}_head"] for i in self.chain(first)]
+        where["locked out"] = [i for first in self.slots["waiting_head"] for i in self.chain(first)]
         # what a commit made durable waits for a shard's first thread, then goes with that thread's item
         for name, head in (("durable", "durable_head"), ("taken", "taken_durable")):
             where[name] = [i for first in self.shards[head] for i in self.chain(first)]
@@ -127,9 +128,8 @@ class Audit:
         where = self.items_by_place()
         # a clone's own transaction waits for BlueStore without a thread
         throttled = [i for i in where["throttled"] + where["deferring"] if self.items["role"][i] != k.TRIM_LOCAL]
-        busy = Counter(
-            int(self.slots["shard"][self.items["slot"][i]]) for i in where["thread"] + where["snaps"] + throttled
-        )
+        waiting = [i for name in ("snaps", "removing", "locked out") for i in where[name]]
+        busy = Counter(int(self.slots["shard"][self.items["slot"][i]]) for i in where["thread"] + waiting + throttled)
         for number, row in enumerate(self.shards):
             assert row["idle_threads"] >= 0
             assert row["idle_threads"] + busy[number] == self.model.osd.threads_per_shard, "a thread works or is idle"
@@ -145,7 +145,11 @@ class Audit:
             trims = [
                 self.items["role"][i] for first in ("written_head", "throttled_head") for i in self.chain(row[first])
             ]
-            assert row["snaps_writing"] == sum(role in (k.TRIM_LOCAL, k.TRIM_REPLICA) for role in trims)
+            waiting = sum(role in (k.TRIM_LOCAL, k.TRIM_REPLICA) for role in trims)
+            assert row["snaps_writing"] == waiting + row["snaps_applying"]
+            assert ((k.TRIMS_APPLIED, number) in self.events) == (row["snaps_applying"] > 0)
+            assert row["snaps_head"] < 0 or row["snaps_writing"] + row["snaps_locked"] > 0, "readers wait for writers"
+            assert row["removing_head"] < 0 or row["snaps_head"] >= 0 or row["snaps_locked"], "writers for either"
             running = [t for t in self.tasks if t["state"] == k.RUNNING]
             own = Counter(int(t["kind"]) for t in running if self.acting[t["pg"], 0] == number)
             assert row["local_backfills"] == own[k.DEGRADED] + own[k.MISPLACED]

@@ -89,6 +89,11 @@ def test_a_pull_costs_the_chunk_and_a_push_its_part_of_the_object() -> None:
     assert recovery_costs(1.0 * MIB, 2, small, model(scheduler=WPQ))[1:] == (MIB / 2, MIB / 2)
 
 
+def test_what_starts_an_erasure_coded_object_costs_all_of_it() -> None:
+    """A push is of one part: 512 KiB of 1 MiB at 2+1."""
+    assert recovery_costs(MIB / 2, 1, {}, model(), 2) == (MIB, MIB / 2 + 1000, 8 * MIB)
+
+
 def test_no_part_of_an_object_is_larger_than_the_chunk() -> None:
     for size in (1.0, 65536.0, 65537.0, 4.0 * MIB, 33.0 * MIB):
         parts = recovery_parts(size, {"osd_recovery_max_chunk": 65536}, model())

@@ -69,3 +69,9 @@ def test_a_backfilled_osd_leads_none_of_the_pgs_that_it_lacks() -> None:
     assert not (pools["rbd"][1][:, 0] == 2).any()
     # the PGs are where they were
     assert np.array_equal(np.sort(pools["rbd"][1]), np.sort(before["rbd"][1]))
+
+
+def test_a_scrub_s_items_are_paid_for_whole_objects_of_an_erasure_code() -> None:
+    model = ClusterModel(6, OsdModel(Device(1000.0, 1e8)), (Pool("cold", 8, 6, 4),), scrub=(ScrubWork("cold", 80),))
+    tasks, _ = shared_out(model)
+    assert {(task.scrubbed_bytes, task.object_bytes) for task in tasks} == {(4.0 * 2**20, 2.0**20)}

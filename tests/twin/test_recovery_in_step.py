@@ -44,7 +44,7 @@ def test_tentacle_does_not_count_the_bytes_of_recovery_in_the_throttle() -> None
     """`_txc_calc_cost`: 70 520 for 1 MiB, where Reef has 1 119 000; 17 I/Os in both."""
     assert counted_bytes(FLASH, TENTACLE, records.PUSH) == 17 * 4000
     assert counted_bytes(FLASH, REEF, records.PUSH) == 17 * 4000 + MIB
-    assert counted_bytes(FLASH, TENTACLE, records.TRIM_REPLICA) == 17 * 4000 + MIB
+    assert counted_bytes(FLASH, TENTACLE, records.SUBWRITE) == 17 * 4000 + MIB
     assert counted_bytes(DISK, TENTACLE, records.PUSH) == 17 * 670_000
 
 

@@ -58,3 +58,20 @@ def test_a_whole_number_of_strides_takes_a_read_that_finds_nothing() -> None:
 def test_objects_below_a_stride_are_read_in_one_turn() -> None:
     """Steps: two before and two after, a list of the objects on each copy, and the two replicas' maps."""
     assert items(4 * KIB) == 2 + 2 + 2 * 3 + 2
+
+
+def begun_s(backoff_ratio: float) -> float:
+    """When a PG's scrub begins, on the mean of some seeds; an OSD thinks of it once a second."""
+    model = replace(MODEL, scrub=(ScrubWork("rbd", 1000),), scrub_backoff_ratio=backoff_ratio)
+    times = []
+    for seed in range(20):
+        simulation = Simulation(model, {}, seed)
+        while not simulation.counters().scrubbing_pgs:
+            simulation.advance(0.02)
+        times.append(simulation.now)
+    return sum(times) / len(times)
+
+
+def test_a_scrub_waits_for_its_coin_as_often_as_the_cluster_passes_over() -> None:
+    assert begun_s(0.0) == pytest.approx(0.5, abs=0.2)
+    assert begun_s(0.66) == pytest.approx(0.5 + 0.66 / 0.34, rel=0.4)

@@ -141,7 +141,8 @@ def lab_model(
     return ClusterModel(
         len(osds), _osd(options, first, hardware, raw_bytes / len(osds)), tuple(pools), (client,),
         release=release, version=version, network_s=THROTTLED_NETWORK_S if THROTTLE in drives else NETWORK_S,
-        recovery=recovery, scrub=scrub, snaptrim=snaptrim,
+        # a lab's scrubs begin without chance (configuration.py)
+        recovery=recovery, scrub=scrub, snaptrim=snaptrim, scrub_backoff_ratio=0.0,
     )  # fmt: skip
 
 
@@ -185,7 +186,7 @@ def _osd(options: LabOptions, osd: int, hardware: Hardware, stored_bytes: float)
         bandwidth_bytes_s=hardware.bandwidth_bytes_s,
         shards=hardware.shards, threads_per_shard=options.threads or THREADS[media], device_class=hardware.device_class,
         write_cpu_s=1.7e-4, read_cpu_s=1e-4, reply_cpu_s=6e-5, cpu_s_per_byte=2e-10, scan_cpu_s=2e-4, trim_cpu_s=1.5e-4,
-        kv_ios=kv_ios, kv_bytes=6 * KIB, kv_latency_s=kv_latency_s, trim_ios=0.1, trim_bytes=4 * KIB,
+        kv_ios=kv_ios, kv_bytes=6 * KIB, kv_latency_s=kv_latency_s, trim_ios=0.02, trim_bytes=2819,
         throttle_bytes=throttle_bytes(options, osd),
         db=_device(drive.database, options, 0) if drive and drive.database else None,
     )  # fmt: skip

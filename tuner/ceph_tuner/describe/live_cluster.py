@@ -98,6 +98,7 @@ class _Description:
                 release=cluster.release,
                 version=parse_version(cluster.version),
                 hosts=failure_domains(self._places, pools),
+                scrub_backoff_ratio=self._osds.scrub_backoff_ratio,
                 simulated_osds=SIMULATED if len(self._places) > SIMULATE_ALL else 0,
             )
         except ValueError as fault:

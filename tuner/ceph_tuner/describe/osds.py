@@ -22,10 +22,12 @@ from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.profiles.in_force import hardware_of, kind_of, log_is_on_flash, metadata_of, profile_in_force
 from ceph_tuner.describe.clients import rounded
 from ceph_tuner.describe.pools import PoolSeen
-from ceph_tuner.twin.model import DEFERRED_BELOW_BYTES, LATENCY_S, Device, OsdModel
+from ceph_tuner.twin.model import DEFERRED_BELOW_BYTES, LATENCY_S, SCRUB_BACKOFF_RATIO, Device, OsdModel
 
 OSDS_ASKED = 8
 """OSDs that are asked for their options, evenly over their ids."""
+
+SCRUB_BACKOFF = "osd_scrub_backoff_ratio"
 
 DRIVE_IOPS = {"ssd": 1.15, "hdd": 0.48}
 """What a drive does, of the capacity that an OSD's bench finds on it, as the lab's known drives have it.
@@ -137,6 +139,11 @@ class OsdsSeen:
             db=self._db,
         )  # fmt: skip
 
+    @property
+    def scrub_backoff_ratio(self) -> float:
+        """Of the first that was asked."""
+        return float(self._options[0].get(SCRUB_BACKOFF, SCRUB_BACKOFF_RATIO))
+
     def settings(self) -> Settings:
         """What is in force on the first that was asked."""
         by_osd = [_described_settings(each, self._cluster, self.device_class, self.kind) for each in self._options]
@@ -206,7 +213,8 @@ class OsdsSeen:
                 values[knob.name] = decides.value
             elif default is not None:
                 values[knob.name] = knob.format(default)
-        return values
+        backoff = winner(entries, SCRUB_BACKOFF, place)
+        return values if backoff is None else {**values, SCRUB_BACKOFF: backoff.value}
 
 
 def _by_kind(options: Mapping[str, str], name: str, kind: str, usual: int) -> int:

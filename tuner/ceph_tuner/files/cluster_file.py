@@ -39,6 +39,7 @@ from ceph_tuner.files.sound_values import Keys, SoundValues
 from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
 from ceph_tuner.twin.model import (
     LATENCY_S,
+    SCRUB_BACKOFF_RATIO,
     ClientStream,
     ClusterModel,
     DeleteWork,
@@ -252,6 +253,7 @@ class _ClusterReader:
                 version=self._version,
                 network_s=network_s,
                 hosts=hosts,
+                scrub_backoff_ratio=self._values.data.get("scrub_backoff", SCRUB_BACKOFF_RATIO),
                 simulated_osds=0 if osds_simulated == osds else osds_simulated,
             ),
         )

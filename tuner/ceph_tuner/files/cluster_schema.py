@@ -105,6 +105,7 @@ CLUSTER: Dict[str, Any] = {
             "hosts": _WHOLE,
             "simulate_osds": _WHOLE,
             "network": _AMOUNT,
+            "scrub_backoff": {"type": "number"},
             "osd": _OSD,
             "pools": _POOLS,
             "clients": _CLIENTS,

@@ -17,7 +17,7 @@ from ceph_tuner.files.cluster_file import SCHEMA_VERSION
 from ceph_tuner.files.profile_file import plain_to_text
 from ceph_tuner.files.quantities import UNITS, quantity
 from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
-from ceph_tuner.twin.model import ClientStream, ClusterModel, Device, OsdModel, Pool
+from ceph_tuner.twin.model import SCRUB_BACKOFF_RATIO, ClientStream, ClusterModel, Device, OsdModel, Pool
 
 _WRITTEN = {
     "size": ("PiB", "PB", "TiB", "TB", "GiB", "GB", "MiB", "KiB", "B"),
@@ -33,6 +33,7 @@ _USUAL: Dict[str, Any] = {
     "hosts": 0, "spread": 0.3, "shared": True, "slice": 0, "request": "256 KiB", "latency": 0, "full_stripes": False,
     "drains": False,
     "deep": True,
+    "scrub_backoff": SCRUB_BACKOFF_RATIO,
 }  # fmt: skip
 """What is meant where the key is missing, and left out here."""
 
@@ -66,6 +67,7 @@ def to_dict(description: DescribedCluster) -> Dict[str, Any]:
         "hosts": model.hosts,
         "simulate_osds": None if osds_simulated == usual else osds_simulated,
         "network": _amount(model.network_s, "time"),
+        "scrub_backoff": model.scrub_backoff_ratio,
         "osd": _osd(model.osd),
         "pools": [_pool(pool, description.stored) for pool in model.pools],
         "clients": [_client(stream) for stream in model.clients],

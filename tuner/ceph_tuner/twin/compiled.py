@@ -48,7 +48,7 @@ SELDOM = frozenset(
         (dmclock, "clean"),
         (drive, "in_slices"),
         (threads, "choose_wpq"),
-        (commits, "trims_go_on"),
+        (commits, "trims_applied"),
         (loop, "rare_event"),
         (loop, "_clean_queue"),
         (loop, "_renew_leases"),

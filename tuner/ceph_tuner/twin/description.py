@@ -32,7 +32,9 @@ WORK: Dict[str, Type[Any]] = {
 }
 """Keys that hold a list, and of what."""
 
-HARDWARE = ("osds", "osd", "release", "version", "network_s", "hosts", "scheduler", "simulated_osds")
+HARDWARE = (
+    "osds", "osd", "release", "version", "network_s", "hosts", "scheduler", "simulated_osds", "scrub_backoff_ratio",
+)  # fmt: skip
 """Keys of the cluster itself; the others are its work."""
 
 

@@ -30,7 +30,7 @@ from ceph_tuner.twin.knobs_in_force import (
     scrub_cost,
     trim_cost,
 )
-from ceph_tuner.twin.model import TRIMS_AT_ONCE, WPQ, ClusterModel, Device
+from ceph_tuner.twin.model import WPQ, ClusterModel, Device
 from ceph_tuner.twin.pg_tasks import pg_tasks
 from ceph_tuner.twin.placement import placed
 
@@ -38,9 +38,6 @@ Array = NDArray[Any]
 
 START_S = 1000.0
 """The kernel's clock begins here: a tag of exactly 0 counts as none."""
-
-SCRUB_BACKOFF = 0.66
-"""osd_scrub_backoff_ratio."""
 
 LEASE_BURST_S = 0.32
 """PGs of one pool became active one after the other, and their leases keep that distance."""
@@ -156,7 +153,6 @@ class KernelTables:
             # beside a disk's commits nothing is written (BlueFS's counters)
             "trim_ios": 0.0 if osd.has_head else osd.trim_ios,
             "trim_bytes": osd.trim_bytes,
-            "trims_at_once": TRIMS_AT_ONCE[osd.kind],
             "throttle_bytes": osd.throttle_bytes,
             "throttle_bytes_per_io": osd.throttle_bytes_per_io,
             "flushes": int(osd.has_head and osd.db is not None and osd.device.caches_writes),
@@ -174,7 +170,7 @@ class KernelTables:
             "least_cost_bytes": costs.least,
             "scrub_event_bytes": costs.scrub_event,
             "scrub_stride_bytes": SCRUB_STRIDE,
-            "scrub_backoff": SCRUB_BACKOFF,
+            "scrub_backoff": model.scrub_backoff_ratio,
             "strict_bound_s": _strict_bound_s(model),
             "priorities": priorities,
         }.items():
@@ -189,6 +185,7 @@ class KernelTables:
     def _set_slots(self) -> None:
         shards = self.model.osd.shards
         slots = self.tables["slots"].reshape(-1, self._width)
+        slots["held_by"] = slots["waiting_head"] = -1
         for pool in self.model.pools:
             first, acting = self.pools[pool.name]
             own = slots[first : first + len(acting), : pool.size]
@@ -208,7 +205,7 @@ class KernelTables:
         """By OSD, until its settings are known."""
         if osd.deferred_below_bytes > 0:
             self._batches_begun = dict(enumerate(self._random.random(self.osds).tolist()))
-        for name in ("throttled", "deferring", "written", "snaps"):
+        for name in ("throttled", "deferring", "written", "snaps", "removing"):
             table[f"{name}_head"] = table[f"{name}_tail"] = -1
         table["committing_head"] = -1
         table["commit_due_s"] = table["commit_later_s"] = math.inf
@@ -346,7 +343,7 @@ class KernelTables:
             task = self.work[numbers[0]]
             if task.kind in (records.DEGRADED, records.MISPLACED):
                 parts = recovery_parts(task.object_bytes * max(1, task.k), settings, self.model)
-                cost, push, pull = recovery_costs(task.object_bytes, parts, settings, self.model)
+                cost, push, pull = recovery_costs(task.object_bytes, parts, settings, self.model, task.k)
                 tasks["parts"][numbers], tasks["cost_bytes"][numbers] = parts, cost
                 tasks["push_cost_bytes"][numbers], tasks["pull_cost_bytes"][numbers] = push, pull
             elif task.kind == records.SCRUB:

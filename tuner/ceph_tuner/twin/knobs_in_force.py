@@ -201,18 +201,19 @@ def recovery_parts(object_bytes: float, settings: Mapping[str, Value], model: Cl
 
 
 def recovery_costs(
-    object_bytes: float, parts: int, settings: Mapping[str, Value], model: ClusterModel
+    object_bytes: float, parts: int, settings: Mapping[str, Value], model: ClusterModel, k: int = 0
 ) -> Tuple[float, float, float]:
     """(the item that starts an object, the push of a part, its pull); 0 is immediate. `object_bytes` are one OSD's.
 
     Seen in the OSDs' logs of 20.2.4: a push costs 1 000 more than its data, and a pull as much as
-    osd_recovery_max_chunk, because the size of the object is not known before it is read.
+    osd_recovery_max_chunk, because the size of the object is not known before it is read. What starts an object costs
+    all of it, also where an OSD has one of `k` parts (PG::get_average_object_size).
     """
     part_bytes, chunk = object_bytes / parts, number(settings, "osd_recovery_max_chunk", model.release)
     if model.scheduler == WPQ:
         return float(WPQ_RECOVERY_COST), part_bytes, float(chunk)
     hardware, release = model.osd.hardware, model.release
-    cost = float(item_cost(recovery_item_bytes(1, object_bytes, release), hardware, release, model.version))
+    cost = float(item_cost(recovery_item_bytes(1, object_bytes * max(1, k), release), hardware, release, model.version))
     if release.cost_model == "scaled":
         # up to 17.2.6 pushes and pulls bypass the queue
         return cost, 0.0, 0.0

@@ -17,6 +17,9 @@ KIB, MIB = 1 << 10, 1 << 20
 
 MCLOCK, WPQ = "mclock_scheduler", "wpq"
 
+SCRUB_BACKOFF_RATIO = 0.66
+"""osd_scrub_backoff_ratio, where nobody set it."""
+
 
 def _positive(**values: float) -> None:
     for name, value in values.items():
@@ -92,10 +95,6 @@ THROTTLE_COST_PER_IO = {"ssd": 4000.0, "hdd": 670_000.0}
 
 DEFERRED_BELOW_BYTES = {"ssd": 0.0, "hdd": 64.0 * KIB}
 """bluestore_prefer_deferred_size_*."""
-
-
-TRIMS_AT_ONCE = {"ssd": 1, "hdd": 2}
-"""Trimmed clones of one commit, as labs have it: 2.0 on disks, however many PGs are trimmed at a time."""
 
 
 @dataclass(frozen=True)
@@ -305,6 +304,8 @@ class ClusterModel:
     hosts: int = 0
     """Failure domains; 0: every OSD is one."""
     scheduler: str = MCLOCK
+    scrub_backoff_ratio: float = SCRUB_BACKOFF_RATIO
+    """`osd_scrub_backoff_ratio`: of the moments in which an OSD could begin a scrub, those that it passes over."""
     scrub_priority: float = 5.0
     """WPQ only: `osd_scrub_priority`; a scrub that was asked for has `osd_requested_scrub_priority`, 120."""
     simulated_osds: int = field(default=0)
@@ -317,6 +318,8 @@ class ClusterModel:
                 f"hosts(={self.hosts}) 0 or more"
             )
         _not_negative(network_s=self.network_s)
+        if not 0 <= self.scrub_backoff_ratio <= 1:
+            raise ValueError(f"scrub_backoff_ratio(={self.scrub_backoff_ratio}) must be within 0 and 1")
         _positive(scrub_priority=self.scrub_priority)
         if self.scheduler not in (MCLOCK, WPQ):
             raise ValueError(f"scheduler(={self.scheduler!r}) must be {MCLOCK} or {WPQ}")

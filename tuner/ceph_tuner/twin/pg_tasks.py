@@ -34,7 +34,7 @@ class PgTask(NamedTuple):
     """Class of reads that recover an erasure-coded object."""
     endless: int = 0
     scrubbed_bytes: float = 0.0
-    """What a scrub counts an object as, deep or shallow."""
+    """What a scrub's items cost for an object, deep or shallow: all of it (PG::get_average_object_size)."""
     clone_bytes: float = 0.0
     heads: float = 0.0
     """Objects that the clones are of."""
@@ -79,7 +79,7 @@ def pg_tasks(
                 tasks.append(
                     PgTask(records.SCRUB, first + pg, count, class_of("scrub", model), pool.size, pool.k,
                            size if scrub.deep else 0.0, scrub.start_s, endless=int(not scrub.once),
-                           scrubbed_bytes=size)
+                           scrubbed_bytes=scrub.object_bytes)
                 )  # fmt: skip
     for trim in model.snaptrim:
         pool, (first, acting) = model.pool(trim.pool), pools[trim.pool]

@@ -9,7 +9,6 @@ from ceph_tuner.twin.kernel.records import (
     EC_FIRST,
     EC_RECOVERY,
     FREE,
-    GOES_ON,
     HIGH,
     PULL,
     PULLED,
@@ -26,7 +25,6 @@ from ceph_tuner.twin.kernel.records import (
     TRIM_REPLICA,
     TRIMMING,
     WAITING,
-    WAITS,
     WRITE,
     WRITING,
 )
@@ -41,7 +39,7 @@ from ceph_tuner.twin.kernel.recovery import (
     start_recoveries,
 )
 from ceph_tuner.twin.kernel.scrub import copy_scrubbed, scrub_goes_on, stride_read
-from ceph_tuner.twin.kernel.snaptrim import clone_trimmed, start_trims, trim_clone, trim_some, wait_for_snaps
+from ceph_tuner.twin.kernel.snaptrim import clone_trimmed, start_trims, trim_goes_on, trim_some
 from ceph_tuner.twin.kernel.state import SimulationState
 
 
@@ -68,7 +66,7 @@ def work_wakes(state: SimulationState, number: int) -> None:
 
 def background_item_ends(state: SimulationState, i: int, osd: int, now: float) -> int:
     """A thread is through with an item of background work: FREE, SUBMITS, GOES_ON or WAITS."""
-    item, own = state.items[i], state.osds[osd]
+    item = state.items[i]
     role, number = item.role, item.owner
     after = SUBMITS
     if role == RECOVER and item.objects_left == 1:
@@ -96,17 +94,7 @@ def background_item_ends(state: SimulationState, i: int, osd: int, now: float) -
         scrub_goes_on(state, number, now)
         after = FREE
     elif role == TRIM or role == TRIM_REPLICA:
-        if own.snaps_writing > 0:
-            wait_for_snaps(state, i, osd)
-            after = WAITS
-        elif role == TRIM_REPLICA:
-            own.snaps_writing += 1
-        else:
-            trim_clone(state, i, osd, now)
-            after = GOES_ON
-            if item.objects_left == 0:
-                release(state, i)
-                after = FREE
+        after = trim_goes_on(state, i, osd, now)
     return after
 
 

@@ -6,7 +6,7 @@ import math
 
 from ceph_tuner.twin.kernel.drive import transfer, write_deferred
 from ceph_tuner.twin.kernel.events import schedule, spread
-from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, PUSH, SUBWRITE, WRITES, Osd
+from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, PUSH, SUBWRITE, TRIM_LOCAL, WRITES, Osd
 from ceph_tuner.twin.kernel.state import SimulationState
 
 
@@ -27,13 +27,16 @@ def lies_aside(state: SimulationState, i: int) -> bool:
 
 
 def admit(state: SimulationState, i: int, osd: int, now: float) -> None:
-    """A transaction enters BlueStore: its data go to the drive, then it waits for the commit thread."""
+    """A transaction enters BlueStore: its data go to the drive, then it waits for the commit thread.
+
+    What removes objects has no data: all that it writes goes with the commit.
+    """
     item, own = state.items[i], state.osds[osd]
     own.throttle_bytes += item.throttle_bytes
     done = now
     if is_deferred(state, i):
         own.deferred_held += 1
-    if item.ios > 0.0:
+    if item.ios > 0.0 and item.role < TRIM_LOCAL:
         done = transfer(state, osd, WRITES, now, item.ios, item.size_bytes)
         done += spread(state, own.prices[WRITES].latency_s)
         last = own.last_written_at_s
@@ -92,6 +95,8 @@ def submit(state: SimulationState, i: int, osd: int, now: float) -> bool:
     blobs = math.ceil(item.size_bytes / state.parameters.blob_bytes)
     if is_deferred(state, i):
         item.ios = 0.0
+        blobs = 0
+    elif item.role >= TRIM_LOCAL:
         blobs = 0
     counted = item.size_bytes
     if item.role == PUSH:

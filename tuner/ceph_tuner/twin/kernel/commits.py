@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 
-from ceph_tuner.twin.kernel.bluestore import admit, admitted, blocked, is_deferred, lies_aside, plan_commit, submit
+from ceph_tuner.twin.kernel.bluestore import admit, admitted, blocked, is_deferred, lies_aside, plan_commit
 from ceph_tuner.twin.kernel.drive import transfer, write_deferred
-from ceph_tuner.twin.kernel.events import mark_dirty, release, schedule, spread
+from ceph_tuner.twin.kernel.events import mark_dirty, schedule, spread
 from ceph_tuner.twin.kernel.records import (
     COMMIT_ENDS,
     COMMITS,
     DEFERRED_TICK,
     DEFERRED_WRITTEN,
-    TRIM,
+    GOES_ON,
     TRIM_LOCAL,
     TRIM_REPLICA,
+    TRIMS_APPLIED,
     WRITES,
 )
-from ceph_tuner.twin.kernel.snaptrim import trim_clone
+from ceph_tuner.twin.kernel.snaptrim import snaps_read
 from ceph_tuner.twin.kernel.state import SimulationState
-from ceph_tuner.twin.kernel.threads import start, thread_free
+from ceph_tuner.twin.kernel.threads import next_removal, start, thread_free
 
 
 def commit_begins(state: SimulationState, osd: int, now: float) -> None:
@@ -35,12 +36,13 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
         # planned for a transaction that another commit has taken
         plan_commit(state, osd, items[i].written_at_s)
         return
-    taken, freed, last, trims, deferred, data_bytes = 0, 0.0, -1, 0, 0, 0.0
+    taken, freed, last, trims, deferred, ios, data_bytes = 0, 0.0, -1, 0, 0, parameters.kv_ios, 0.0
     while i >= 0 and items[i].written_at_s <= now:
         freed += items[i].throttle_bytes
         taken += 1
-        if items[i].role >= TRIM_LOCAL and items[i].role <= TRIM_REPLICA:
-            trims += 1
+        if items[i].role >= TRIM_LOCAL:
+            trims += items[i].role <= TRIM_REPLICA
+            ios += items[i].ios
         elif is_deferred(state, i):
             deferred += 1
             own.deferred_aside += lies_aside(state, i)
@@ -60,9 +62,10 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
         begin = until if until > now else now
         own.unflushed = 0
         own.flushing = 1
-    end = transfer(state, osd, COMMITS, begin, parameters.kv_ios, taken * parameters.kv_bytes + data_bytes)
-    # one thread applies them to the key-value store, one after another
-    end += spread(state, parameters.kv_latency_s) + taken * parameters.kv_cpu_s + trims * parameters.trim_kv_cpu_s
+    end = transfer(state, osd, COMMITS, begin, ios, taken * parameters.kv_bytes + data_bytes)
+    # one thread applies them to the key-value store, one after another, before it waits for the drive
+    applied_s = taken * parameters.kv_cpu_s + trims * parameters.trim_kv_cpu_s
+    end += spread(state, parameters.kv_latency_s) + applied_s
     schedule(state, end, COMMIT_ENDS, osd)
     waiting = own.throttled_head
     while waiting >= 0 and not blocked(state, own, items[waiting].throttle_bytes):
@@ -73,37 +76,28 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
             thread_free(state, state.slots[items[waiting].slot].shard, waiting, now)
         waiting = following
     if trims > 0:
-        own.snaps_writing -= trims
-        trims_go_on(state, osd, now)
+        own.snaps_applying = trims
+        schedule(state, begin + applied_s, TRIMS_APPLIED, osd)
 
 
-def trims_go_on(state: SimulationState, osd: int, now: float) -> None:
-    """The table of snapshots is free: all threads that wait for it wake at once (Onode::flush), and some get through.
+def trims_applied(state: SimulationState, osd: int, now: float) -> None:
+    """Trims are in the key-value store. Once no other is on its way the table of snapshots is free.
 
-    A clone's trim reads the table several times. Once the first has a transaction on its way, the others wait again.
+    All threads that wait to read it wake at once then, and who wants to write can.
     """
-    own, through = state.osds[osd], 0
-    if own.snaps_writing > 0:
+    own, items = state.osds[osd], state.items
+    own.snaps_writing -= own.snaps_applying
+    own.snaps_applying = 0
+    if own.snaps_writing > 0 or own.snaps_locked == 1:
         return
-    while through < state.parameters.trims_at_once and own.snaps_head >= 0:
-        through += 1
-        i = own.snaps_head
-        item = state.items[i]
-        own.snaps_head = item.next_item
-        shard = state.slots[item.slot].shard
-        free = True
-        if item.role == TRIM:
-            trim_clone(state, i, osd, now)
-            if item.objects_left > 0:
-                free = False
-                start(state, i, now)
-            else:
-                release(state, i)
-        else:
-            own.snaps_writing += 1
-            free = submit(state, i, osd, now)
-        if free:
-            thread_free(state, shard, i, now)
+    i = own.snaps_head
+    own.snaps_head = -1
+    while i >= 0:
+        following = items[i].next_item
+        if snaps_read(state, i, osd) == GOES_ON:
+            start(state, i, now)
+        i = following
+    next_removal(state, osd, now)
 
 
 def deferred_places_free(state: SimulationState, osd: int, now: float) -> None:

@@ -7,13 +7,15 @@ from ceph_tuner.twin.kernel.records import (
     COMMITS,
     DEFERRED_WRITTEN,
     ORDERED,
-    PATIENCE_S,
     READS,
     WRITES,
     DriveBudget,
     Prices,
 )
 from ceph_tuner.twin.kernel.state import SimulationState
+
+PATIENCE_S = 1.0
+"""For how long at most a disk passes a request over for others that are nearer."""
 
 STAYS_BUSY = 0.7
 """Of the time that a disk has been busy for, what it is expected to stay so; fitted to windows beside scrub."""

@@ -6,7 +6,7 @@ import math
 
 from ceph_tuner.twin.kernel.background import background_operation_done, begin_task, work_wakes
 from ceph_tuner.twin.kernel.clients import arrive, issue, operation_done
-from ceph_tuner.twin.kernel.commits import commit_begins, commit_ends, deferred_tick, deferred_written
+from ceph_tuner.twin.kernel.commits import commit_begins, commit_ends, deferred_tick, deferred_written, trims_applied
 from ceph_tuner.twin.kernel.dmclock import clean
 from ceph_tuner.twin.kernel.events import drop_first_event, enter, mark_dirty, schedule
 from ceph_tuner.twin.kernel.records import (
@@ -24,6 +24,7 @@ from ceph_tuner.twin.kernel.records import (
     SCRUB_TICK,
     TASK_BEGINS,
     THREAD_ENDS,
+    TRIMS_APPLIED,
     WORK_WAKES,
     WRITING,
 )
@@ -37,7 +38,7 @@ LEASE_S = 8.0
 
 
 def rare_event(state: SimulationState, kind: int, index: int, now: float) -> None:
-    """Events of a few a second: ticks of scrub, deferred writes, work that begins or wakes, queues that forget."""
+    """Other events, most of a few a second: ticks of scrub, deferred writes, work that begins or wakes."""
     if kind == SCRUB_TICK:
         scrub_tick(state, index, now)
     elif kind == QUEUE_CLEANED:
@@ -54,6 +55,8 @@ def rare_event(state: SimulationState, kind: int, index: int, now: float) -> Non
         recovery_wakes(state, index)
     elif kind == WORK_WAKES:
         work_wakes(state, index)
+    elif kind == TRIMS_APPLIED:
+        trims_applied(state, index, now)
     else:
         recovery_place_free(state)
 

@@ -22,8 +22,6 @@ CLEAN_S, MARKS = 60.0, 16
 """The library's check time, and the cleaning marks that a shard keeps (10 are needed)."""
 ORDERED = 32
 """Requests that a disk puts in the order of the shortest way (NCQ); further ones wait for a place among these."""
-PATIENCE_S = 1.0
-"""For how long at most a disk passes a request over for others that are nearer."""
 WRITES, READS, COMMITS = range(3)
 """What an OSD does with its drives; in `budgets` and `prices`."""
 OSD_BUCKETS, STREAM_BUCKETS, PER_OCTAVE = 32, 1024, 32
@@ -55,12 +53,14 @@ WAITING, RUNNING, FINISHED, DISABLED = range(4)
 """States of tasks."""
 FREE, SUBMITS, GOES_ON, WAITS = range(4)
 """What a thread does after an item: nothing, hand in its transaction, go on with it, or wait."""
+LOOKS_UP, PREPARES, REMOVES = range(3)
+"""What a thread does with a trim: look clones up, prepare the removal of one and read its snapshots, remove it."""
 
 (
     THREAD_ENDS, COMMIT_BEGINS, COMMIT_ENDS, QUEUE_WAKES, CLIENT_ARRIVES, SCRUB_TICK, TASK_BEGINS, RECOVERY_FREE,
-    LEASES_RENEWED, QUEUE_CLEANED, DEFERRED_TICK, DEFERRED_WRITTEN, RECOVERY_WAKES, WORK_WAKES,
-) = range(14)  # fmt: skip
-"""Events. They name an item, OSD, OSD, shard, stream, OSD, task, nothing, nothing, shard, OSD, OSD, item, task."""
+    LEASES_RENEWED, QUEUE_CLEANED, DEFERRED_TICK, DEFERRED_WRITTEN, RECOVERY_WAKES, WORK_WAKES, TRIMS_APPLIED,
+) = range(15)  # fmt: skip
+"""Events. They name an item, OSD, OSD, shard, stream, OSD, task, nothing, nothing, shard, OSD, OSD, item, task, OSD."""
 
 
 class Event(Record):
@@ -92,6 +92,8 @@ class Item(Record):
     """Objects of a scrub's chunk, or clones of a trim; 1 of a recovery's beginning that goes to sleep."""
     strides_left: int
     """Reads of a scrubbed object (osd_deep_scrub_stride)."""
+    stage: int
+    """Of a trim."""
     cost_bytes: float
     size_bytes: float
     """Read or written by one turn of a thread."""
@@ -119,19 +121,7 @@ class Operation(Record):
 
 
 class Shard(Record):
-    """A shard's queues and threads.
-
-    Threads without an item sleep until the queue is not empty any more, or wait for the moment that the queue named. An
-    item that comes into an empty queue wakes them all; into a queue that holds something, it wakes one, and only if one
-    waits for such a moment (OSD::ShardedOpWQ::_enqueue). So a queue that holds back a limited class can leave its shard
-    to a single thread, however many sleep, and what that thread waits for, everything waits for.
-
-    The first thread of a shard also runs what follows a commit: it takes the list of durable transactions, then the
-    next item if there is one, and answers them only when that item is done with (OSD::ShardedOpWQ::_process). So an
-    answer waits for a scrub's read, or for BlueStore's throttle, whenever the first thread does. While it waits for a
-    moment, the first transaction of a commit wakes it, and it goes back to waiting without a look at those that came
-    meanwhile: they lie until that moment has come.
-    """
+    """A shard's queues and threads."""
 
     queue: Queue
     osd: int
@@ -285,10 +275,15 @@ class Osd(Record):
     deferring_tail: int
     """Transactions that wait until a deferred write is at its place; their threads wait with them."""
     snaps_writing: int
-    """Transactions on the table of snapshots that the commit thread has not picked up."""
+    snaps_applying: int
+    """Transactions on the table of snapshots that are not in the key-value store, and those of them that get there."""
     snaps_head: int
     snaps_tail: int
-    """Items whose threads wait for that."""
+    """Items whose threads wait for that to read the table. Meanwhile they have its lock, with others that read."""
+    snaps_locked: int
+    removing_head: int
+    removing_tail: int
+    """1 where a thread has the lock to write, and items whose threads wait for that: until somebody reads."""
     recovering: int
     """Objects."""
     recovery_awake: int
@@ -318,6 +313,10 @@ class Slot(Record):
     osd: int
     shard: int
     locked_until_s: float
+    held_by: int
+    waiting_head: int
+    waiting_tail: int
+    """The trim that has the PG's lock, also while it waits, and items whose threads wait for the lock."""
     writes_under_way: int
     """Of clients, at the primary of an erasure-coded PG."""
 
@@ -386,6 +385,8 @@ class Task(Record):
     """Objects of the scrub's chunk."""
     stage: int
     """Steps of a chunk that are done."""
+    clone: int
+    """The operation of the clone that is trimmed."""
     read_lane: int
     """Class of reads that recover an erasure-coded object."""
     cost_is_fixed: int

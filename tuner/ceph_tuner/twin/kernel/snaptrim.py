@@ -1,19 +1,26 @@
-"""Snaptrim: items that trim several clones, one after the other because of one table of snapshots on each OSD."""
+"""Snaptrim: items that trim several clones, and what they wait for at the one table of snapshots of each OSD."""
 
 from __future__ import annotations
 
 from ceph_tuner.twin.kernel.bluestore import submit
-from ceph_tuner.twin.kernel.events import cost_of, enter, new_item, new_operation, schedule, send
+from ceph_tuner.twin.kernel.events import cost_of, enter, new_item, new_operation, release, schedule, send
 from ceph_tuner.twin.kernel.records import (
     FINISHED,
+    FREE,
+    GOES_ON,
     HIGH,
+    LOOKS_UP,
+    PREPARES,
+    REMOVES,
     RUNNING,
     SNAPTRIM,
+    SUBMITS,
     TRIM,
     TRIM_LOCAL,
     TRIM_REPLICA,
     TRIMMING,
     WAITING,
+    WAITS,
     WORK_WAKES,
 )
 from ceph_tuner.twin.kernel.state import SimulationState
@@ -49,37 +56,78 @@ def trim_some(state: SimulationState, number: int) -> None:
         cost = cost_of(state, most * whole / (heads + clones))
     i = new_item(state, TRIM, task.lane, slot, number, cost, 0.0, 0.0)
     state.items[i].objects_left = count
+    state.items[i].stage = LOOKS_UP
     enter(state, i)
 
 
-def wait_for_snaps(state: SimulationState, i: int, osd: int) -> None:
-    """A thread waits with an item until the transaction before it on the OSD's table of snapshots is picked up.
+def trim_goes_on(state: SimulationState, i: int, osd: int, now: float) -> int:
+    """A thread is through with a step of a trim, and goes on with the next one, or waits for the table of snapshots.
 
-    Every trimmed clone reads and writes that one object (SnapMapper), and BlueStore lets nobody read the keys of an
-    object with a transaction on its way (Onode::flush): so trimming goes one by one, and holds threads meanwhile.
+    Every trim reads and writes that one object of its OSD (SnapMapper). BlueStore lets nobody read an object's keys
+    with a transaction on its way (Onode::flush). Who waits for that has the lock of the object's collection, with all
+    others that read, and so keeps out who wants to write (BlueStore::omap_get_values). The thread and the PG's lock are
+    held meanwhile. Replicas are told before the primary reads (ReplicatedBackend::submit_transaction).
     """
-    own = state.osds[osd]
-    state.items[i].next_item = -1
-    if own.snaps_head < 0:
-        own.snaps_head = i
+    item, own = state.items[i], state.osds[osd]
+    if item.stage == REMOVES:
+        return _remove_clone(state, i, osd, now)
+    if item.stage == PREPARES and item.role == TRIM:
+        _tell_replicas(state, item.owner, item.slot, now)
+    if own.snaps_writing > 0 or own.snaps_locked == 1:
+        item.next_item = -1
+        if own.snaps_head < 0:
+            own.snaps_head = i
+        else:
+            state.items[own.snaps_tail].next_item = i
+        own.snaps_tail = i
+        return WAITS
+    return snaps_read(state, i, osd)
+
+
+def snaps_read(state: SimulationState, i: int, osd: int) -> int:
+    """A thread has read the table. To write it needs the lock alone: GOES_ON, or WAITS behind others."""
+    item, own = state.items[i], state.osds[osd]
+    item.stage += 1
+    if item.stage < REMOVES:
+        return GOES_ON
+    if own.snaps_locked == 0 and own.snaps_head < 0 and own.removing_head < 0:
+        own.snaps_locked = 1
+        return GOES_ON
+    item.next_item = -1
+    if own.removing_head < 0:
+        own.removing_head = i
     else:
-        state.items[own.snaps_tail].next_item = i
-    own.snaps_tail = i
+        state.items[own.removing_tail].next_item = i
+    own.removing_tail = i
+    return WAITS
 
 
-def trim_clone(state: SimulationState, i: int, osd: int, now: float) -> None:
-    """Trim one clone of an item, on this OSD and on the replicas."""
-    item, parameters = state.items[i], state.parameters
-    number, slot = item.owner, item.slot
-    task = state.tasks[number]
-    item.objects_left -= 1
-    op = new_operation(state, number, task.pg, TRIMMING, task.copies, now)
+def _tell_replicas(state: SimulationState, number: int, slot: int, now: float) -> None:
+    """The replicas are to trim a clone as well."""
+    task, parameters = state.tasks[number], state.parameters
+    task.clone = new_operation(state, number, task.pg, TRIMMING, task.copies, now)
     cost, size, ios = parameters.least_cost_bytes, parameters.trim_bytes, parameters.trim_ios
     for place in range(1, task.copies):
-        replica = new_item(state, TRIM_REPLICA, HIGH, slot + place, op, cost, size, ios)
+        replica = new_item(state, TRIM_REPLICA, HIGH, slot + place, task.clone, cost, size, ios)
+        state.items[replica].stage = PREPARES
         send(state, replica, now + parameters.network_s)
-    state.osds[osd].snaps_writing += 1
-    submit(state, new_item(state, TRIM_LOCAL, HIGH, slot, op, cost, size, ios), osd, now)
+
+
+def _remove_clone(state: SimulationState, i: int, osd: int, now: float) -> int:
+    """A clone's transaction is on its way, and the table's lock is free. A primary goes on with the next clone."""
+    item, parameters, own = state.items[i], state.parameters, state.osds[osd]
+    own.snaps_writing += 1
+    own.snaps_locked = 0
+    if item.role == TRIM_REPLICA:
+        return SUBMITS
+    size, ios, clone = parameters.trim_bytes, parameters.trim_ios, state.tasks[item.owner].clone
+    submit(state, new_item(state, TRIM_LOCAL, HIGH, item.slot, clone, parameters.least_cost_bytes, size, ios), osd, now)
+    item.objects_left -= 1
+    if item.objects_left > 0:
+        item.stage = PREPARES
+        return GOES_ON
+    release(state, i)
+    return FREE
 
 
 def clone_trimmed(state: SimulationState, number: int, now: float) -> None:

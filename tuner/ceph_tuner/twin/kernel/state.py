@@ -55,8 +55,6 @@ class Parameters(Record):
     trim_kv_cpu_s: float
     trim_ios: float
     trim_bytes: float
-    trims_at_once: int
-    """Threads that get through to an OSD's table of snapshots each time that it is free, of all that wake."""
     throttle_bytes: float
     """0: none."""
     throttle_bytes_per_io: float

@@ -1,4 +1,16 @@
-"""A shard's threads: items are queued and taken, and hold a thread and their PG's lock until they are through."""
+"""A shard's threads: items are queued and taken, and hold a thread and their PG's lock until they are through.
+
+Threads without an item sleep until the queue is not empty any more, or wait for the moment that the queue named. An
+item that comes into an empty queue wakes them all; into a queue that holds something, it wakes one, and only if one
+waits for such a moment (OSD::ShardedOpWQ::_enqueue). So a queue that holds back a limited class can leave its shard
+to a single thread, however many sleep, and what that thread waits for, everything waits for.
+
+The first thread of a shard also runs what follows a commit: it takes the list of durable transactions, then the
+next item if there is one, and answers them only when that item is done with (OSD::ShardedOpWQ::_process). So an
+answer waits for a scrub's read, or for BlueStore's throttle, whenever the first thread does. While it waits for a
+moment, the first transaction of a commit wakes it, and it goes back to waiting without a look at those that came
+meanwhile: they lie until that moment has come.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +27,7 @@ from ceph_tuner.twin.kernel.records import (
     GOES_ON,
     HIGH,
     LANES,
+    LOOKS_UP,
     PULLED,
     PUSH,
     PUSHED,
@@ -34,10 +47,19 @@ from ceph_tuner.twin.kernel.records import (
     TRIM_LOCAL,
     TRIM_REPLICA,
     WRITE,
+    Item,
     Shard,
 )
 from ceph_tuner.twin.kernel.recovery import read_shards, sleeps_first
 from ceph_tuner.twin.kernel.state import SimulationState
+
+
+def _trim_step_s(state: SimulationState, item: Item) -> float:
+    """Thread time of a trim's step; what a clone's removal takes is half before the table is read, and half after."""
+    parameters = state.parameters
+    if item.stage == LOOKS_UP:
+        return item.objects_left * parameters.trim_cpu_s
+    return 0.5 * (parameters.write_cpu_s + item.size_bytes * parameters.cpu_s_per_byte)
 
 
 def start(state: SimulationState, i: int, now: float) -> None:
@@ -45,17 +67,26 @@ def start(state: SimulationState, i: int, now: float) -> None:
     item, parameters = state.items[i], state.parameters
     slot = state.slots[item.slot]
     role, size = item.role, item.size_bytes
+    if slot.held_by >= 0 and slot.held_by != i:
+        item.next_item = -1
+        if slot.waiting_head < 0:
+            slot.waiting_head = i
+        else:
+            state.items[slot.waiting_tail].next_item = i
+        slot.waiting_tail = i
+        return
     begin = slot.locked_until_s
     begin = begin if begin > now else now
-    if role <= SUBWRITE or role == PUSH or role == TRIM_REPLICA:
+    if role <= SUBWRITE or role == PUSH:
         end = begin + parameters.write_cpu_s + size * parameters.cpu_s_per_byte
     elif role == REPLY or role == PUSHED or role == PULLED or role == SCRUB_STEP or role == SCRUB_MAP:
         end = begin + parameters.reply_cpu_s
         if role == PUSHED and state.tasks[item.owner].pending > 0 and state.tasks[item.owner].k == 0:
             # the answer to a part makes the primary read the next one
             end = read(state, slot.osd, end + size * parameters.cpu_s_per_byte, size)
-    elif role == TRIM:
-        end = begin + parameters.write_cpu_s + parameters.trim_cpu_s
+    elif role == TRIM or role == TRIM_REPLICA:
+        slot.held_by = i
+        end = begin + _trim_step_s(state, item)
     elif role == RECOVER and sleeps_first(state, i):
         item.objects_left = 1
         end = begin + parameters.reply_cpu_s
@@ -263,6 +294,27 @@ def _take_durable(state: SimulationState, shard: Shard, only_first: bool) -> int
     return first
 
 
+def _unlock(state: SimulationState, number: int, now: float) -> None:
+    """A trim gives its PG's lock back: threads that wait for it go on."""
+    slot = state.slots[number]
+    slot.held_by = -1
+    while slot.waiting_head >= 0 and slot.held_by < 0:
+        i = slot.waiting_head
+        slot.waiting_head = state.items[i].next_item
+        start(state, i, now)
+
+
+def next_removal(state: SimulationState, osd: int, now: float) -> None:
+    """The next thread that waits for it gets the lock of the table of snapshots, unless others read."""
+    own = state.osds[osd]
+    i = own.removing_head
+    if i >= 0 and own.snaps_locked == 0 and own.snaps_head < 0:
+        own.removing_head = state.items[i].next_item
+        own.snaps_locked = 1
+        # it has to wake first
+        start(state, i, now + state.parameters.reply_cpu_s)
+
+
 def thread_ends(state: SimulationState, i: int, now: float) -> None:
     """A thread is through with an item."""
     item, network_s = state.items[i], state.parameters.network_s
@@ -291,6 +343,10 @@ def thread_ends(state: SimulationState, i: int, now: float) -> None:
         release(state, i)
     elif role != SUBWRITE:
         after = background_item_ends(state, i, osd, now)
+    if role == TRIM or role == TRIM_REPLICA:
+        if after <= SUBMITS:
+            _unlock(state, slot, now)
+        next_removal(state, osd, now)
     if after == GOES_ON:
         start(state, i, now)
     elif after == FREE or (after == SUBMITS and submit(state, i, osd, now)):
