@@ -37,10 +37,8 @@ def beyond_limit(cluster: Cluster, view: MapView, plan: PgsPlan) -> Optional[Inp
     while fits > pool.pg_num and pgs_per_osd(view, plan.pool, fits) > most:
         fits //= 2
     room = f"{fits} keeps the limit" if fits > pool.pg_num else "its OSDs have no room for more PGs"
-    return InputError(
-        "PG_NUM", f"{plan.pg_num}, which gives an OSD {after:.0f} PGs in the mean, beyond {MOST[1]} of {most:g}",
-        f"{MANY_PGS} to do it all the same ({room})",
-    )  # fmt: skip
+    found = f"{plan.pg_num}, which gives an OSD {after:.0f} PGs in the mean, beyond {MOST[1]} of {most:g}"
+    return InputError("PG_NUM", found, f"{MANY_PGS} to do it all the same ({room})")
 
 
 def remarks(cluster: Cluster, view: MapView, plan: PgsPlan) -> List[str]:

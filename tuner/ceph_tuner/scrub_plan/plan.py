@@ -111,7 +111,7 @@ def plan(
     schedules = {}
     for end in ENDS:
         share = shares(hours, rates, view.rules, end, zone) if view.rules.max_scrubs > 0 else [0.0] * len(hours)
-        paced = _paced(view, hours, share, rates, objectives or {}, window_s)
+        paced, share = _paced(view, hours, share, rates, objectives or {}, window_s)
         schedules[end] = schedule(view.pgs, view.at, paced, share, view.rules.max_scrubs, ready_from, sources)
     there = sum(hour.share_bytes for hour in schedules["mean"].hours) / sum(seconds for _, seconds in hours)
     return ScrubPlan(
@@ -131,15 +131,16 @@ def plan(
 def _paced(
     view: ScrubView,
     hours: Sequence[Tuple[float, float]],
-    share: List[float],
+    share: Sequence[float],
     rates: RatesAhead,
     objectives: Mapping[str, Tuple[str, ...]],
     window_s: float,
-) -> List[Tuple[float, float]]:
-    """The hours without what a drain loses at its beginning; their `share` gets smaller by it."""
-    paced, first = list(hours), next((number for number, each in enumerate(share) if each > 0), None)
+) -> Tuple[List[Tuple[float, float]], List[float]]:
+    """The hours, and their shares in bytes, without what a drain loses at its beginning."""
+    paced, left = list(hours), list(share)
+    first = next((number for number, each in enumerate(share) if each > 0), None)
     if first is None or not objectives.get(rates.policy_at(hours[first][0])):
-        return paced
+        return paced, left
     start, seconds = hours[first]
     # how many scrubs at a time come to the rate
     copies = max((len(pg.acting) for pg in view.pgs), default=1)
@@ -149,8 +150,8 @@ def _paced(
     full = min(room, share[first] / seconds / pace) if math.isfinite(pace) else room
     lost_s = min(window_s + Pace().ramp_s(full, window_s), 0.9 * seconds)
     paced[first] = (start + lost_s, seconds - lost_s)
-    share[first] *= 1 - lost_s / seconds
-    return paced
+    left[first] *= 1 - lost_s / seconds
+    return paced, left
 
 
 def _hours_by_policy(
