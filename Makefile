@@ -177,12 +177,14 @@ $(LOWEST)/.ready: setup.py tuner/ceph_tuner/__init__.py pyproject.toml requireme
 lowest: $(LOWEST)/.ready
 	$(LOWEST)/bin/pytest -n 2 --ignore tests/requirements -m 'not cluster and not slow and not long' $(TESTS)
 
+# tests of real clusters are run rarely: what no longer fits the code is told without
+CLUSTER_TESTS := $(sort $(shell find tests -name '*_on_cluster.py' -o -name test_lab.py))
+
 check: setup sbom audit
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	@# tests of real clusters are run rarely: what no longer fits the code is told without
-	$(BIN)/mypy --follow-imports=silent $$(find tests -name '*_on_cluster.py' -o -name test_lab.py)
+	$(BIN)/mypy --follow-imports=silent $(CLUSTER_TESTS)
 	$(BIN)/lint-imports
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/pre-commit validate-config .pre-commit-config.yaml

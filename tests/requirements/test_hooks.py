@@ -39,7 +39,7 @@ def hooks() -> List[Dict[str, Any]]:
 def command(line: str) -> Tuple[str, ...]:
     """Without what sets its environment, and without the files."""
     words = line[line.index(".venv/bin/") :].split()
-    return tuple(word for word in words if word not in FILES | {"--force-exclude"})
+    return tuple(word for word in words if word not in FILES | {"--force-exclude"} and not word.startswith("tests/"))
 
 
 def commands_of_make_check() -> Set[Tuple[str, ...]]:
