@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ceph_tuner.twin.kernel.drive import transfer, write_deferred
-from ceph_tuner.twin.kernel.events import schedule, spread
+from ceph_tuner.twin.kernel.events import appended, schedule, spread
 from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, PUSH, SUBWRITE, TRIM_LOCAL, WRITES, Osd
 from ceph_tuner.twin.kernel.state import SimulationState
 
@@ -103,11 +103,7 @@ def submit(state: SimulationState, i: int, osd: int, now: float) -> bool:
         counted *= state.parameters.pushes_counted
     item.throttle_bytes = counted + (blobs + 1.0) * state.parameters.throttle_bytes_per_io
     if own.throttled_head >= 0 or blocked(state, own, item.throttle_bytes):
-        item.next_item = -1
-        if own.throttled_head < 0:
-            own.throttled_head = i
-        else:
-            state.items[own.throttled_tail].next_item = i
+        own.throttled_head = appended(state, i, own.throttled_head, own.throttled_tail)
         own.throttled_tail = i
         return False
     return admitted(state, i, osd, now)
@@ -123,11 +119,7 @@ def admitted(state: SimulationState, i: int, osd: int, now: float) -> bool:
     if is_deferred(state, i) and own.deferred_held >= own.limits.deferred_most and own.deferred_writes > 0:
         write_deferred(state, osd, now)
     if is_deferred(state, i) and own.deferred_held >= own.limits.deferred_most:
-        state.items[i].next_item = -1
-        if own.deferring_head < 0:
-            own.deferring_head = i
-        else:
-            state.items[own.deferring_tail].next_item = i
+        own.deferring_head = appended(state, i, own.deferring_head, own.deferring_tail)
         own.deferring_tail = i
         return False
     admit(state, i, osd, now)

@@ -100,6 +100,15 @@ def new_item(
     return i
 
 
+def appended(state: SimulationState, i: int, head: int, tail: int) -> int:
+    """Put an item at the end of a list, and give its head; the item is its tail then."""
+    state.items[i].next_item = -1
+    if head < 0:
+        return i
+    state.items[tail].next_item = i
+    return head
+
+
 def release(state: SimulationState, i: int) -> None:
     """An item is done with."""
     state.items[i].next_item = state.progress.free_item

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ceph_tuner.twin.kernel.bluestore import submit
-from ceph_tuner.twin.kernel.events import cost_of, enter, new_item, new_operation, release, schedule, send
+from ceph_tuner.twin.kernel.events import appended, cost_of, enter, new_item, new_operation, release, schedule, send
 from ceph_tuner.twin.kernel.records import (
     FINISHED,
     FREE,
@@ -74,11 +74,7 @@ def trim_goes_on(state: SimulationState, i: int, osd: int, now: float) -> int:
     if item.stage == PREPARES and item.role == TRIM:
         _tell_replicas(state, item.owner, item.slot, now)
     if own.snaps_writing > 0 or own.snaps_locked == 1:
-        item.next_item = -1
-        if own.snaps_head < 0:
-            own.snaps_head = i
-        else:
-            state.items[own.snaps_tail].next_item = i
+        own.snaps_head = appended(state, i, own.snaps_head, own.snaps_tail)
         own.snaps_tail = i
         return WAITS
     return snaps_read(state, i, osd)
@@ -93,11 +89,7 @@ def snaps_read(state: SimulationState, i: int, osd: int) -> int:
     if own.snaps_locked == 0 and own.snaps_head < 0 and own.removing_head < 0:
         own.snaps_locked = 1
         return GOES_ON
-    item.next_item = -1
-    if own.removing_head < 0:
-        own.removing_head = i
-    else:
-        state.items[own.removing_tail].next_item = i
+    own.removing_head = appended(state, i, own.removing_head, own.removing_tail)
     own.removing_tail = i
     return WAITS
 

@@ -18,7 +18,7 @@ from ceph_tuner.twin.kernel.background import background_durable, background_ite
 from ceph_tuner.twin.kernel.bluestore import submit
 from ceph_tuner.twin.kernel.dmclock import FUTURE, NONE, add, choose, take
 from ceph_tuner.twin.kernel.drive import read
-from ceph_tuner.twin.kernel.events import mark_dirty, new_item, part_done, release, schedule, send, uniform
+from ceph_tuner.twin.kernel.events import appended, mark_dirty, new_item, part_done, release, schedule, send, uniform
 from ceph_tuner.twin.kernel.records import (
     BEST_EFFORT,
     DELETE,
@@ -68,11 +68,7 @@ def start(state: SimulationState, i: int, now: float) -> None:
     slot = state.slots[item.slot]
     role, size = item.role, item.size_bytes
     if slot.held_by >= 0 and slot.held_by != i:
-        item.next_item = -1
-        if slot.waiting_head < 0:
-            slot.waiting_head = i
-        else:
-            state.items[slot.waiting_tail].next_item = i
+        slot.waiting_head = appended(state, i, slot.waiting_head, slot.waiting_tail)
         slot.waiting_tail = i
         return
     begin = slot.locked_until_s
