@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator, List, Optional, Sequence, Tuple
+from typing import Iterator, List, Optional, Sequence
 
 from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -159,10 +159,8 @@ def _objectives(search_result: SearchedSettings) -> Columns:
 
 
 def _front(front: Front[Prediction], search_result: SearchedSettings) -> List[RenderableType]:
-    def interval(entry: Prediction, metric: str) -> Tuple[float, ...]:
-        return entry.interval(metric) or ()
-
-    return front_table(front, interval, f"{search_result.effort.seeds} seeds each")
+    known_by = f"{search_result.effort.seeds} seeds each"
+    return front_table(front, lambda entry, metric: entry.interval(metric) or (), known_by)
 
 
 def cell(verdict: Verdict, entry: Prediction) -> Text:

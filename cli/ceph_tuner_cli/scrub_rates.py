@@ -14,12 +14,13 @@ from ceph_tuner.core.goals.stored_slo import stored_baseline
 from ceph_tuner.core.measure.history import RECENT_S, History, merged
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.describe.live_cluster import describe
+from ceph_tuner.pacing.client_watch import WINDOW_S
 from ceph_tuner.pacing.judged_windows import kept_windows
 from ceph_tuner.pacing.objectives import about_clients, held_bounds
 from ceph_tuner.pacing.wanted import WantedNow, WantedObjectives
 from ceph_tuner.scrub_plan import RateRange, ScrubView
 from ceph_tuner.scrub_plan.cluster_view import read_view
-from ceph_tuner.scrub_plan.plan import WINDOW_S, ScrubPlan, plan
+from ceph_tuner.scrub_plan.plan import ScrubPlan, plan
 from ceph_tuner.scrub_plan.rates import SCRUBBED, flat_rates, measured_rates, pace_of_past_scrubs
 from ceph_tuner.scrub_plan.rates_ahead import RatesAhead
 from ceph_tuner.scrub_plan.twin_rates import twin_pace

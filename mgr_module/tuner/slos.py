@@ -110,7 +110,7 @@ class SloBook:
         except InputError as fault:
             return str(fault)
         except TunerError:
-            return ""
+            pass
         return ""
 
     def begin_interval(self) -> None:

@@ -25,7 +25,7 @@ from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner.moves.reweight_plan import ReweightPlan
 from ceph_tuner.moves.switches import autoscaled, balancer_on
 from ceph_tuner.moves.weights import nothing_to_do, weighs, weights_begun, write_weights
-from ceph_tuner.pacing.client_watch import LOOK_S, SAME, STRICTER, ClientWatch, Silence
+from ceph_tuner.pacing.client_watch import LOOK_S, SAME, STRICTER, WINDOW_S, ClientWatch, Silence
 from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.pacing.wanted import WantedObjectives
 
@@ -48,7 +48,7 @@ class MoveTask:
 
     wanted: WantedObjectives = field(default_factory=WantedObjectives)
     baseline: Mapping[str, float] = field(default_factory=dict)
-    window_s: float = 30.0
+    window_s: float = WINDOW_S
     hours: Hours = field(default_factory=Hours)
     """Of the week; none is all of it."""
     at_most: int = 8

@@ -19,6 +19,8 @@ from ceph_tuner.tune.on_cluster import ClusterLookout
 
 LOOK_S = 5.0
 """Between two looks at least."""
+WINDOW_S = 30.0
+"""Seconds that objectives are judged by, where nobody says otherwise."""
 SILENT_S = 600.0
 """So long a cluster may say nothing before the work ends."""
 BLIND_WINDOWS = 3.0

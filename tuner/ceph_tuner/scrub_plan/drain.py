@@ -24,7 +24,7 @@ from ceph_tuner.core.errors import CommandFailed, Locked, RetryLater, TunerError
 from ceph_tuner.core.goals.guard import HEALTH_ERR, Sight
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.wording import first_of
-from ceph_tuner.pacing.client_watch import LOOK_S, SAME, STRICTER, ClientWatch, Silence
+from ceph_tuner.pacing.client_watch import LOOK_S, SAME, STRICTER, WINDOW_S, ClientWatch, Silence
 from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.pacing.wanted import WantedObjectives
 from ceph_tuner.scrub_plan import ScrubPg, ScrubView
@@ -79,7 +79,7 @@ class DrainTask:
     zone: tzinfo = timezone.utc
     any_hour: bool = False
     despite_flags: bool = False
-    window_s: float = 30.0
+    window_s: float = WINDOW_S
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone, tzinfo
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from ceph_tuner.pacing.client_watch import WINDOW_S
 from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.scrub_plan import HOURS, ScrubPg, ScrubView
 from ceph_tuner.scrub_plan.obstacles import FLAG, Obstacle, held_pgs, obstacles
@@ -15,8 +16,6 @@ from ceph_tuner.scrub_plan.rates_ahead import ENDS, RatesAhead
 from ceph_tuner.scrub_plan.schedule import Schedule, hours_ahead, needed_bytes_s, schedule, shares
 
 LONGEST_DAYS = 28.0
-WINDOW_S = 30.0
-"""By which a drain judges objectives, where nobody says otherwise."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +107,12 @@ def plan(
     hindrances = obstacles(view, means)
     ready_from = held_pgs(hindrances)
     sources = [rates.at(start, zone).source for start, _ in hours]
+    pace = usual_pace(view.pgs)
+    at_once = _scrubs_at_once(view)
     schedules = {}
     for end in ENDS:
         share = shares(hours, rates, view.rules, end, zone) if view.rules.max_scrubs > 0 else [0.0] * len(hours)
-        paced, share = _paced(view, hours, share, rates, objectives or {}, window_s)
+        paced, share = _paced(hours, share, rates, objectives or {}, window_s, at_once, pace)
         schedules[end] = schedule(view.pgs, view.at, paced, share, view.rules.max_scrubs, ready_from, sources)
     there = sum(hour.share_bytes for hour in schedules["mean"].hours) / sum(seconds for _, seconds in hours)
     return ScrubPlan(
@@ -128,26 +129,33 @@ def plan(
     )
 
 
+def _scrubs_at_once(view: ScrubView) -> float:
+    """How many the OSDs have places for."""
+    copies = max((len(pg.acting) for pg in view.pgs), default=1)
+    osds = {osd for pg in view.pgs for osd in pg.acting}
+    return len(osds) * view.rules.max_scrubs / max(1, copies)
+
+
 def _paced(
-    view: ScrubView,
     hours: Sequence[Tuple[float, float]],
     share: Sequence[float],
     rates: RatesAhead,
     objectives: Mapping[str, Tuple[str, ...]],
     window_s: float,
+    at_once: float,
+    pace: float,
 ) -> Tuple[List[Tuple[float, float]], List[float]]:
-    """The hours, and their shares in bytes, without what a drain loses at its beginning."""
+    """The hours, and their shares in bytes, without what a drain loses at its beginning.
+
+    `at_once`: as many scrubs as there are places for. `pace`: bytes a second of one, infinite where it is not known.
+    """
     paced, left = list(hours), list(share)
     first = next((number for number, each in enumerate(share) if each > 0), None)
     if first is None or not objectives.get(rates.policy_at(hours[first][0])):
         return paced, left
     start, seconds = hours[first]
     # how many scrubs at a time come to the rate
-    copies = max((len(pg.acting) for pg in view.pgs), default=1)
-    osds = {osd for pg in view.pgs for osd in pg.acting}
-    room = len(osds) * view.rules.max_scrubs / max(1, copies)
-    pace = usual_pace(view.pgs)
-    full = min(room, share[first] / seconds / pace) if math.isfinite(pace) else room
+    full = min(at_once, share[first] / seconds / pace) if math.isfinite(pace) else at_once
     lost_s = min(window_s + Pace().ramp_s(full, window_s), 0.9 * seconds)
     paced[first] = (start + lost_s, seconds - lost_s)
     left[first] *= 1 - lost_s / seconds
