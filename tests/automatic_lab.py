@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List
+from typing import Callable, Iterator, List
 
 import mgr_boundaries
 import waiting
@@ -28,6 +27,7 @@ from ceph_tuner.core.changes.journal import UNDONE, Entry, Journal
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.shipped.plugin_files import LIBRARY, MODULE
+from lab_mgrs import LabMgrs
 
 KNOB = "osd_max_scrubs"
 
@@ -85,6 +85,7 @@ class AutomaticLab:
     def __init__(self, lab: Lab, cluster: Cluster) -> None:
         self.lab, self.cluster = lab, cluster
         self.plugin = Plugin(cluster, SystemClock())
+        self.mgrs = LabMgrs(lab, cluster.commander)
         self.dead = self._file("boundaries.dead")
         self._plan, self._trace = self._file("boundaries.plan"), self._file("boundaries.trace")
         self.worker_hangs = self._file("worker.hangs")
@@ -111,7 +112,7 @@ class AutomaticLab:
 
     def close(self) -> None:
         """Take everything out, whatever a test that failed has left dead."""
-        self.revive()
+        self.mgrs.revive()
         for path in (self.dead, self._plan, self._trace, self.worker_hangs):
             path.unlink(missing_ok=True)
         with suppress(TunerError):
@@ -164,11 +165,6 @@ class AutomaticLab:
             and not any(entry.unfinished or entry.trial for entry in self.entries())
         )
 
-    def active(self) -> Dict[str, Any]:
-        """The mgrs, as the monitors see them."""
-        found: Dict[str, Any] = json.loads(self.mon("mgr dump"))
-        return found
-
     def processes(self, words: str) -> List[int]:
         """Ids of the processes inside the lab whose command line has these words."""
         assert self.lab.state.keeper is not None
@@ -181,11 +177,6 @@ class AutomaticLab:
         return found
 
     # what is done to it
-
-    def revive(self) -> None:
-        """Start the mgrs that do not run."""
-        self._start_mgrs()
-        self.until(lambda: bool(self.active()["available"]), 90)
 
     def objective(self, text: str) -> None:
         """Want something else, whether a mgr runs or not."""
@@ -233,25 +224,6 @@ class AutomaticLab:
         self.begin()
         self.until(self.dead.exists, 60)
 
-    def fail_over(self, gone: Dict[str, Any]) -> None:
-        """Have the next mgr become active after one died, and the dead one come back as a standby."""
-        name = gone["active_name"]
-        self.until(lambda: self.lab.daemon_pid(f"mgr.{name}") is None, 30)
-        if gone["standbys"]:
-            # the monitors would notice by themselves, after half a minute
-            self.mon("mgr fail", who=name)
-        self.until(lambda: self._took_over(gone["active_gid"]), 90)
-        if not gone["standbys"]:
-            # Reef's mgr, active again at once, may die of `ceph_assert(ckh)`: a client came before its keys
-            time.sleep(1.5)
-            self.revive()
-
-    def kill(self, daemon: str) -> None:
-        """End a daemon as the kernel would."""
-        pid = self.lab.daemon_pid(daemon)
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-
     def until(self, condition: Callable[[], bool], seconds: float) -> float:
         """Wait, and give the seconds that it took; a cluster that does not answer is asked again."""
         began = time.monotonic()
@@ -264,18 +236,8 @@ class AutomaticLab:
         return True
 
     def _answers(self) -> bool:
-        self._start_mgrs()
+        self.mgrs.start()
         return bool(self.mon("tuner auto explain"))
-
-    def _start_mgrs(self) -> None:
-        """Also again: one that starts while a dead one still holds its pid file ends, and Reef's may die of itself."""
-        for mgr in self.lab.mgrs:
-            self.lab.start_daemon(f"mgr.{mgr}")
-
-    def _took_over(self, gone: int) -> bool:
-        self._start_mgrs()
-        found = self.active()
-        return bool(found["available"]) and found["active_gid"] != gone
 
     def _last_words(self) -> str:
         with suppress(TunerError, ValueError, KeyError):

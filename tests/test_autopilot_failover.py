@@ -37,6 +37,7 @@ from ceph_tuner.core.changes.journal import APPLIED
 from ceph_tuner.core.changes.lock import LEASE_S
 from ceph_tuner.core.changes.lock import PREFIX as LOCK
 from chromium import chromium, opened
+from lab_mgrs import kill
 from waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long_on_reef]
@@ -129,9 +130,9 @@ def test_wherever_the_mgr_dies_in_a_trial_the_next_one_leaves_all_as_before_or_a
 
 def die(automatic: AutomaticLab, death: Death, names: List[str]) -> None:
     before, trail, changes = automatic.config(), automatic.records(), automatic.entries()
-    gone = automatic.active()
+    gone = automatic.mgrs.seen()
     automatic.die_at(death.name, names[: death.at + 1].count(death.name), death.in_flight)
-    automatic.fail_over(gone)
+    automatic.mgrs.fail_over(gone)
     automatic.until(automatic.settled, WITHIN_S)
     after = automatic.config()
     kept = [entry for entry in automatic.entries() if entry.state == APPLIED and entry not in changes]
@@ -196,7 +197,7 @@ def test_switched_off_in_a_trial_it_takes_the_trial_back(automatic: AutomaticLab
 
 
 def test_a_worker_that_is_killed_costs_a_message_and_nothing_else(automatic: AutomaticLab) -> None:
-    before, gid = automatic.config(), automatic.active()["active_gid"]
+    before, gid = automatic.config(), automatic.mgrs.seen()["active_gid"]
     automatic.worker_hangs.touch()
     try:
         automatic.begin(ASKING)
@@ -208,7 +209,7 @@ def test_a_worker_that_is_killed_costs_a_message_and_nothing_else(automatic: Aut
         automatic.worker_hangs.unlink()
     assert automatic.records()[-1].what == "refused"
     assert automatic.config() == before
-    assert automatic.active()["active_gid"] == gid
+    assert automatic.mgrs.seen()["active_gid"] == gid
     automatic.mon("tuner auto retry")
 
 
@@ -216,7 +217,7 @@ def test_an_osd_that_dies_ends_the_trial(automatic: AutomaticLab) -> None:
     before, trail = automatic.config(), automatic.records()
     osd = automatic.lab.osds[-1]
     automatic.begin(TRYING)
-    automatic.kill(f"osd.{osd}")
+    kill(automatic.lab, f"osd.{osd}")
     try:
         automatic.until(lambda: automatic.config() == before, 2 * WITHIN_S)
         automatic.until(automatic.settled, WITHIN_S)
@@ -229,7 +230,7 @@ def test_an_osd_that_dies_ends_the_trial(automatic: AutomaticLab) -> None:
 def test_a_monitor_that_dies_and_comes_back_leaves_all_as_before_or_as_planned(automatic: AutomaticLab) -> None:
     before, trail, state = automatic.config(), automatic.records(), automatic.state()
     automatic.begin(HOLDING)
-    automatic.kill("mon.a")
+    kill(automatic.lab, "mon.a")
     time.sleep(3)
     automatic.lab.start_daemon("mon.a")
     automatic.until(automatic.settled, 2 * WITHIN_S)

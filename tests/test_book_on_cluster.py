@@ -14,10 +14,12 @@ import waiting
 from ceph_lab.cluster import Lab
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import OPTION_PREFIX
+from ceph_tuner.core.book.state import HOLDING, RESTING, WATCHING
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.journal import APPLIED, Journal
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
+from lab_mgrs import LabMgrs
 from lab_plugin import with_plugin
 from running_program import Run
 
@@ -54,6 +56,7 @@ class BookLab:
 
     def __init__(self, lab: Lab, cluster: Cluster) -> None:
         self.lab, self.cluster = lab, cluster
+        self.mgrs = LabMgrs(lab, cluster.commander)
 
     def tuner(self, *words: str) -> Any:
         """A command's answer as a document."""
@@ -64,6 +67,14 @@ class BookLab:
         with suppress(TunerError, ValueError):
             return dict(self.tuner("book", "show"))
         return {}
+
+    def write_pages(self) -> None:
+        """Pages of elsewhere, which an operator pins."""
+        for command, document in (("bounds", BOUNDS), ("import", {"pages": [{**_EVIDENCE, **page} for page in PAGES]})):
+            self.lab.run(["ceph", "tuner", "book", command, "-i", "-"], payload=json.dumps(document))
+        assert [page["state"] for page in self.book()["pages"]] == ["unvalidated", "unvalidated"]
+        for number in ("1", "2"):
+            self.tuner("book", "pin", number)
 
     def page(self) -> int:
         return int(self.book().get("switching", {}).get("page", 0))
@@ -110,7 +121,9 @@ def book_lab(any_lab: Lab) -> Iterator[BookLab]:
             # objects whose recovery clients feel
             any_lab.run([*BENCH, "1M", "--io-total", "256M", IMAGE])
         try:
-            yield BookLab(any_lab, cluster)
+            found = BookLab(any_lab, cluster)
+            found.write_pages()
+            yield found
         finally:
             any_lab.run(["rbd", "rm", IMAGE])
             for option in QUICK:
@@ -120,11 +133,6 @@ def book_lab(any_lab: Lab) -> Iterator[BookLab]:
 def test_it_switches_with_the_load_and_off_is_as_before(book_lab: BookLab) -> None:
     lab = book_lab
     before = lab.config()
-    for command, document in (("bounds", BOUNDS), ("import", {"pages": [{**_EVIDENCE, **page} for page in PAGES]})):
-        lab.lab.run(["ceph", "tuner", "book", command, "-i", "-"], payload=json.dumps(document))
-    assert [page["state"] for page in lab.book()["pages"]] == ["unvalidated", "unvalidated"]
-    for number in ("1", "2"):
-        lab.tuner("book", "pin", number)
     lab.until(lambda: [each["regime"] for each in lab.book().get("regimes", [])][:1] == ["idle"], 60)
     lab.tuner("book", "on")
     lab.until(lambda: lab.page() == 1, 60)
@@ -149,17 +157,42 @@ def test_it_switches_with_the_load_and_off_is_as_before(book_lab: BookLab) -> No
             entry.value for entry in before if entry.name == "osd_max_scrubs"
         ]
         assert lab.in_force() == [standing]
-        lab.until(lambda: lab.phase() == "holding", 60)
+        lab.until(lambda: lab.phase() == HOLDING, 60)
         # another mgr goes on with it
         lab.lab.run(["ceph", "mgr", "fail"])
-        lab.until(lambda: lab.phase() == "holding", 60)
+        lab.until(lambda: lab.phase() == HOLDING, 60)
         assert lab.page() == 2
         assert set(lab.config()) == table
 
     lab.until(lambda: lab.page() == 1, 90)
     assert lab.in_force() == [standing]
     lab.tuner("book", "off")
-    lab.until(lambda: lab.phase() == "resting", 60)
+    lab.until(lambda: lab.phase() == RESTING, 60)
+    assert lab.config() == before
+    assert lab.in_force() == []
+
+
+@pytest.mark.parametrize("phase", [WATCHING, HOLDING])
+def test_a_mgr_that_is_killed_with_a_page_in_force_leaves_one_change_and_the_same_page(
+    book_lab: BookLab, phase: str
+) -> None:
+    """A standby goes on where there is one; else the same mgr does, once it runs again."""
+    lab = book_lab
+    before = lab.config()
+    lab.tuner("book", "on")
+    lab.until(lambda: (lab.page(), lab.phase()) == (1, HOLDING), 90)
+    with lab.bench():
+        lab.until(lambda: (lab.page(), lab.phase()) == (2, phase), 90)
+        during, standing = lab.config(), lab.in_force()
+        lab.mgrs.kill_active()
+        # what was still watched is taken back, and written again; what was kept stays
+        lab.until(lambda: (lab.page(), lab.phase()) == (2, HOLDING), 120)
+        assert lab.config() == during
+        assert len(lab.in_force()) == 1
+        assert (lab.in_force() == standing) == (phase == HOLDING)
+    lab.until(lambda: lab.page() == 1, 90)
+    lab.tuner("book", "off")
+    lab.until(lambda: lab.phase() == RESTING, 60)
     assert lab.config() == before
     assert lab.in_force() == []
 
@@ -170,7 +203,7 @@ def test_somebody_elses_value_ends_it_and_stays(book_lab: BookLab) -> None:
     lab.tuner("book", "on")
     lab.until(lambda: lab.page() == 1, 60)
     lab.lab.run(["ceph", "config", "set", "osd", "osd_max_scrubs", "5"])
-    lab.until(lambda: lab.phase() == "resting", 60)
+    lab.until(lambda: lab.phase() == RESTING, 60)
     assert set(lab.config()) == {*before, ConfigEntry("osd", "osd_max_scrubs", "5")}
     # health is told with the next sample
     lab.until(lambda: "TUNER_BOOK_STOPPED" in lab.lab.json(["ceph", "health"])["checks"], 30)
@@ -206,6 +239,6 @@ def test_a_page_that_the_twin_found_holds_in_its_regime(book_lab: BookLab, run: 
         lab.until(lambda: lab.page() != page["number"], 120)
     finally:
         lab.tuner("book", "off")
-        lab.until(lambda: lab.phase() == "resting", 60)
+        lab.until(lambda: lab.phase() == RESTING, 60)
         lab.lab.run(["ceph", "config", "rm", "mgr", option])
     assert lab.config() == before
