@@ -366,11 +366,6 @@ def claims(store: Store) -> List[Claim]:
     ]
 
 
-def generation_of(store: Store) -> int:
-    """How many have held the lock so far."""
-    return Generation.from_text(store.get(GENERATION)).number
-
-
 def break_lock(store: Store) -> List[Claim]:
     """Remove every claim; whoever holds the lock notices before its next write. Gives the claims that could be read."""
     removals = claims(store)
