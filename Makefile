@@ -163,7 +163,7 @@ coverage: setup
 	@echo "build/coverage/index.html"
 
 test-unit: setup
-	$(BIN)/pytest -n 2 -m 'not cluster and not slow and not long'
+	$(BIN)/pytest -n 3 -m 'not cluster and not slow and not long'
 
 # as on the older of the two Debians: the lowest versions have no files for newer Pythons
 LOWEST := $(VENV)-lowest

@@ -20,6 +20,8 @@ sys.path.insert(0, str(DOCS))
 import write_pictures
 from write_pictures import PICTURES, TERMINALS, THEMES, Terminal
 
+pytestmark = pytest.mark.slow
+
 ON_A_CLUSTER = [name for name in TERMINALS if name != "recommend"]
 CONTRAST = 3.0
 """Of large or bold text (WCAG 2.1, 1.4.3); a terminal's own colours are its owner's."""

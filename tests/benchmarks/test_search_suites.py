@@ -9,6 +9,8 @@ import sampled_suite
 
 import search
 
+pytestmark = pytest.mark.slow
+
 # its problems train a learner for each point
 SUITES = ("sampled", "disturbed", "bent", "engineering", pytest.param("learner", marks=pytest.mark.long))
 

@@ -23,6 +23,8 @@ from ceph_tuner_cli.tune_prior import RULES, Believed
 from twin_cluster.cluster import TwinCluster
 from twins import OSD, small_model, small_twin
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Tuple[int, str, str]]
 CLUSTER = """\
 schema: 1

@@ -26,6 +26,8 @@ from overdue import DAY, HOUR, MB, overdue_twin, pg, view
 from twin_cluster.cluster import TwinCluster
 from twins import small_model
 
+pytestmark = pytest.mark.slow
+
 Program = Callable[..., Tuple[int, str, str]]
 
 LATE = {f"1.{number:x}": 20.0 - number for number in range(12)}

@@ -29,6 +29,8 @@ from ceph_tuner_cli.moves_page import progress_words
 from keeping import by_day_and_night, keeping
 from moving_cluster import Moving, moving_cluster
 
+pytestmark = pytest.mark.slow
+
 Listener = Callable[[MoveProgress], None]
 
 

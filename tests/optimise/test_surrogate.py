@@ -8,6 +8,8 @@ import pytest
 from ceph_tuner.optimise.contract import Array
 from ceph_tuner.optimise.surrogate import Data, Surrogate, scale_of
 
+pytestmark = pytest.mark.slow
+
 SIZE = 4
 Metric = Callable[[Array], Array]
 

@@ -18,6 +18,8 @@ from ceph_tuner.pacing.wanted import WantedObjectives, stricter
 from keeping import by_day_and_night, keeping
 from twins import small_twin
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3600.0
 
 

@@ -13,6 +13,8 @@ import pytest
 import ceph_tuner
 import python_distributions
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHARED = {"mgr_module/tuner": "mgr/tuner", "examples": "examples"}
 DASHBOARDS = ("dashboards/alerts.yaml", "dashboards/ceph-tuner.json")

@@ -15,6 +15,8 @@ import pytest
 import lay_out_upstream
 import python39
 
+pytestmark = pytest.mark.slow
+
 STAND_INS: Dict[str, str] = {
     "src/pybind/mgr/CMakeLists.txt": "set(mgr_modules\n  test_orchestrator\n  volumes)\n",
     "src/pybind/mgr/tox.ini": "           -m stats \\\n           -m volumes \n\n    rgw \\\n    smb\ncommands =\n",

@@ -18,6 +18,8 @@ from ceph_tuner.report import HISTORY, Findings, Mark, answer_file
 from ceph_tuner.report.answers import findings_of
 from ceph_tuner.report.page import page
 
+pytestmark = pytest.mark.slow
+
 HOSTILE = "</title></style></svg><script>alert(1)</script><img src=http://evil/x onerror='alert(1)'>\"'&$x^2$ {{ 7*7 }}"
 
 

@@ -29,6 +29,8 @@ from twin_cluster.cluster import TwinClock, TwinCluster
 from twin_cluster.pgs import stamp
 from twins import SLOW, answering
 
+pytestmark = pytest.mark.slow
+
 LATE = {f"1.{number:x}": 20.0 - number for number in range(12)}
 """Of 16 PGs: the first is the longest late."""
 

@@ -13,6 +13,8 @@ from ceph_tuner.core.knobs.settings import check_settings, fitting_reservations
 from ceph_tuner.search.space import CLIENT_LIMIT
 from ceph_tuner.search.worker import answer, serve
 
+pytestmark = pytest.mark.slow
+
 SLO = {"name": "some", "objectives": ["client.p95_ms <= 80 ms", "recovery.bytes_s >= 8 MB/s"]}
 REQUEST = {
     "version": 1,
