@@ -1,7 +1,7 @@
 """A day of a cluster in the twin's time: one setting for all of it, a profile by the clock, or the book?
 
     python benchmarks/day.py --predict benchmarks/results/day-pages.json
-    python benchmarks/day.py --days 3 --output benchmarks/results/day.jsonl
+    python benchmarks/day.py --days 2 --output benchmarks/results/day.jsonl
     python benchmarks/day.py --render benchmarks/results/day.jsonl --page benchmarks/results/day.md
 
 Clients have the daily shape of a block trace (`day_shape.py`), two OSDs are lost, deep scrubs are due, a snapshot is
@@ -12,7 +12,7 @@ each phase beforehand.
 
 Pages are either of the grid, chosen by runs of the twin with seeds of their own, or those that `book predict` finds
 (`--predict`, in minutes). An oracle chooses from the grid, another one from both. The best single setting is chosen on
-day 0, of all; days from 1 on are what is told.
+day 0, of all; days from `FIRST_TOLD` on are what is told.
 """
 
 from __future__ import annotations
@@ -71,6 +71,8 @@ OSD = OsdModel(
     threads_per_shard=2,
     throttle_bytes=256.0 * KIB,
 )
+FIRST_TOLD = 1
+"""The first day that is told. Once somebody has looked at a day to make book or pages better, it is a later one."""
 DONE = 0.01
 """Share of the scrubs that may be left where they count as done."""
 BOUND_MS, MARGIN = 120.0, 0.85
@@ -94,7 +96,7 @@ GRID: Dict[str, Settings] = {
 }
 RESULTS = Path(__file__).parent / "results"
 PREDICTED, EACH = RESULTS / "day-pages.json", RESULTS / "day-pages-each.json"
-"""What `book predict` makes, and the answer of each regime by itself, as it was before regimes shared settings."""
+"""What `book predict` makes, and the answer of each regime by itself, without what regimes share."""
 WANTED = (
     "client.p95_ms <= 110 ms",
     "recovery.bytes_s >= 0.95 * baseline",
@@ -109,6 +111,8 @@ MARKERS = {
     "trimming": Marker("trimming", "snaptrim.queue", 1.0, 0.0, 15.0),
 }
 BOUNDS = RegimeBounds(tuple(MARKERS.values()), 30.0)
+MET = ("idle", *MARKERS, "busy+scrubbing", "recovering+scrubbing")
+"""Regimes for which settings are searched: one for each marker, and what the plugin told on day 0 with `balanced`."""
 OPTIONS = {
     **DEFAULTS,
     "sample_interval": TICK_S,
@@ -227,10 +231,10 @@ def singles() -> Dict[str, Settings]:
 
 
 def predict(output: Path) -> None:
-    """Ask the twin for a page of each regime of this day."""
-    model = with_work(DayWorld(0).twin.simulation.model, rate_at(0.0), (10**6, 10**6, 10**6))
-    regimes = [Situation(BUSY * busy, *on).regime for busy, *on in product((False, True), repeat=4)]
-    write_pages(output, model, regimes, WANTED, BOUNDS, [rate_at(hour) for hour in range(24)], 30)
+    """Ask the twin for pages as after day 0, and keep the answers by themselves beside them."""
+    model = with_work(DayWorld(0).twin.simulation.model, rate_at(0.0), (10**6, SCRUBBED, 10**6))
+    rates = [rate_at(hour) for hour in range(24)]
+    write_pages(output, model, MET, WANTED, BOUNDS, rates, 30, output.with_name(EACH.name))
 
 
 def write_pages(
@@ -241,25 +245,38 @@ def write_pages(
     bounds: RegimeBounds,
     rates: Sequence[float],
     trials: int,
+    each: Optional[Path] = None,
 ) -> None:
-    """Ask a twin for a page of each regime, as `ceph-tuner book predict` does; `rates`: of the clients, by hour."""
+    """Ask a twin for a page of each regime, as `ceph-tuner book predict` does; `rates`: of the clients, by hour.
+
+    `each`: where the answers go as they are before regimes share settings.
+    """
     # each of them is of use to this alone
     from ceph_tuner.core.goals.slo import parse_slo
     from ceph_tuner.recommend import SearchEffort
     from ceph_tuner.recommend.recommendation import recommend
-    from ceph_tuner.recommend.regime_pages import RegimeAnswer, pages_of, question_in
+    from ceph_tuner.recommend.regime_pages import RegimeAnswer, combinations_of, pages_of, question_in
     from ceph_tuner.twin.described_cluster import DescribedCluster
     from silent_listener import SilentListener
 
-    wanted = parse_slo({"objectives": list(objectives)})
+    cluster, wanted = DescribedCluster("day", model), parse_slo({"objectives": list(objectives)})
     answers: List[RegimeAnswer] = []
     for regime in regimes:
-        asked = question_in(regime, DescribedCluster("day", model), wanted, bounds, rates)
+        asked = question_in(regime, cluster, wanted, bounds, rates)
         found = recommend(asked.question, SearchEffort(trials=trials), SilentListener(), 1, explain=False)
         answers.append(RegimeAnswer(asked, found))
         print(f"{regime}: {found.searched.choice.reason}", flush=True)
-    pages = pages_of(answers, 1.0, "osd", lambda done, total: print(f"{done} of {total}", flush=True), 1)
-    document = versioned({"pages": [page.to_dict() for page in pages]})
+    if each is not None:
+        _write(each, [page for answer in answers for page in pages_of([answer], 1.0, "osd", processes=1)])
+    others = [question_in(regime, cluster, wanted, bounds, rates) for regime in combinations_of(regimes, bounds)]
+    _write(
+        output, pages_of(answers, 1.0, "osd", lambda done, total: print(f"{done} of {total}", flush=True), 1, others)
+    )
+
+
+def _write(output: Path, pages: Sequence[Page]) -> None:
+    numbered = [replace(page, number=number) for number, page in enumerate(pages, 1)]
+    document = versioned({"pages": [page.to_dict() for page in numbered]})
     output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
 
 
@@ -403,9 +420,9 @@ def live(policy: str, seed: int, hours: float = 24.0) -> Dict[str, Any]:
 
 
 def measure(arguments: Any) -> None:
-    """Day 0 chooses the best single setting; days from 1 on are told."""
+    """Day 0 chooses the best single setting; days from `FIRST_TOLD` on are told."""
     known = {(line["policy"], line["day"]) for line in runs_file.lines_of(arguments.output)}
-    for day in range(arguments.days + 1):
+    for day in (0, *range(FIRST_TOLD, FIRST_TOLD + arguments.days)):
         for policy in POLICIES:
             if day == 0 and not policy.startswith("all day"):
                 continue
@@ -432,7 +449,7 @@ def table(lines: List[Dict[str, Any]]) -> str:
         "| --- |" + " ---: |" * 4,
     ]
     for policy in POLICIES:
-        own = [line for line in lines if line["policy"] == policy and line["day"] > 0]
+        own = [line for line in lines if line["policy"] == policy and line["day"] >= FIRST_TOLD]
         if own:
             cells = [
                 f"{statistics.fmean(line[name] for line in own):{form}}"
@@ -445,14 +462,14 @@ def table(lines: List[Dict[str, Any]]) -> str:
             ]
             name = f"**{policy}** (best on day 0)" if policy == best else policy
             rows.append(f"| {name} | {' | '.join(cells)} |")
-    days = len({line["day"] for line in lines if line["day"] > 0})
+    days = len({line["day"] for line in lines if line["day"] >= FIRST_TOLD})
     return "\n".join([*rows, "", "Of one day." if days == 1 else f"Means of {days} days."])
 
 
 def main() -> int:
     """Live the days, or write the page."""
     parser = runs_file.parser(__doc__, "day.jsonl")
-    parser.add_argument("--days", type=int, default=3)
+    parser.add_argument("--days", type=int, default=2)
     parser.add_argument("--predict", type=Path, help="find pages on the twin, write them here, and live no day")
     arguments = parser.parse_args()
     if arguments.predict is not None:

@@ -42,7 +42,8 @@ from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
 if TYPE_CHECKING:
     from ceph_tuner.recommend.regime_pages import RegimeAnswer, RegimeQuestion
 
-STILL_MISSED = "whatever was tried, a hard objective would be missed, or it was not confirmed"
+STILL_MISSED = "whatever was tried, a hard objective would be missed that is kept now, or it was not confirmed"
+NONE_SERVES = "no page of another regime is better here than what is in force"
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ def predict(
     say([f"note: {note}" for note in known.description.notes])
     warn(known.description.unlikely)
     questions = _questions(known, knobs_in_a_row(knobs), bool(regime))
+    others = [] if regime else _others(known, questions, knobs_in_a_row(knobs))
     effort = replace(SearchEffort(), trials=trials, seed=seed)
     answers: List[RegimeAnswer] = []
     interrupted = False
@@ -112,14 +114,16 @@ def predict(
         answers.append(RegimeAnswer(asked, found))
         interrupted = found.interrupted
         if interrupted:
+            others = []
             break
     pages: Tuple[Page, ...] = ()
     if not interrupted:
         what = "trying each regime's settings in the others"
         with working(what) as tell:
-            pages = pages_of(answers, known.at, target, lambda done, total: tell(what, done, total), processes)
+            pages = pages_of(answers, known.at, target, lambda done, total: tell(what, done, total), processes, others)
     page_by_regime = {page.regime: page for page in pages}
-    rows = [_row(answer, page_by_regime.get(answer.asked.regime)) for answer in answers]
+    rows = [_row(answer.asked, page_by_regime.get(answer.asked.regime), _why_none(answer)) for answer in answers]
+    rows += [_row(asked, page_by_regime.get(asked.regime), "") for asked in others]
     _check(pages, known.version)
     book = versioned({"pages": [page.to_dict() for page in pages]})
     document: Dict[str, Any] = {"cluster": known.description.name, "regimes": rows, "book": book}
@@ -194,6 +198,17 @@ def _questions(known: ClusterAccount, knobs: Optional[Sequence[str]], are_named:
     return questions
 
 
+def _others(
+    known: ClusterAccount, searched: Sequence[RegimeQuestion], knobs: Optional[Sequence[str]]
+) -> List[RegimeQuestion]:
+    """What the regimes that are searched may come to together, and was not met yet: the pages are tried there too."""
+    from ceph_tuner.recommend.regime_pages import combinations_of
+
+    names = combinations_of([asked.regime for asked in searched], known.bounds)
+    results = [_question(known, name, knobs) for name in names]
+    return [result for result in results if not isinstance(result, InputError)]
+
+
 def _question(known: ClusterAccount, name: str, knobs: Optional[Sequence[str]]) -> Union[RegimeQuestion, InputError]:
     from ceph_tuner.recommend.regime_pages import question_in
 
@@ -219,22 +234,23 @@ def _add(cluster: str, book: Dict[str, Any]) -> None:
         plugin_answer(connection.commander, "tuner book import", {}, json.dumps(book))
 
 
-def _row(answer: RegimeAnswer, page: Optional[Page]) -> Dict[str, Any]:
-    asked, searched = answer.asked, answer.found.searched
-    before = searched.before.means
-    reason = searched.choice.reason if not answer.found.better else STILL_MISSED
+def _why_none(answer: RegimeAnswer) -> str:
+    return STILL_MISSED if answer.found.better else answer.found.searched.choice.reason
+
+
+def _row(asked: RegimeQuestion, page: Optional[Page], why_none: str) -> Dict[str, Any]:
+    """`why_none`: why there is no page; empty where nothing was searched for the regime."""
+    means = page.means if page is not None else {}
     return {
         "regime": asked.regime,
+        "searched": bool(why_none),
         "client_iops": asked.client_iops,
         "work": list(asked.work),
         "left_out": list(asked.left_out),
         "page": None if page is None else page.number,
-        "reason": reason if page is None else page.verdict,
+        "reason": (why_none or NONE_SERVES) if page is None else page.verdict,
         "settings": {} if page is None else dict(page.settings),
-        "effects": {
-            metric: {"before": before[metric], "after": before[metric] * (1.0 + change)}
-            for metric, change in (page.effects.items() if page is not None else ())
-        },
+        "effects": {metric: {"before": page.load[metric], "after": means[metric]} for metric in means if page},
     }
 
 
@@ -243,7 +259,10 @@ def _words(document: Dict[str, Any], cluster: Optional[str]) -> List[str]:
     for row in document["regimes"]:
         asks = "" if row["client_iops"] is None else f"clients ask for {amount('client.iops', row['client_iops'])[0]}; "
         outcome = f"page {row['page']}: {row['reason']}" if row["page"] else f"no page: {row['reason']}"
-        lines += [f"{row['regime']}: {outcome}", f"  {asks}{', '.join(row['work'])}"]
+        lines.append(f"{row['regime']}: {outcome}")
+        if not row["searched"]:
+            continue
+        lines.append(f"  {asks}{', '.join(row['work'])}")
         if row["page"]:
             lines.append(f"  {', '.join(f'{name}={value}' for name, value in row['settings'].items())}")
             lines += [f"  {_effect(metric, **ends)}" for metric, ends in row["effects"].items()]

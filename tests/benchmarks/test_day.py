@@ -7,6 +7,7 @@ from typing import Any, Dict
 import pytest
 from day import (
     BOOSTED,
+    FIRST_TOLD,
     GRID,
     HOUR_S,
     MARKERS,
@@ -98,14 +99,15 @@ def test_the_best_single_setting_is_of_those_that_get_the_scrubs_done() -> None:
     assert best_single([]) is None
 
 
-def test_the_day_that_was_chosen_on_is_not_told() -> None:
+def test_days_that_were_chosen_on_are_not_told() -> None:
     lines = [
         line("all day: halves", 0, missed_minutes=1.0),
-        *(line("all day: halves", day, missed_minutes=20.0 * day) for day in (1, 2)),
-        line("the book, pages of the grid", 1, missed_minutes=5.0),
+        line("all day: halves", FIRST_TOLD - 1, missed_minutes=700.0),
+        *(line("all day: halves", FIRST_TOLD + day, missed_minutes=20.0 + 20.0 * day) for day in (0, 1)),
+        line("the book, pages of the grid", FIRST_TOLD, missed_minutes=5.0),
     ]
     told = table(lines)
     assert "| **all day: halves** (best on day 0) | 30 | 100 | 0% | 1.0 |" in told
     assert "| the book, pages of the grid | 5 |" in told
     assert told.endswith("Means of 2 days.")
-    assert table(lines[:2]).endswith("Of one day.")
+    assert table(lines[:3]).endswith("Of one day.")

@@ -52,14 +52,18 @@ def test_a_described_cluster_gives_pages_that_the_book_takes(run: Run, files: Li
     assert code == 0
     rows = {row["regime"]: row for row in document["regimes"]}
     # what the file has no work for is left out, and said
-    assert list(rows) == ["idle", "busy", "recovering"]
+    assert list(rows) == ["idle", "busy", "recovering", "busy+recovering"]
+    # that was not met: the pages of the others are tried there
+    assert [row["searched"] for row in rows.values()] == [True, True, True, False]
     assert "left out: regime trimming: found no snaptrim in the description" in err
     assert rows["recovering"]["page"] == 1
     assert rows["recovering"]["work"] == ["client", "recovery"]
     assert rows["idle"]["left_out"] == ["recovery.finish_s <= 12 h"]
     book = Book().imported(parse_book(json.loads(output.read_text()), "pages").pages, 7.0)
-    (page,) = book.pages
+    page, together = book.pages
     assert (page.regime, page.state, page.origin) == ("recovering", "unvalidated", "twin")
+    assert (together.regime, together.settings) == ("busy+recovering", page.settings)
+    assert rows["busy+recovering"]["reason"] == together.verdict
     assert page.effects["client.p95_ms"] < -0.2
     # only where the operator allows it
     assert choose(book, "recovering") is None

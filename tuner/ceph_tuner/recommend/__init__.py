@@ -46,6 +46,13 @@ class Question:
     """What the settings are written to."""
     measured_means: Mapping[str, float] = field(default_factory=dict)
     """Means of a window under this work and what is in force, where one is known."""
+    switched: bool = False
+    """Whether settings come while the work goes on, as a page of the book does: runs begin under what is in force."""
+
+    @property
+    def switched_from(self) -> Optional[Settings]:
+        """What is in force as a run begins; None where that is the settings of the run."""
+        return self.in_force if self.switched else None
 
     @property
     def profile_in_force(self) -> Optional[str]:

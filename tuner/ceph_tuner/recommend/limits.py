@@ -33,7 +33,8 @@ def missed_objectives(search_result: SearchedSettings, processes: Optional[int] 
     misses = [verdict for verdict in search_result.judge.verdicts(search_result.winner.means) if not verdict.met]
     if not misses:
         return []
-    with Runs(search_result.effort, search_result.run_s, processes=1 if processes == 1 else None) as runs:
+    before = search_result.question.switched_from
+    with Runs(search_result.effort, search_result.run_s, 1 if processes == 1 else None, before) as runs:
         seeds = range(search_result.effort.seed, search_result.effort.seed + search_result.effort.seeds)
         kinds = sorted({kind_of(verdict) for verdict in misses})
         runs_by_kind = {

@@ -7,33 +7,38 @@ is taken, since settings that keep the objectives then keep them below it as wel
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, replace
-from typing import Callable, Dict, FrozenSet, Iterable, List, Optional, Sequence, Tuple
+from itertools import combinations, islice
+from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.book.page import LONGEST_TEXT, TWIN, UNVALIDATED, Page
 from ceph_tuner.core.boost.kinds import KINDS as BOOSTED
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.judge import TOLERANCE, UNSEEN_VIOLATION, Judge
+from ceph_tuner.core.goals.ranking import ENOUGH, LEAST_GAIN
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import check_settings
 from ceph_tuner.core.measure.timeline import REGIME, TimelineEntry
-from ceph_tuner.core.profiles.translation import to_release_units
+from ceph_tuner.core.profiles.translation import from_release_units, to_release_units
 from ceph_tuner.core.regimes.bounds import IDLE, RegimeBounds, regime_of
-from ceph_tuner.recommend import Prediction, Question, changed
+from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, changed
+from ceph_tuner.recommend.page_sharing import KINDS, shared_settings, with_knobs_of_other_work
 from ceph_tuner.recommend.paired_effect import paired_effects
 from ceph_tuner.recommend.question import question_of
 from ceph_tuner.recommend.recommendation import Recommendation
-from ceph_tuner.recommend.runs import Runs
-from ceph_tuner.recommend.search import fresh_seeds, unpredictable
+from ceph_tuner.recommend.runs import Runs, run_length_s
+from ceph_tuner.recommend.search import fresh_seeds, profiles_of, unpredictable
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.model import ClusterModel
 
 CLIENTS = "client.iops"
-KINDS = ("recovery", "backfill", "scrub", "snaptrim")
-"""Work in the background, as metrics name it."""
 _SPEEDS = tuple(dict.fromkeys(metric for kind in BOOSTED.values() for metric in kind.speed))
+MOST_PREDICTED = 40
+"""Pages: a book has room for twice as many small ones, and trials are to find some."""
 SLACK = 0.02
 """In the loss, of settings that serve beside those in force: headroom that nobody asked for."""
 
@@ -70,6 +75,14 @@ def regimes_named(
 ) -> Tuple[str, ...]:
     """Those that are named, else the usual ones of the scope. Raises InputError as `regime_of`."""
     return tuple(regime_of(name, bounds) for name in names) or usual_regimes(bounds, entries, scope)
+
+
+def combinations_of(regimes: Sequence[str], bounds: RegimeBounds) -> Tuple[str, ...]:
+    """Other regimes that the markers of these make together, those of the fewest markers first, as there is room."""
+    on = {part for regime in regimes for part in regime.split("+")}
+    markers = [marker.name for marker in bounds.markers if marker.name in on]
+    each = ("+".join(names) for count in range(2, len(markers) + 1) for names in combinations(markers, count))
+    return tuple(islice((name for name in each if name not in regimes), max(0, MOST_PREDICTED - len(regimes))))
 
 
 def work_in(regimes: Sequence[str], bounds: RegimeBounds) -> FrozenSet[str]:
@@ -109,7 +122,7 @@ def question_in(
         raise InputError(f"regime {regime}", "no objective about its work", "one, such as 'client.p95_ms <= 20 ms'")
     goal = question.slo.goal if question.slo.goal is None or question.slo.goal.text not in left_out else None
     wanted = replace(question.slo, objectives=objectives, goal=goal)
-    return RegimeQuestion(regime, replace(question, slo=wanted), asked_iops, left_out)
+    return RegimeQuestion(regime, replace(question, slo=wanted, switched=True), asked_iops, left_out)
 
 
 def with_client_iops(model: ClusterModel, iops: float) -> ClusterModel:
@@ -127,12 +140,9 @@ class RegimeAnswer:
     found: Recommendation
 
     @property
-    def is_worth_a_page(self) -> bool:
-        """Whether it is better than what is in force, and keeps the hard objectives: the plugin strikes what does not.
-
-        Nor is there a page of a search that was interrupted.
-        """
-        return self.found.better and self.found.keeps_hard and self.found.searched.confirmed
+    def is_worth_trying(self) -> bool:
+        """Whether it is better than what is in force, by a search that was not interrupted."""
+        return self.found.better and self.found.searched.confirmed
 
 
 def pages_of(
@@ -141,73 +151,162 @@ def pages_of(
     target: str,
     progress: Callable[[int, int], None] = lambda done, total: None,
     processes: Optional[int] = None,
+    others: Sequence[RegimeQuestion] = (),
 ) -> Tuple[Page, ...]:
     """The answers as unvalidated pages, with as few settings as keep the objectives in every regime.
 
     Each switch takes samples to be told, and until then the settings are another regime's. So what was found for one
-    regime is tried in the others, on the seeds on which these were confirmed: it serves where it keeps every hard
-    objective and is no worse than what is in force. Of settings that serve as many regimes those of the regime with the
-    most markers come first. A regime without an answer of its own has them as well where they serve: to go back would
-    be a switch. `progress` is told how many regimes are done, of how many.
+    regime is tried in the others, on the seeds on which these were confirmed, and `shared_settings` takes the fewest. A
+    regime without an answer of its own has them as well where they serve: to go back would be a switch. For the same
+    reason a page has the knobs of work that its regime lacks as the pages of regimes with that work have them.
+    `others`: regimes in which nothing was searched, and in which the pages are tried. `progress` is told how many
+    regimes are done, of how many.
     """
-    own = [answer for answer in answers if answer.is_worth_a_page]
-    served: Dict[str, Dict[str, Prediction]] = {answer.asked.regime: {} for answer in own}
+    own = [answer for answer in answers if answer.is_worth_trying]
+    count = len(answers) + len(others)
+    tried: List[TriedSettings] = []
     for number, answer in enumerate(answers):
-        progress(number, len(answers))
-        for regime, prediction in _tried_in(answer, own, processes).items():
-            served[regime][answer.asked.regime] = prediction
-    progress(len(answers), len(answers))
-    left, chosen = {answer.asked.regime for answer in own}, []
-    while left:
-        best = max(served, key=lambda regime: (len(left & set(served[regime])), regime.count("+"), regime))
-        chosen.append(best)
-        left -= set(served[best])
+        progress(number, count)
+        tried.append(_tried_in(answer, own, processes))
+    sources = shared_settings({each.asked.regime: each.margins() for each in tried})
     pages: List[Page] = []
-    for answer in answers:
-        source = next((regime for regime in chosen if answer.asked.regime in served[regime]), None)
+    for answer, each in zip(answers, tried):
+        source = sources.get(each.asked.regime)
         if source is not None:
-            pages.append(_page(answer, source, served[source][answer.asked.regime], len(pages) + 1, at, target))
+            settings = _settings_of(each.by_source[source], each.asked.question)
+            is_own = source == each.asked.regime
+            why = answer.found.searched.choice.reason if is_own else f"found for {source}, and {each.words(source)}"
+            pages.append(_page(each, source, settings, why, len(pages) + 1, at, target))
+    pages = list(with_knobs_of_other_work(pages, {each.asked.regime: each.asked.work for each in tried}))
+    distinct = {json.dumps(page.settings, sort_keys=True): page for page in reversed(pages)}
+    first = {page.regime: page for page in distinct.values()}
+    anew: List[TriedSettings] = []
+    for number, asked in enumerate(others if first else ()):
+        progress(len(answers) + number, count)
+        anew.append(_tried_anew(asked, first, answers[0].found.searched.effort, processes))
+    progress(count, count)
+    sources = shared_settings({each.asked.regime: each.margins() for each in anew})
+    for each in anew:
+        source = sources.get(each.asked.regime)
+        if source is not None:
+            why = f"those of page {first[source].number}: it {each.words(source)}"
+            pages.append(_page(each, source, first[source].settings, why, len(pages) + 1, at, target))
     return tuple(pages)
 
 
-def _tried_in(answer: RegimeAnswer, sources: Sequence[RegimeAnswer], processes: Optional[int]) -> Dict[str, Prediction]:
-    """Regime whose settings serve in this one too -> what they do here."""
-    searched = answer.found.searched
-    if not searched.confirmed:
-        return {}
-    model, seeds, judge = answer.asked.question.model, fresh_seeds(searched.effort), searched.judge
-    served: Dict[str, Prediction] = {}
-    with Runs(searched.effort, searched.run_s, processes) as runs:
-        started = [
-            (source.asked.regime, dict(source.found.searched.winner.settings))
-            for source in sources
-            if source is not answer
+@dataclass(frozen=True)
+class TriedSettings:
+    """Settings of several regimes, as they do in one."""
+
+    asked: RegimeQuestion
+    judge: Judge
+    before: Prediction
+    by_source: Mapping[str, Prediction]
+
+    def margins(self) -> Dict[str, float]:
+        """Of those that may have a page the margin of the clients, by source.
+
+        That is the least one of hard objectives in the worst run, as a share of the bound. A page keeps each hard
+        objective, and is no worse than what is in force. Where none does, and what is in force misses one too, to go
+        back to that would be worse: then it is those that miss the least, and break nothing that is kept now by more
+        than `TOLERANCE`.
+        """
+        losses = {source: self.judge.loss(prediction.means) for source, prediction in self.by_source.items()}
+        now = self.judge.loss(self.before.means)
+        fit = [source for source, loss in losses.items() if self.keeps(source) and loss <= now + SLACK]
+        if not fit:
+            mending = [
+                source
+                for source, loss in losses.items()
+                if loss < now - LEAST_GAIN[True] and not self._breaks(self.by_source[source].means)
+            ]
+            least = min((losses[source] for source in mending), default=0.0)
+            fit = [source for source in mending if losses[source] <= least + LEAST_GAIN[True]]
+        return {source: self._client_margin(self.by_source[source]) for source in fit}
+
+    def keeps(self, source: str) -> bool:
+        """Whether each hard objective holds with the settings of that source."""
+        return self.judge.keeps_hard(self.by_source[source].means)
+
+    def words(self, source: str) -> str:
+        """What they do here."""
+        return "keeps the objectives here too" if self.keeps(source) else "misses less here than what is in force"
+
+    def _breaks(self, means: Mapping[str, float]) -> bool:
+        held = self.judge.must_hold()
+        return any(each.margin(means.get(each.metric, math.nan), bound) < -TOLERANCE for each, bound in held.items())
+
+    def _client_margin(self, prediction: Prediction) -> float:
+        verdicts = self.judge.verdicts(prediction.candidate.worst(self.judge))
+        margins = [
+            -UNSEEN_VIOLATION if each.margin is None else each.margin
+            for each in verdicts
+            if each.objective.hard and each.objective.metric.startswith("client.")
         ]
-        waiting = [(regime, settings, runs.start(model, settings, seeds)) for regime, settings in started]
-        for regime, settings, run in waiting:
-            prediction = Prediction(regime, settings, run.collect(), errors=answer.asked.question.errors)
-            means = prediction.means
-            if judge.keeps_hard(means) and judge.loss(means) <= judge.loss(searched.before.means) + SLACK:
-                served[regime] = prediction
-    if answer in sources:
-        served[answer.asked.regime] = searched.winner
-    return served
+        return min(margins, default=ENOUGH)
 
 
-def _page(answer: RegimeAnswer, source: str, prediction: Prediction, number: int, at: float, target: str) -> Page:
-    asked, searched = answer.asked, answer.found.searched
-    model = asked.question.model
-    settings = to_release_units(_whole(prediction.settings, asked.question), model.release, model.osd.hardware)
+def _tried_in(answer: RegimeAnswer, sources: Sequence[RegimeAnswer], processes: Optional[int]) -> TriedSettings:
+    """What was found for others, in a regime with an answer of its own."""
+    searched, question = answer.found.searched, answer.asked.question
+    settings_by_source = {source.asked.regime: source.found.searched.winner.settings for source in sources}
+    own = settings_by_source.pop(answer.asked.regime, None)
+    if not searched.confirmed:
+        settings_by_source = {}
+    with Runs(searched.effort, searched.run_s, processes, question.switched_from) as runs:
+        tried = _run(runs, question, settings_by_source, searched.effort)
+    if own is not None:
+        tried[answer.asked.regime] = searched.winner
+    return TriedSettings(answer.asked, searched.judge, searched.before, tried)
+
+
+def _tried_anew(
+    asked: RegimeQuestion, pages: Mapping[str, Page], effort: SearchEffort, processes: Optional[int]
+) -> TriedSettings:
+    """Pages of other regimes, in one in which nothing was searched."""
+    question, model = asked.question, asked.question.model
+    in_force = next(iter(profiles_of(question).values()))
+    by_source = {
+        source: from_release_units(page.settings, model.release, model.osd.hardware) for source, page in pages.items()
+    }
+    run_s = run_length_s(model, question.in_force, effort)
+    with Runs(effort, run_s, processes, question.switched_from) as runs:
+        tried = _run(runs, question, {**by_source, IN_FORCE: in_force}, effort)
+    before = tried.pop(IN_FORCE)
+    return TriedSettings(asked, Judge(question.slo, before.means), before, tried)
+
+
+def _run(
+    runs: Runs, question: Question, settings_by_label: Mapping[str, Settings], effort: SearchEffort
+) -> Dict[str, Prediction]:
+    """Each of them on the fresh seeds."""
+    started = {
+        label: runs.start(question.model, settings, fresh_seeds(effort))
+        for label, settings in settings_by_label.items()
+    }
+    return {
+        label: Prediction(label, settings_by_label[label], run.collect(), errors=question.errors)
+        for label, run in started.items()
+    }
+
+
+def _settings_of(prediction: Prediction, question: Question) -> Settings:
+    """As the cluster's release writes them."""
+    model = question.model
+    settings = to_release_units(_whole(prediction.settings, question), model.release, model.osd.hardware)
+    return dict(check_settings(settings, model.release))
+
+
+def _page(tried: TriedSettings, source: str, settings: Settings, why: str, number: int, at: float, target: str) -> Page:
     # the rates of work too: a boost asks which page is faster
-    metrics = (*asked.question.slo.metrics, *_SPEEDS)
-    effects = paired_effects(metrics, searched.before, prediction)
-    before = searched.before.means
-    load = {name: value for name, value in before.items() if name.startswith("client.") or name in metrics}
-    why = searched.choice.reason if source == asked.regime else f"found for {source}, and keeps the objectives here too"
+    metrics = (*tried.asked.question.slo.metrics, *_SPEEDS)
+    effects = paired_effects(metrics, tried.before, tried.by_source[source])
+    # and how much clients asked for. A book has little room
+    load = {name: value for name, value in tried.before.means.items() if name in (CLIENTS, *metrics)}
     return Page(
         number,
-        asked.regime,
-        dict(check_settings(settings, model.release)),
+        tried.asked.regime,
+        settings,
         UNVALIDATED,
         TWIN,
         at,

@@ -39,9 +39,18 @@ def run_length_s(model: ClusterModel, settings: Settings, effort: SearchEffort) 
 class Runs:
     """A context manager: runs are started at once and collected later, in any order."""
 
-    def __init__(self, effort: SearchEffort, seconds: float, processes: Optional[int] = None) -> None:
-        """`processes` of None: one for each core; 1: in this process, when a run is collected."""
-        self._effort, self.seconds = effort, seconds
+    def __init__(
+        self,
+        effort: SearchEffort,
+        seconds: float,
+        processes: Optional[int] = None,
+        before: Optional[Settings] = None,
+    ) -> None:
+        """`processes` of None: one for each core; 1: in this process, when a run is collected.
+
+        `before`: settings that are in force first in each run (`PredictionRun`); None: none are.
+        """
+        self._effort, self.seconds, self._before = effort, seconds, before
         self._pool = simulation_pool(processes)
         self.done = 0
 
@@ -57,7 +66,7 @@ class Runs:
         """Run settings on these seeds. `at_once`: what would take turns goes on together."""
         run = means_at_once if at_once else means_of
         settle = self.seconds * self._effort.settle_share
-        jobs = [PredictionRun(model, settings, self.seconds - settle, settle, seed) for seed in seeds]
+        jobs = [PredictionRun(model, settings, self.seconds - settle, settle, seed, self._before) for seed in seeds]
         return StartedRuns(self, [self._pool.start(run, job) for job in jobs])
 
 

@@ -113,7 +113,8 @@ def search(
     transfer = Elsewhere(profiles_elsewhere, site, space)
     total = effort.seeds * (len(profiles) + effort.trials) + effort.fresh * (len(profiles) + effort.finalists)
     report.phase("preparing: compiles the model on its first use", 0, total)
-    with Runs(effort, run_length_s(question.model, question.in_force, effort), processes) as runs:
+    run_s = run_length_s(question.model, question.in_force, effort)
+    with Runs(effort, run_s, processes, question.switched_from) as runs:
         race = _Race(question, effort, report, runs, total)
         try:
             race.open(profiles)

@@ -18,13 +18,18 @@ SAMPLES = 5
 
 @dataclass(frozen=True)
 class PredictionRun:
-    """One run: `settle` seconds that do not count, then a window of `seconds`."""
+    """One run: `settle` seconds that do not count, then a window of `seconds`.
+
+    With `before` these settings are in force first, for as long as the window: scrubs begin one after the other. What
+    goes on then goes on under the new ones, as on a cluster. Lower `osd_max_scrubs` ends no scrub, and the tags stay.
+    """
 
     model: ClusterModel
     settings: Mapping[str, Value] = field(default_factory=dict)
     seconds: float = 25.0
     settle: float = 5.0
     seed: int = 0
+    before: Optional[Mapping[str, Value]] = None
 
     def __post_init__(self) -> None:
         if not self.seconds > 0 or not self.settle >= 0:
@@ -33,7 +38,10 @@ class PredictionRun:
 
 def predict(job: PredictionRun) -> Window:
     """The window of one run. Same job, same window."""
-    simulation = Simulation(job.model, job.settings, job.seed)
+    simulation = Simulation(job.model, job.settings if job.before is None else job.before, job.seed)
+    if job.before is not None:
+        simulation.advance(job.seconds)
+        simulation.configure(job.settings)
     looks = looks_while_it_lasts(simulation, job.settle, job.seconds, SAMPLES)
     window = window_of(
         sample_between(before, after, job.model, after.counters.at) for before, after in zip(looks, looks[1:])

@@ -1,0 +1,33 @@
+"""A run of the twin under settings that come while the work goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ceph_tuner.recommend import SearchEffort
+from ceph_tuner.recommend.runs import Runs
+from ceph_tuner.twin.model import MIB, ScrubWork
+from ceph_tuner.twin.prediction import PredictionRun, predict
+from twins import small_model
+
+MODEL = small_model(scrub=(ScrubWork("rbd", 200_000, MIB, once=True),))
+FEW, MANY = {"osd_max_scrubs": 1}, {"osd_max_scrubs": 5}
+RUN = PredictionRun(MODEL, FEW, 20.0, 10.0, 3)
+
+
+def test_scrubs_that_run_go_on_when_fewer_are_let_begin() -> None:
+    runs = (RUN, replace(RUN, settings=MANY), replace(RUN, before=MANY), replace(RUN, before=FEW))
+    few, many, fewer, as_few = (predict(run).means["client.p95_ms"] for run in runs)
+    assert many > 1.3 * few
+    assert fewer > (few + many) / 2
+    assert as_few == pytest.approx(few, rel=0.15)
+
+
+def test_runs_begin_under_what_is_in_force_where_that_is_asked_for() -> None:
+    effort = SearchEffort(settle_share=1 / 3)
+    for before in (MANY, None):
+        with Runs(effort, 30.0, 1, before) as runs:
+            (means,) = runs.start(MODEL, FEW, [3]).collect()
+        assert means == pytest.approx(predict(replace(RUN, before=before)).means)
