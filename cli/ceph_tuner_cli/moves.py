@@ -1,4 +1,4 @@
-"""`ceph-tuner drain`, `reweight`, `pgs step` and `moves`: data moved in small steps, at the clients' pace."""
+"""`ceph-tuner drain`, `reweight`, `pgs step` and `moves`: data moved a few PGs at a time, at the clients' pace."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 pgs_app = typer.Typer(help="A pool's number of PGs, in small steps.", no_args_is_help=True)
 moves_app = typer.Typer(help="Moves of data: what is under way, what they have paused.", no_args_is_help=True)
 
-HoursOption = typer.Option("", "--hours", help="Begin steps only then: 'mon-fri 22:00-06:00 Europe/Berlin'.")
+HoursOption = typer.Option("", "--hours", help="Begin moves only then: 'mon-fri 22:00-06:00 Europe/Berlin'.")
 AtMostOption = typer.Option(8, "--at-most", min=1, max=1000, help="PGs at a time, at most.")
 WindowOption = typer.Option(30.0, "--window", min=10, max=600, help="Seconds that objectives are judged by.")
 BalancerOption = typer.Option(False, "--pause-balancer", help="Pause the balancer until the end.")
