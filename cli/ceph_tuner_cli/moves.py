@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ceph_tuner.moves import MapView, MovePlan, MovePool
     from ceph_tuner.moves.forecast import RoughTime
     from ceph_tuner.moves.mover import MoveOutcome, MoveProgress, MoveTask
-    from ceph_tuner.moves.record import MoveRecord
+    from ceph_tuner.moves.record import MoveRecord, MoveStore
     from ceph_tuner.pacing.wanted import WantedObjectives
 
 pgs_app = typer.Typer(help="A pool's number of PGs, in small steps.", no_args_is_help=True)
@@ -182,7 +182,7 @@ def list_moves(cluster: str = ClusterOption, form: Format = FormatOption) -> Non
 
 @moves_app.command("give-back")
 def give_back_command(cluster: str = ClusterOption, form: Format = FormatOption) -> None:
-    """Switch the balancer and autoscalers on again that a move has paused and left so, as after a kill."""
+    """Switch the balancer and autoscalers on again that a move has paused and left so, as one that was interrupted."""
     from ceph_tuner.moves.record import MoveStore
     from ceph_tuner.moves.switches import give_back
 
@@ -237,7 +237,7 @@ def _move(
     pool: str = "",
     many_pgs: bool = False,
 ) -> int:
-    """Show or carry out one move, and give back at its end what it has paused."""
+    """Show or carry out one move, and give back at its end what it has paused. Gives the exit code."""
     from ceph_tuner.moves.map_view import read_map
     from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveTask
     from ceph_tuner.moves.pg_limit import MANY_PGS, beyond_limit, remarks
@@ -333,11 +333,11 @@ def _carry_out(
     lock: Lock,
     pauses: Tuple[bool, Tuple[str, ...]],
 ) -> MoveOutcome:
-    """Pause, move, and give back however it ends."""
+    """Pause, move, and give back at the end."""
     from ceph_tuner.core.ceph.uninterrupted import uninterrupted
     from ceph_tuner.moves.mover import Mover
     from ceph_tuner.moves.record import MoveStore
-    from ceph_tuner.moves.switches import give_back, pause
+    from ceph_tuner.moves.switches import pause
     from ceph_tuner_cli.moves_page import progress_words
     from ceph_tuner_cli.progress_line import progress_line
 
@@ -364,13 +364,24 @@ def _carry_out(
         newest = newest or new_record
         if newest.holds_back:
             with uninterrupted():
-                try:
-                    say(give_back(connection, store, newest)[1])
-                except TunerError:
-                    warn(
-                        [f"what it has paused stays so until `ceph-tuner moves give-back --cluster {connection.name}`"]
-                    )
-                    raise
+                _give_back(connection, store, newest)
+
+
+def _give_back(connection: Cluster, store: MoveStore, record: MoveRecord) -> None:
+    """Switch on again what a move has paused, unless data is left that it would move at its own pace, or move back."""
+    from ceph_tuner.moves.mover import DONE
+    from ceph_tuner.moves.switches import give_back
+
+    until = f"until `ceph-tuner moves give-back --cluster {connection.name}`"
+    try:
+        if record.state != DONE and store.has_written(record):
+            words = "what it has paused stays so, as it would move what is left, or move data back"
+            warn([f"{words}: until the same command is done, or {until}"])
+            return
+        say(give_back(connection, store, record)[1])
+    except TunerError:
+        warn([f"what it has paused stays so {until}"])
+        raise
 
 
 def _later(pool: MovePool, pg_num: int, at_most: int) -> str:

@@ -238,7 +238,7 @@ def test_what_is_not_told_to_be_paused_is_left_alone(opening: Opening, run: Prog
 
 
 @pytest.mark.parametrize("ending", [KeyboardInterrupt, RuntimeError])
-def test_what_is_paused_is_given_back_however_it_ends(
+def test_what_is_paused_is_given_back_however_it_ends_where_nothing_was_written(
     opening: Opening, run: Program, monkeypatch: pytest.MonkeyPatch, ending: type[BaseException]
 ) -> None:
     cluster, fake = opening(balancer=True)
@@ -251,6 +251,35 @@ def test_what_is_paused_is_given_back_however_it_ends(
     assert code == (130 if ending is KeyboardInterrupt else 70)
     assert fake.balancer
     assert not any(record.holds_back for record in MoveStore(cluster.store).records())
+
+
+@pytest.mark.parametrize("words", [("reweight", "osd.3", "2"), ("drain", "osd.3"), ("pgs", "step", "rbd", "16")])
+def test_what_is_paused_stays_so_while_data_is_left_that_it_would_move(
+    opening: Opening, run: Program, monkeypatch: pytest.MonkeyPatch, words: Tuple[str, ...]
+) -> None:
+    _, fake = opening(balancer=True, autoscale="on", pgs=8 if words[0] == "pgs" else 32, osds=6)
+    if words[0] == "reweight":
+        fake.weights[3] = 0.0
+        fake.acting = {fake.pgid(number): fake.up(number) for number in range(fake.pgs)}
+    turn = mover.Mover._turn
+
+    def struck(self: mover.Mover) -> str:
+        over = turn(self)
+        if self._moved:
+            raise KeyboardInterrupt
+        return over
+
+    monkeypatch.setattr(mover.Mover, "_turn", struck)
+    pauses = ("--pause-balancer", "--pause-autoscaler", "--yes", "--cluster", "moving")
+    code, out, err = run(*words, *pauses)
+    assert (code, "left: " in out) == (130, True)
+    assert (fake.balancer, fake.autoscale) == (False, "off")
+    assert "what it has paused stays so" in " ".join(err.split())
+    assert "`ceph-tuner moves give-back --cluster moving`" in " ".join(err.split())
+    monkeypatch.setattr(mover.Mover, "_turn", turn)
+    # it need not be told again what to pause
+    assert document(run, *words, "--yes")[1]["reason"] == "done"
+    assert (fake.balancer, fake.autoscale) == (True, "on")
 
 
 def killed(cluster: Cluster, fake: Moving) -> None:

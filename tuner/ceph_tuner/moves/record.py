@@ -108,6 +108,10 @@ class MoveStore:
         pairs_by_pg = {key[len(prefix) :]: _pairs(key, text) for key, text in contents(self._store, prefix).items()}
         return {pgid: pairs for pgid, pairs in pairs_by_pg.items() if pairs is not None}
 
+    def has_written(self, record: MoveRecord) -> bool:
+        """Whether some write of it was begun."""
+        return bool(self._store.keys(f"{UNDOS}{_key(record.name)}/"))
+
     def remove(self, record: MoveRecord) -> None:
         """Forget a move."""
         for prefix in (UNDOS, HELD):
