@@ -143,6 +143,7 @@ def step(
     """
     from ceph_tuner.moves import total_bytes
     from ceph_tuner.moves.pgs_plan import PgsPlan
+    from ceph_tuner.moves.record import PGS
 
     def planned(view: MapView) -> Tuple[MovePlan, List[str], List[str]]:
         own = view.pool(pool)
@@ -161,7 +162,7 @@ def step(
             lines.append("A split is not undone: the way back merges PGs, and moves their data again.")
         return plan, lines, [_text(write.command) for write in plan.writes(view, at_most, frozenset())]
 
-    return _move(f"pgs {pool} {pg_num}", cluster, keep, slo, hours, at_most, window, pause_balancer, pause_autoscaler,
+    return _move(f"{PGS}{pool} {pg_num}", cluster, keep, slo, hours, at_most, window, pause_balancer, pause_autoscaler,
                   yes, form, planned, "", pool, many_pgs)  # fmt: skip
 
 
@@ -273,7 +274,7 @@ def _move(
         if not yes:
             preview = MovePreview(
                 cluster, name, lines, commands, wanted.at(connection.clock.now()).preview, hours,
-                _rough(connection, plan, view, wanted, open_hours), refusals, () if pool else autoscaled_pools,
+                _rough(connection, name, plan, view, wanted, open_hours), refusals, () if pool else autoscaled_pools,
             )  # fmt: skip
             emit(preview.to_dict(), form, preview.page)
             if form is Format.table:
@@ -309,18 +310,23 @@ def _move(
 
 
 def _rough(
-    connection: Cluster, plan: MovePlan, view: MapView, wanted: WantedObjectives, hours: Hours
+    connection: Cluster, name: str, plan: MovePlan, view: MapView, wanted: WantedObjectives, hours: Hours
 ) -> Optional[RoughTime]:
-    """How long it takes, by the windows that the cluster keeps."""
+    """How long it takes, by earlier moves of the kind, else by the windows that the cluster keeps."""
     from ceph_tuner.moves import total_bytes
-    from ceph_tuner.moves.forecast import rough_time
+    from ceph_tuner.moves.forecast import rough_by_moves, rough_time
+    from ceph_tuner.moves.record import MoveStore
     from ceph_tuner.pacing.judged_windows import kept_windows
     from ceph_tuner.pacing.objectives import held_bounds
 
-    now, bytes_to_do = connection.clock.now(), total_bytes(plan.left(view, frozenset()))
+    left = plan.left(view, frozenset())
+    now, bytes_to_do = connection.clock.now(), total_bytes(left)
     if not bytes_to_do > 0:
         # of a weight nobody knows before CRUSH was asked
         return None
+    by_moves = rough_by_moves(MoveStore(connection.store).steps_like(name), now, len(left), bytes_to_do, hours)
+    if by_moves is not None:
+        return by_moves
     bounds = held_bounds(wanted.at(now).slo, stored_baseline(connection.store))
     return rough_time(kept_windows(connection), bounds, now, bytes_to_do, hours)
 

@@ -96,8 +96,8 @@ def test_a_preview_says_what_it_keeps_and_when_it_begins(opening: Opening, run: 
     code, out, _ = run("drain", "osd.3", "--cluster", "moving", "--keep", "client.p95_ms<=20", "--hours", "sat")
     assert code == 0
     assert "It keeps client.p95_ms <= 20 ms." in out
-    assert "Its steps begin within sat." in out
-    assert "How long it takes is known after the first step." in out
+    assert "Its moves begin within sat." in out
+    assert "How long it takes is known once the first PGs have arrived." in out
 
 
 def test_a_preview_estimates_its_duration_by_kept_windows_of_backfill(opening: Opening, run: Program) -> None:
@@ -118,8 +118,28 @@ def test_a_preview_estimates_its_duration_by_kept_windows_of_backfill(opening: O
     _, found = document(run, "drain", "osd.3", "--keep", "client.p95_ms<=5")
     assert found["rough_s"] is None
     _, out, _ = run("drain", "osd.3", "--cluster", "moving", "--hours", "01:00-05:00")
-    assert "by 10 kept windows with backfill." in " ".join(out.split())
+    words = "by 10 kept windows with backfill: for the bytes alone, and small PGs take seconds each."
+    assert words in " ".join(out.split())
     assert "2026-01-01 01:0" in out
+
+
+def test_a_preview_estimates_its_duration_by_earlier_moves_and_says_so(opening: Opening, run: Program) -> None:
+    cluster, fake = opening(pgs=64)
+    began = cluster.clock.now()
+    _, first = document(run, "drain", "osd.2", "--yes")
+    took_s = cluster.clock.now() - began
+    left = on(fake, 3)
+    _, found = document(run, "drain", "osd.3")
+    assert found["rough_by"].startswith("the last ")
+    assert found["rough_by"].endswith(" PGs of earlier moves")
+    assert found["rough_s"] == pytest.approx(took_s * left / first["moved"], rel=0.5)
+    low, high = found["rough_finish_between"]
+    assert low < found["rough_finish_at"] < high
+    _, out, _ = run("drain", "osd.3", "--cluster", "moving")
+    assert " PGs of earlier moves." in " ".join(out.split())
+    assert "(90%: 2026-01-01 " in " ".join(out.split())
+    # pgp_num takes other times than upmap entries
+    assert document(run, "pgs", "step", "rbd", "128")[1]["rough_by"] is None
 
 
 @pytest.mark.parametrize("name", ["osd.3", "3", "h3"])

@@ -17,6 +17,11 @@ from typing import AbstractSet, Dict, FrozenSet, List, Mapping, Optional, Protoc
 Pairs = Tuple[Tuple[int, int], ...]
 """The pairs of a pg_upmap_items entry: from which OSD to which."""
 
+Steps = Tuple[Tuple[int, float, float], ...]
+"""Of a move, each with the PGs and bytes that it moved, and the seconds that it took, waits for clients included."""
+LAST_STEPS = 20
+"""So many of the last steps tell the rate: clients and drives of hours ago say little."""
+
 NONE = 2**31 - 1
 """CRUSH_ITEM_NONE: a place of an erasure-coded PG that no OSD fills."""
 

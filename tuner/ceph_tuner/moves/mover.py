@@ -173,7 +173,8 @@ class Mover:
 
     def _over(self, began: float, reason: str) -> MoveOutcome:
         outcome = self._outcome(began, reason)
-        self._store.save(self._record.changed(state=reason), self._clock.now())
+        steps = self._forecast.steps or self._record.steps
+        self._store.save(self._record.changed(state=reason, steps=steps), self._clock.now())
         return outcome
 
     def _turn(self) -> str:
