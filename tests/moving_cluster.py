@@ -30,6 +30,8 @@ class Moving:
     pgs: int = 8
     seconds: float = 12.0
     """That a PG's move takes."""
+    slow: Dict[str, float] = field(default_factory=dict)
+    """PG -> seconds, where it takes others."""
     balancer: bool = False
     autoscale: str = "off"
     flags: str = ""
@@ -68,7 +70,9 @@ class Moving:
 
     def raw(self, number: int) -> List[int]:
         """The first OSDs with a weight, by an order of the PG's own."""
-        placed = number % self.pgp_num
+        # as `ceph_stable_mod`
+        mask = (1 << (self.pgp_num - 1).bit_length()) - 1
+        placed = number & mask if number & mask < self.pgp_num else number & (mask >> 1)
         order = [(placed * 3 + step * (1 + placed % (self.osds - 1))) % self.osds for step in range(self.osds)]
         order += [osd for osd in range(self.osds) if osd not in order]
         wanted = [osd for osd in dict.fromkeys(order) if self.weights[osd] > 0]
@@ -93,7 +97,7 @@ class Moving:
             elif pgid not in self.moving:
                 self.moving[pgid] = now
                 self.moved.append(pgid)
-            elif now - self.moving[pgid] >= self.seconds and not stopped:
+            elif now - self.moving[pgid] >= self.slow.get(pgid, self.seconds) and not stopped:
                 del self.moving[pgid]
                 self.acting[pgid] = up
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from zoneinfo import ZoneInfo
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,6 +85,19 @@ def test_a_moment_that_no_calendar_has_is_shown_and_is_no_error(at: float) -> No
 )
 def test_a_moment_to_come_is_a_time_from_now_or_a_date_in_utc(text: str, expected: float) -> None:
     assert moment_ahead(text, NOW, "--by") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-12-01", 1_796_083_200.0 - 3600),
+        ("2027-07-01", 1_814_400_000.0 - 7200),
+        ("2026-12-01T06:00+00:00", 1_796_083_200.0 + 6 * 3600),
+        ("12h", NOW + 12 * 3600),
+    ],
+)
+def test_a_date_is_the_midnight_of_a_zone_where_one_is_given(text: str, expected: float) -> None:
+    assert moment_ahead(text, NOW, "--begin", ZoneInfo("Europe/Berlin")) == expected
 
 
 @pytest.mark.parametrize("text", ["", "soon", "0h", "-8h", "2026-11-20", "2026-13-01", "now", "9999999999d"])

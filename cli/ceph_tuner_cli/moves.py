@@ -1,4 +1,4 @@
-"""`ceph-tuner drain`, `reweight`, `pgs step` and `moves`: data moved in small steps, at the clients' pace."""
+"""`ceph-tuner drain`, `reweight`, `pgs step` and `moves`: data moved a few PGs at a time, at the clients' pace."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from ceph_tuner.moves import MapView, MovePlan, MovePool
     from ceph_tuner.moves.forecast import RoughTime
     from ceph_tuner.moves.mover import MoveOutcome, MoveProgress, MoveTask
-    from ceph_tuner.moves.record import MoveRecord
+    from ceph_tuner.moves.record import MoveRecord, MoveStore
     from ceph_tuner.pacing.wanted import WantedObjectives
 
 pgs_app = typer.Typer(help="A pool's number of PGs, in small steps.", no_args_is_help=True)
 moves_app = typer.Typer(help="Moves of data: what is under way, what they have paused.", no_args_is_help=True)
 
-HoursOption = typer.Option("", "--hours", help="Begin steps only then: 'mon-fri 22:00-06:00 Europe/Berlin'.")
+HoursOption = typer.Option("", "--hours", help="Begin moves only then: 'mon-fri 22:00-06:00 Europe/Berlin'.")
 AtMostOption = typer.Option(8, "--at-most", min=1, max=1000, help="PGs at a time, at most.")
 WindowOption = typer.Option(30.0, "--window", min=10, max=600, help="Seconds that objectives are judged by.")
 BalancerOption = typer.Option(False, "--pause-balancer", help="Pause the balancer until the end.")
@@ -143,6 +143,7 @@ def step(
     """
     from ceph_tuner.moves import total_bytes
     from ceph_tuner.moves.pgs_plan import PgsPlan
+    from ceph_tuner.moves.record import PGS
 
     def planned(view: MapView) -> Tuple[MovePlan, List[str], List[str]]:
         own = view.pool(pool)
@@ -161,7 +162,7 @@ def step(
             lines.append("A split is not undone: the way back merges PGs, and moves their data again.")
         return plan, lines, [_text(write.command) for write in plan.writes(view, at_most, frozenset())]
 
-    return _move(f"pgs {pool} {pg_num}", cluster, keep, slo, hours, at_most, window, pause_balancer, pause_autoscaler,
+    return _move(f"{PGS}{pool} {pg_num}", cluster, keep, slo, hours, at_most, window, pause_balancer, pause_autoscaler,
                   yes, form, planned, "", pool, many_pgs)  # fmt: skip
 
 
@@ -182,7 +183,7 @@ def list_moves(cluster: str = ClusterOption, form: Format = FormatOption) -> Non
 
 @moves_app.command("give-back")
 def give_back_command(cluster: str = ClusterOption, form: Format = FormatOption) -> None:
-    """Switch the balancer and autoscalers on again that a move has paused and left so, as after a kill."""
+    """Switch the balancer and autoscalers on again that a move has paused and left so, as one that was interrupted."""
     from ceph_tuner.moves.record import MoveStore
     from ceph_tuner.moves.switches import give_back
 
@@ -237,7 +238,7 @@ def _move(
     pool: str = "",
     many_pgs: bool = False,
 ) -> int:
-    """Show or carry out one move, and give back at its end what it has paused."""
+    """Show or carry out one move, and give back at its end what it has paused. Gives the exit code."""
     from ceph_tuner.moves.map_view import read_map
     from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveTask
     from ceph_tuner.moves.pg_limit import MANY_PGS, beyond_limit, remarks
@@ -273,7 +274,7 @@ def _move(
         if not yes:
             preview = MovePreview(
                 cluster, name, lines, commands, wanted.at(connection.clock.now()).preview, hours,
-                _rough(connection, plan, view, wanted, open_hours), refusals, () if pool else autoscaled_pools,
+                _rough(connection, name, plan, view, wanted, open_hours), refusals, () if pool else autoscaled_pools,
             )  # fmt: skip
             emit(preview.to_dict(), form, preview.page)
             if form is Format.table:
@@ -309,18 +310,23 @@ def _move(
 
 
 def _rough(
-    connection: Cluster, plan: MovePlan, view: MapView, wanted: WantedObjectives, hours: Hours
+    connection: Cluster, name: str, plan: MovePlan, view: MapView, wanted: WantedObjectives, hours: Hours
 ) -> Optional[RoughTime]:
-    """How long it takes, by the windows that the cluster keeps."""
+    """How long it takes, by earlier moves of the kind, else by the windows that the cluster keeps."""
     from ceph_tuner.moves import total_bytes
-    from ceph_tuner.moves.forecast import rough_time
+    from ceph_tuner.moves.forecast import rough_by_moves, rough_time
+    from ceph_tuner.moves.record import MoveStore
     from ceph_tuner.pacing.judged_windows import kept_windows
     from ceph_tuner.pacing.objectives import held_bounds
 
-    now, bytes_to_do = connection.clock.now(), total_bytes(plan.left(view, frozenset()))
+    left = plan.left(view, frozenset())
+    now, bytes_to_do = connection.clock.now(), total_bytes(left)
     if not bytes_to_do > 0:
         # of a weight nobody knows before CRUSH was asked
         return None
+    by_moves = rough_by_moves(MoveStore(connection.store).steps_like(name), now, len(left), bytes_to_do, hours)
+    if by_moves is not None:
+        return by_moves
     bounds = held_bounds(wanted.at(now).slo, stored_baseline(connection.store))
     return rough_time(kept_windows(connection), bounds, now, bytes_to_do, hours)
 
@@ -333,11 +339,11 @@ def _carry_out(
     lock: Lock,
     pauses: Tuple[bool, Tuple[str, ...]],
 ) -> MoveOutcome:
-    """Pause, move, and give back however it ends."""
+    """Pause, move, and give back at the end."""
     from ceph_tuner.core.ceph.uninterrupted import uninterrupted
     from ceph_tuner.moves.mover import Mover
     from ceph_tuner.moves.record import MoveStore
-    from ceph_tuner.moves.switches import give_back, pause
+    from ceph_tuner.moves.switches import pause
     from ceph_tuner_cli.moves_page import progress_words
     from ceph_tuner_cli.progress_line import progress_line
 
@@ -364,13 +370,24 @@ def _carry_out(
         newest = newest or new_record
         if newest.holds_back:
             with uninterrupted():
-                try:
-                    say(give_back(connection, store, newest)[1])
-                except TunerError:
-                    warn(
-                        [f"what it has paused stays so until `ceph-tuner moves give-back --cluster {connection.name}`"]
-                    )
-                    raise
+                _give_back(connection, store, newest)
+
+
+def _give_back(connection: Cluster, store: MoveStore, record: MoveRecord) -> None:
+    """Switch on again what a move has paused, unless data is left that it would move at its own pace, or move back."""
+    from ceph_tuner.moves.mover import DONE
+    from ceph_tuner.moves.switches import give_back
+
+    until = f"until `ceph-tuner moves give-back --cluster {connection.name}`"
+    try:
+        if record.state != DONE and store.has_written(record):
+            words = "what it has paused stays so, as it would move what is left, or move data back"
+            warn([f"{words}: until the same command is done, or {until}"])
+            return
+        say(give_back(connection, store, record)[1])
+    except TunerError:
+        warn([f"what it has paused stays so {until}"])
+        raise
 
 
 def _later(pool: MovePool, pg_num: int, at_most: int) -> str:

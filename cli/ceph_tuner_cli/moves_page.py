@@ -9,6 +9,7 @@ from rich.text import Text
 
 from ceph_tuner.core.moments import utc, utc_minute
 from ceph_tuner.core.wording import digits, first_of
+from ceph_tuner.moves.forecast import FinishTime
 from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveOutcome, MoveProgress
 from ceph_tuner_cli.tables import Columns, columns
 
@@ -62,9 +63,12 @@ def progress_words(progress: MoveProgress) -> str:
 
 
 def _finish(progress: MoveProgress) -> str:
-    if progress.finish is None:
-        return "its end is known after the first step"
-    mean, low, high = progress.finish.mean, progress.finish.low, progress.finish.high
+    return "its end is known once PGs have arrived" if progress.finish is None else finish_words(progress.finish)
+
+
+def finish_words(finish: FinishTime) -> str:
+    """When, with its interval."""
+    mean, low, high = finish.mean, finish.low, finish.high
     if mean is None:
         return "not done within a year"
     between = (

@@ -9,8 +9,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.moments import duration, utc_minute
+from ceph_tuner.core.moments import duration
 from ceph_tuner.moves.forecast import RoughTime
+from ceph_tuner_cli.moves_page import finish_words
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,9 @@ class MovePreview:
     keeps: str
     """Which objectives."""
     hours: str
-    """In which its steps begin; empty: at all."""
+    """In which its moves begin; empty: at all."""
     rough: Optional[RoughTime]
-    """How long it takes, where kept windows tell."""
+    """How long it takes, where earlier moves or kept windows tell."""
     refusals: Mapping[str, InputError]
     """Option that is missing -> the refusal with --yes and without it."""
     autoscaled: Tuple[str, ...] = ()
@@ -48,7 +49,9 @@ class MovePreview:
             "keeps": self.keeps,
             "hours": self.hours,
             "rough_s": rough.seconds if rough else None,
-            "rough_finish_at": rough.finish_at if rough else None,
+            "rough_finish_at": rough.finish.mean if rough else None,
+            "rough_finish_between": [rough.finish.low, rough.finish.high] if rough else None,
+            "rough_by": rough.by if rough else None,
             "refused": [str(refusal) for refusal in self.refusals.values()],
             "commands": list(self.commands),
         }
@@ -68,14 +71,13 @@ class MovePreview:
 
     def _hours_words(self) -> str:
         return (
-            f"Its steps begin within {self.hours}."
+            f"Its moves begin within {self.hours}."
             if self.hours
-            else "Its steps begin at any hour; --hours limits them."
+            else "Its moves begin at any hour; --hours limits them."
         )
 
     def _rough_words(self) -> str:
         if self.rough is None:
-            return "How long it takes is known after the first step."
-        done = "in more than a year" if self.rough.finish_at is None else f"by {utc_minute(self.rough.finish_at)}"
-        by = "1 kept window" if self.rough.windows == 1 else f"{self.rough.windows} kept windows"
-        return f"Roughly {duration(self.rough.seconds)} of moving, so done {done}, by {by} with backfill."
+            return "How long it takes is known once the first PGs have arrived."
+        words = f"Roughly {duration(self.rough.seconds)} of moving, so {finish_words(self.rough.finish)}"
+        return f"{words}, by {self.rough.by}."

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from datetime import timezone, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, List, Optional, Sequence, Tuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
 from ceph_tuner.cluster import Cluster
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.stored_slo import stored_baseline
+from ceph_tuner.core.hours import zone_of
 from ceph_tuner.core.moments import moment_ahead
 from ceph_tuner_cli.cluster_option import AnyClusterOption, show_commands
 from ceph_tuner_cli.fleet import FleetOption
@@ -60,7 +59,7 @@ def plan_command(
     from ceph_tuner_cli.scrub_page import plan_page
     from ceph_tuner_cli.scrub_rates import past_windows, planned
 
-    where = _zone(zone)
+    where = zone_of(zone, "--time-zone")
     with (
         working(f"{cluster or state}: reading PGs and rules"),
         cluster_or_state(cluster, state, lambda name: open_cluster(name)) as connection,
@@ -113,7 +112,7 @@ def drain(
     from ceph_tuner_cli.scrub_page import drain_page, order_page, progress_words
     from ceph_tuner_cli.scrub_rates import past_windows, planned
 
-    where = _zone(zone)
+    where = zone_of(zone, "--time-zone")
     with cluster_or_state(cluster, state, _connected) as connection:
         name = connection.name if state else str(cluster)
         until = moment_ahead(by, connection.clock.now(), "--by")
@@ -192,12 +191,3 @@ def _without_flag(view: ScrubView, order: Sequence[ScrubPg]) -> Tuple[Tuple[Scru
     if pools:
         say([f"left out, as nodeep-scrub is set: {', '.join(pools)}"])
     return rest, None
-
-
-def _zone(name: str) -> tzinfo:
-    if name == "UTC":
-        return timezone.utc
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InputError("--time-zone", repr(name), "a name such as UTC or Europe/Berlin") from None

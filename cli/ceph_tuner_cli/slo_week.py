@@ -56,7 +56,9 @@ def week(
         None, help="The SLO file. None with --cluster or --from: the calendar that the cluster keeps."
     ),
     begin: Optional[str] = typer.Option(
-        None, "--begin", help="When the days begin: in so long (3d), or a date in UTC such as 2027-03-25; else now."
+        None,
+        "--begin",
+        help="When the days begin: in so long (3d), or a date in the calendar's time zone (2027-03-25); else now.",
     ),
     days: int = typer.Option(WEEK_DAYS, "--days", min=1, max=366, help="How many days to show."),
     cluster: Optional[str] = AnyClusterOption,
@@ -80,14 +82,13 @@ def week(
         raise InputError("slo week", "two of --cluster, --from and --cluster-file", "one of them")
     if file is None and cluster is None and state is None:
         raise InputError("slo week", "no FILE", "an SLO file, or --cluster for the calendar that it keeps")
-    now = time.time()
-    start = now if begin is None else moment_ahead(begin, now, "--begin")
-    calendar = None if file is None else _calendar_of(file, start)
+    calendar = None if file is None else _calendar_of(file)
     if cluster is None and state is None and cluster_file is None and calendar is not None:
-        document = {"file": str(file), **week_ahead(calendar, start, days * DAY_S)}
+        document = {"file": str(file), **week_ahead(calendar, _start(begin, calendar), days * DAY_S)}
         emit(document, form, lambda: Group(*_pages(document)))
         return 0
-    calendar, known = _known(calendar, cluster, state, cluster_file, start)
+    calendar, known = _known(calendar, cluster, state, cluster_file)
+    start = _start(begin, calendar)
     document = {"file": None if file is None else str(file), **week_ahead(calendar, start, days * DAY_S)}
     ahead = hours_ahead(calendar, start, start + days * DAY_S, known.hours)
     if known.has_past:
@@ -113,8 +114,13 @@ def week(
     return 1 if any(entry["keeps_hard"] is False for entry in predictions.values()) else 0
 
 
-def _calendar_of(file: Path, start: float) -> SloCalendar:
-    read = slo_file.read(file, lambda: start)
+def _start(begin: Optional[str], calendar: SloCalendar) -> float:
+    now = time.time()
+    return now if begin is None else moment_ahead(begin, now, "--begin", zone_of(calendar.zone))
+
+
+def _calendar_of(file: Path) -> SloCalendar:
+    read = slo_file.read(file)
     return read.calendar or SloCalendar(read.slo)
 
 
@@ -123,7 +129,6 @@ def _known(
     cluster: Optional[str],
     state: Optional[Path],
     cluster_file: Optional[Path],
-    start: float,
 ) -> Tuple[SloCalendar, ClusterAccount]:
     """The calendar, the cluster's own where none was named, and what is known of the cluster."""
     if cluster_file is not None and calendar is not None:

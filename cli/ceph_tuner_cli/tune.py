@@ -14,7 +14,7 @@ from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.slo import wanted_of
 from ceph_tuner.core.goals.trial import TrialBudget
-from ceph_tuner.files import cluster_file, profile_file, slo_file
+from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.optimise import Options
 from ceph_tuner_cli import complete
@@ -93,6 +93,7 @@ def tune(
     from ceph_tuner.tune.past import keep_learnt
     from ceph_tuner_cli.tune_page import announcement, page, what_to_do
     from ceph_tuner_cli.tune_parts import TuneRequest, canary_of, capacity_accounts
+    from ceph_tuner_cli.tune_prior import ModelFile
     from ceph_tuner_cli.tune_profile import tuned_profile
     from ceph_tuner_cli.tune_run import run_locked
 
@@ -100,7 +101,7 @@ def tune(
     if scenario_slo.calendar is not None:
         say([f"objectives of the policy {scenario_slo.policy}, which holds now, for the whole run"])
     scenario_slo = replace(scenario_slo, slo=wanted_of(scenario_slo.slo, Target.parse(target).device_class))
-    description = None if model is None else cluster_file.read(model)
+    model_file = None if model is None else ModelFile.read(model)
     if save is not None:
         check_free(save, force)
     request = TuneRequest(
@@ -113,7 +114,6 @@ def tune(
         options=_options(safe_probability, step_limit, violation_budget),
         seed=seed,
         prior=prior,
-        model=model,
         profiles_from=profile_from or [],
         elsewhere=elsewhere,
         past=past,
@@ -129,9 +129,8 @@ def tune(
         # knobs that the release ignores are refused before anybody has to wait for the lock
         space = request.space(connection, now)
         places = connection.config.places()
-        if description is not None:
-            description.for_target(target, str(model), places)
-        request = replace(request, canary=canary_of(canary, target, places))
+        described = None if model_file is None else model_file.believed(connection.release, target, places)
+        request = replace(request, canary=canary_of(canary, target, places), described=described)
         if connection.run_here is None and not yes:
             reached = reach(running(target, places))
             task = request.task(connection, now)

@@ -58,7 +58,6 @@ class TuneRequest:
     options: Options
     seed: int
     prior: bool
-    model: Optional[Path]
     profiles_from: Sequence[Path]
     elsewhere: bool
     past: bool
@@ -68,6 +67,8 @@ class TuneRequest:
     """With the built-in profiles."""
     canary: Optional[CanaryPart] = None
     """The part of the target that gets settings first; None: none."""
+    described: Optional[Believed] = None
+    """The model of a description; None: none was given."""
 
     def space(self, connection: Cluster, now: InForce) -> KnobSpace:
         """Give what is searched."""

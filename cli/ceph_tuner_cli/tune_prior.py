@@ -9,19 +9,20 @@ import hashlib
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator, List, Optional
+from typing import Collection, Iterator, List, Optional
 
 from ceph_lab.cluster import lab_of
 from ceph_lab.recipes import options_for_window
 from ceph_lab.twin_model import SCENARIOS, drives_under, lab_model
 from ceph_tuner.cluster.connection import Cluster
+from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import PROFILE
-from ceph_tuner.core.knobs.releases import parse_version
+from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.profiles.in_force import InForce
-from ceph_tuner.files import fit_file, slo_file
+from ceph_tuner.files import cluster_file, fit_file, slo_file, yaml_document
 from ceph_tuner.optimise import Prior
 from ceph_tuner.recommend.write_forecast import WriteForecasts
 from ceph_tuner.search.shares_prior import SharesPrior
@@ -29,10 +30,11 @@ from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.tune.loop import Foretell
 from ceph_tuner.tune.measurement import Timing
 from ceph_tuner.tune.twin_prior import TwinPrior
+from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.fit import Fit, described_fit
 from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner_cli.description import read_description
+from ceph_tuner_cli.render import warn
 
 NOTHING, RULES = "", "mClock's rules"
 
@@ -71,21 +73,36 @@ class Believed:
         return [prior] if prior.metrics else []
 
 
-def believed(
-    connection: Cluster, objectives: slo_file.SloFile, now: InForce, timing: Timing, model: Optional[Path], target: str
-) -> Believed:
-    """Give the model of a described cluster, or the lab's own, or the rules.
+@dataclass(frozen=True)
+class ModelFile:
+    """A description of OSDs, read once: its path may lead to another one while somebody waits for the lock."""
 
-    Raises InputError for a description of another release or of other OSDs than `target`.
-    """
-    if model is not None:
-        description = read_description(model).for_target(target, str(model), connection.config.places())
-        if description.model.release.name != connection.release.name:
-            raise InputError(str(model), f"a cluster of {description.model.release.title}", connection.release.title)
+    path: Path
+    description: DescribedCluster
+    fit: Optional[Fit]
+    digest: str
+    """Another one for another text."""
+
+    @classmethod
+    def read(cls, path: Path) -> ModelFile:
+        """Read it, and the fit that it names; what is unlikely in it is told. Raises InputError."""
+        text = yaml_document.text_of(path)
+        description = cluster_file.from_text(text, str(path))
+        warn(description.unlikely)
         fit = None if description.calibration is None else fit_file.read(description.calibration)
-        fitted_model = description.model if fit is None else fit.applied(description.model)
-        digest = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
-        return Believed(f"{description.name} {digest}", fitted_model, fit)
+        return cls(path, description, fit, hashlib.sha256(text.encode()).hexdigest()[:12])
+
+    def believed(self, release: Release, target: str, places: Collection[Place]) -> Believed:
+        """Its model. Raises InputError for one of another release, or of other OSDs than the target's."""
+        description = self.description.for_target(target, str(self.path), places)
+        if description.model.release.name != release.name:
+            raise InputError(str(self.path), f"a cluster of {description.model.release.title}", release.title)
+        model = description.model if self.fit is None else self.fit.applied(description.model)
+        return Believed(f"{description.name} {self.digest}", model, self.fit)
+
+
+def believed(connection: Cluster, objectives: slo_file.SloFile, now: InForce, timing: Timing) -> Believed:
+    """Give the lab's own model, or the rules: where nobody has described the OSDs."""
     lab = lab_of(connection)
     if lab is None or objectives.scenario not in SCENARIOS:
         return Believed(RULES)

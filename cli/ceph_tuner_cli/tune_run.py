@@ -65,7 +65,7 @@ def run_locked(connection: Cluster, request: TuneRequest) -> Ran:
             canary = Canary(request.canary.name, on_canary)
         belief = Believed()
         if request.prior:
-            belief = believed(connection, scenario_slo, now, timing, request.model, target)
+            belief = request.described or believed(connection, scenario_slo, now, timing)
         others = gathered(request.profiles_from, connection.store) if request.elsewhere else []
         heading = Heading(
             scenario_slo.slo.to_dict(),

@@ -96,8 +96,8 @@ def test_a_preview_says_what_it_keeps_and_when_it_begins(opening: Opening, run: 
     code, out, _ = run("drain", "osd.3", "--cluster", "moving", "--keep", "client.p95_ms<=20", "--hours", "sat")
     assert code == 0
     assert "It keeps client.p95_ms <= 20 ms." in out
-    assert "Its steps begin within sat." in out
-    assert "How long it takes is known after the first step." in out
+    assert "Its moves begin within sat." in out
+    assert "How long it takes is known once the first PGs have arrived." in out
 
 
 def test_a_preview_estimates_its_duration_by_kept_windows_of_backfill(opening: Opening, run: Program) -> None:
@@ -118,8 +118,28 @@ def test_a_preview_estimates_its_duration_by_kept_windows_of_backfill(opening: O
     _, found = document(run, "drain", "osd.3", "--keep", "client.p95_ms<=5")
     assert found["rough_s"] is None
     _, out, _ = run("drain", "osd.3", "--cluster", "moving", "--hours", "01:00-05:00")
-    assert "by 10 kept windows with backfill." in " ".join(out.split())
+    words = "by 10 kept windows with backfill: for the bytes alone, and small PGs take seconds each."
+    assert words in " ".join(out.split())
     assert "2026-01-01 01:0" in out
+
+
+def test_a_preview_estimates_its_duration_by_earlier_moves_and_says_so(opening: Opening, run: Program) -> None:
+    cluster, fake = opening(pgs=64)
+    began = cluster.clock.now()
+    _, first = document(run, "drain", "osd.2", "--yes")
+    took_s = cluster.clock.now() - began
+    left = on(fake, 3)
+    _, found = document(run, "drain", "osd.3")
+    assert found["rough_by"].startswith("the last ")
+    assert found["rough_by"].endswith(" PGs of earlier moves")
+    assert found["rough_s"] == pytest.approx(took_s * left / first["moved"], rel=0.5)
+    low, high = found["rough_finish_between"]
+    assert low < found["rough_finish_at"] < high
+    _, out, _ = run("drain", "osd.3", "--cluster", "moving")
+    assert " PGs of earlier moves." in " ".join(out.split())
+    assert "(90%: 2026-01-01 " in " ".join(out.split())
+    # pgp_num takes other times than upmap entries
+    assert document(run, "pgs", "step", "rbd", "128")[1]["rough_by"] is None
 
 
 @pytest.mark.parametrize("name", ["osd.3", "3", "h3"])
@@ -238,7 +258,7 @@ def test_what_is_not_told_to_be_paused_is_left_alone(opening: Opening, run: Prog
 
 
 @pytest.mark.parametrize("ending", [KeyboardInterrupt, RuntimeError])
-def test_what_is_paused_is_given_back_however_it_ends(
+def test_what_is_paused_is_given_back_however_it_ends_where_nothing_was_written(
     opening: Opening, run: Program, monkeypatch: pytest.MonkeyPatch, ending: type[BaseException]
 ) -> None:
     cluster, fake = opening(balancer=True)
@@ -251,6 +271,35 @@ def test_what_is_paused_is_given_back_however_it_ends(
     assert code == (130 if ending is KeyboardInterrupt else 70)
     assert fake.balancer
     assert not any(record.holds_back for record in MoveStore(cluster.store).records())
+
+
+@pytest.mark.parametrize("words", [("reweight", "osd.3", "2"), ("drain", "osd.3"), ("pgs", "step", "rbd", "16")])
+def test_what_is_paused_stays_so_while_data_is_left_that_it_would_move(
+    opening: Opening, run: Program, monkeypatch: pytest.MonkeyPatch, words: Tuple[str, ...]
+) -> None:
+    _, fake = opening(balancer=True, autoscale="on", pgs=8 if words[0] == "pgs" else 32, osds=6)
+    if words[0] == "reweight":
+        fake.weights[3] = 0.0
+        fake.acting = {fake.pgid(number): fake.up(number) for number in range(fake.pgs)}
+    turn = mover.Mover._turn
+
+    def struck(self: mover.Mover) -> str:
+        over = turn(self)
+        if self._moved:
+            raise KeyboardInterrupt
+        return over
+
+    monkeypatch.setattr(mover.Mover, "_turn", struck)
+    pauses = ("--pause-balancer", "--pause-autoscaler", "--yes", "--cluster", "moving")
+    code, out, err = run(*words, *pauses)
+    assert (code, "left: " in out) == (130, True)
+    assert (fake.balancer, fake.autoscale) == (False, "off")
+    assert "what it has paused stays so" in " ".join(err.split())
+    assert "`ceph-tuner moves give-back --cluster moving`" in " ".join(err.split())
+    monkeypatch.setattr(mover.Mover, "_turn", turn)
+    # it need not be told again what to pause
+    assert document(run, *words, "--yes")[1]["reason"] == "done"
+    assert (fake.balancer, fake.autoscale) == (True, "on")
 
 
 def killed(cluster: Cluster, fake: Moving) -> None:

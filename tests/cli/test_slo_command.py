@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Callable, Optional, Tuple
 
@@ -55,6 +56,8 @@ def test_the_week_of_a_calendar_shows_who_holds_when_and_when_the_clock_is_set(r
     code, out, _ = run("slo", "week", CALENDAR, "--begin", "2027-03-26T00:00", "--days", "3", "--format", "json")
     document = json.loads(out)
     assert code == 0
+    # midnight in Berlin
+    assert document["from"] == datetime(2027, 3, 25, 23, tzinfo=timezone.utc).timestamp()
     assert [spell["policy"] for spell in document["spells"]] == ["night", "base", "office", "base"]
     assert [(each["before"], each["after"]) for each in document["clock_changes"]] == [(3600, 7200)]
     assert [(each["name"], each["hours_in_force"] > 0) for each in document["policies"]] == [

@@ -209,6 +209,14 @@ def test_the_twin_is_asked_first_where_the_cluster_is_described(
     monkeypatch.setattr(tune_prior, "TwinPrior", partial(TwinPrior, designs=24))
     described = tmp_path / "model.yaml"
     described.write_text(MODEL, encoding="utf-8")
+    lock = TwinCluster.lock
+
+    def late_lock(self: TwinCluster, *names: str) -> Any:
+        # somebody writes another file while the lock is waited for
+        described.write_text("nonsense", encoding="utf-8")
+        return lock(self, *names)
+
+    monkeypatch.setattr(TwinCluster, "lock", late_lock)
     _, out, err = run("tune", "--slo", slo, *short(), "--yes", "--no-write-back", "--model", str(described))
     result = json.loads(out)
     assert set(result["search"]["trust"]) == {"client.p95_ms", "scrub.bytes_s"}, err

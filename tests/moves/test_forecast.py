@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from ceph_tuner.core.hours import Hours, parse_hours
 from ceph_tuner.core.measure.sample import Measure, Window
-from ceph_tuner.moves.forecast import LONGEST_S, MoveForecast, open_s, rough_time
+from ceph_tuner.moves import LAST_STEPS
+from ceph_tuner.moves.forecast import LONGEST_S, FinishTime, MoveForecast, open_s, rough_by_moves, rough_time
 from ceph_tuner.pacing.objectives import held_bounds
 from keeping import keeping
 
@@ -137,7 +138,8 @@ def test_windows_without_backfill_or_with_recovery_tell_nothing_of_a_move() -> N
     assert rough_time(others, BOUNDS, 0.0, 1e6, ALWAYS) is None
     found = rough_time([*others, seen()], BOUNDS, 100.0, 60e6, ALWAYS)
     assert found is not None
-    assert (found.seconds, found.finish_at, found.windows) == (60.0, 160.0, 1)
+    assert (found.seconds, found.finish) == (60.0, FinishTime(160.0, None, None))
+    assert found.by.startswith("1 kept window with backfill: for the bytes alone")
 
 
 def test_windows_that_missed_an_objective_count_with_their_time_alone() -> None:
@@ -150,7 +152,21 @@ def test_windows_that_missed_an_objective_count_with_their_time_alone() -> None:
 def test_a_rough_time_counts_open_hours_alone() -> None:
     found = rough_time([seen()], {}, MIDNIGHT, 3 * 3600e6, parse_hours("02:00-04:00"))
     assert found is not None
-    assert (found.seconds, found.finish_at) == (3 * 3600.0, MIDNIGHT + 86400 + 3 * 3600)
+    assert (found.seconds, found.finish.mean) == (3 * 3600.0, MIDNIGHT + 86400 + 3 * 3600)
     never = rough_time([seen()], {}, MIDNIGHT, 2 * LONGEST_S * 1e6, ALWAYS)
     assert never is not None
-    assert never.finish_at is None
+    assert never.finish.mean is None
+
+
+def test_the_last_steps_of_earlier_moves_tell_small_pgs_seconds() -> None:
+    steps = ((1, 8e3, 90.0), *[(2, 16e3, 12.0)] * LAST_STEPS)
+    found = rough_by_moves(steps, MIDNIGHT, 26, 26 * 8e3, ALWAYS)
+    assert found is not None
+    assert found.seconds == pytest.approx(26 * 6.0, rel=0.02)
+    assert found.finish.mean == pytest.approx(MIDNIGHT + found.seconds)
+    assert found.finish.low is not None
+    assert found.finish.high is not None
+    assert found.finish.low < found.finish.mean < found.finish.high
+    assert found.by == f"the last {2 * LAST_STEPS} PGs of earlier moves"
+    assert rough_by_moves((), MIDNIGHT, 26, 1e6, ALWAYS) is None
+    assert rough_by_moves(steps, MIDNIGHT, 0, 0.0, ALWAYS) is None

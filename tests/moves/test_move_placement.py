@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.moves import NONE, CrushRule, MapView, MoveOsd, MovePg, MovePool, Pairs
-from ceph_tuner.moves.drain_plan import UpIs
+from ceph_tuner.moves.drain_plan import DrainPlan, UpIs
 from ceph_tuner.moves.map_view import _rule
 from ceph_tuner.moves.placement import best_target, check_upmap, held, legal, redirected, upmap_command
 
@@ -71,6 +71,27 @@ def test_what_is_on_its_way_counts_as_there() -> None:
     assert best_target(view(osds), pg(0, 1), 0, {3}, {2: 20.0 * GIB}) == 2
 
 
+def test_a_drain_counts_what_it_has_sent_before_its_pgs_tell_so() -> None:
+    osds = [osd(0), osd(1), osd(2), osd(3, used_bytes=10.5 * GIB)]
+    pgs = tuple(replace(pg(0, 1, copy_bytes=10.0 * GIB), pgid=f"1.{number}") for number in range(3))
+    seen = replace(view(osds), pgs=pgs)
+    plan = DrainPlan(frozenset({0}))
+
+    def next_pairs(seen: MapView, begun: frozenset[str]) -> Sequence[str]:
+        return [write.command[1]["id"] for write in plan.writes(seen, 1, frozenset(), begun)]
+
+    assert next_pairs(seen, frozenset()) == ["0 2"]
+    # 1.0 is as it was: its entry says where it goes
+    sent = replace(seen, upmaps={"1.0": ((0, 2),)})
+    assert next_pairs(sent, frozenset({"1.0"})) == ["0 3"]
+    # and then the PG itself
+    moving = replace(pgs[0], up=(2, 1), state=frozenset(("active", "remapped", "backfilling")))
+    assert next_pairs(replace(sent, pgs=(moving, *pgs[1:])), frozenset({"1.0"})) == ["0 3"]
+    assert next_pairs(replace(sent, pgs=(moving, *pgs[1:])), frozenset()) == ["0 3"]
+    assert plan.on_its_way(replace(sent, pgs=(moving, *pgs[1:]))) == {"1.0"}
+    assert plan.on_its_way(seen) == frozenset()
+
+
 def test_where_a_pg_has_all_of_its_osds_said_nothing_is_changed() -> None:
     osds = [osd(0), osd(1), osd(2)]
     assert best_target(view(osds, whole_upmaps=frozenset(("1.0",))), pg(0, 1), 0, set(), {}) is None
@@ -83,6 +104,8 @@ def test_where_a_pg_has_all_of_its_osds_said_nothing_is_changed() -> None:
         (((0, 3),), 3, 5, ((0, 5),)),
         (((0, 3),), 3, 0, ()),
         (((1, 2),), 3, 5, ((1, 2), (3, 5))),
+        # it was sent elsewhere, and has not told yet: one of the two would have no effect
+        (((3, 4), (1, 2)), 3, 5, ((1, 2), (3, 5))),
     ],
 )
 def test_no_pair_begins_where_another_ends(pairs: Pairs, leaving: int, target: int, after: Pairs) -> None:

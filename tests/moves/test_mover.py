@@ -69,15 +69,82 @@ def test_the_weight_is_0_at_the_end_and_what_crush_would_move_is_held() -> None:
     assert not moving.moving
 
 
-def test_each_step_begins_once_the_one_before_is_done() -> None:
+def test_of_one_at_a_time_the_next_begins_once_the_one_before_is_there() -> None:
     cluster, moving = moving_cluster(pgs=16)
     outcome = move(cluster, DrainPlan(frozenset({3}), keep_weight=True), MoveTask(at_most=1))
     assert outcome.steps == outcome.moved == len(moving.moved)
-    most: List[int] = []
-    cluster, moving = moving_cluster(pgs=16)
-    task = MoveTask(at_most=3)
-    move(cluster, DrainPlan(frozenset({3}), keep_weight=True), task, lambda progress: most.append(len(moving.moving)))
-    assert max(most) in (2, 3)
+
+
+def watched(moving: Moving) -> List[int]:
+    """How many PGs are on their way with each entry that is written, that of the entry among them."""
+    counts: List[int] = []
+
+    def counting(write: Callable[[Mapping[str, str]], Optional[Any]]) -> Callable[[Mapping[str, str]], Optional[Any]]:
+        def counted(arguments: Mapping[str, str]) -> Optional[Any]:
+            counts.append(len({*moving.moving, arguments["pgid"]}))
+            return write(arguments)
+
+        return counted
+
+    for name in ("_osd_pg_upmap_items", "_osd_rm_pg_upmap_items"):
+        setattr(moving, name, counting(getattr(moving, name)))
+    return counts
+
+
+def seconds_of(slow_s: float, at_most: int) -> Tuple[MoveOutcome, List[int]]:
+    """A drain of PGs of 8 s each, every fifth of them slower."""
+    cluster, moving = moving_cluster(pgs=96)
+    own = on(moving, 3)
+    moving.seconds, moving.slow = 8.0, dict.fromkeys(own[::5], slow_s)
+    counts = watched(moving)
+    outcome = move(cluster, DrainPlan(frozenset({3}), keep_weight=True), MoveTask(at_most=at_most))
+    assert (outcome.reason, outcome.moved, len(counts)) == (DONE, len(own), len(own))
+    return outcome, counts
+
+
+def test_a_place_that_is_free_is_taken_while_slower_pgs_are_on_their_way() -> None:
+    outcome, counts = seconds_of(60.0, at_most=4)
+    # of one PG, of two, of three, and then of four: each would last as long as its slowest PG
+    firsts = [0, 1, 3, *range(6, outcome.moved, 4), outcome.moved]
+    steps = [range(first, last) for first, last in zip(firsts, firsts[1:])]
+    stepped_s = sum(60.0 if any(number % 5 == 0 for number in step) else 8.0 for step in steps)
+    assert outcome.ended - outcome.began < 0.6 * stepped_s
+    assert max(counts) == 4
+
+
+def test_never_more_are_on_their_way_than_the_pace_allows_also_after_a_kill() -> None:
+    cluster, moving = moving_cluster(pgs=96, seconds=30.0)
+    own, plan, told = on(moving, 3), DrainPlan(frozenset({3}), keep_weight=True), [1]
+    task, waits = MoveTask(at_most=6), [""]
+    moving.slow = {pgid: 10.0 + 7 * number % 60 for number, pgid in enumerate(own)}
+    write, over = moving._osd_pg_upmap_items, []
+
+    def watch(arguments: Mapping[str, str]) -> Optional[Any]:
+        over.append(len({*moving.moving, arguments["pgid"]}) - told[-1])
+        return write(arguments)
+
+    moving._osd_pg_upmap_items = watch  # type: ignore[method-assign]
+
+    def look(progress: MoveProgress) -> None:
+        told.append(progress.at_once)
+        waits.append(progress.waits_for)
+
+    def kill(progress: MoveProgress) -> None:
+        look(progress)
+        if progress.under_way == 6:
+            raise Killed
+
+    with pytest.raises(Killed):
+        move(cluster, plan, task, kill)
+    assert len(moving.moving) == 6
+    written, first = len(over), len(waits)
+    told.append(1)
+    assert move(cluster, plan, task, look).reason == DONE
+    assert len(over) > written
+    # the pace may have grown by one since it was told
+    assert max(over) <= 1
+    assert waits[first].startswith("PGs that are on their way already: 1.")
+    assert on(moving, 3) == []
 
 
 def test_a_pg_that_has_told_of_the_new_map_is_waited_for_no_longer() -> None:
@@ -296,6 +363,7 @@ def test_a_weight_changes_while_all_is_held_and_then_let_go_of() -> None:
     now = {pgid: sorted(acting) for pgid, acting in moving.acting.items()}
     changed = [pgid for pgid in now if now[pgid] != before[pgid]]
     assert outcome.moved == len(changed) == held[0] + 1
+    assert outcome.held == 0
     assert held == sorted(held, reverse=True)
     # each moves once: what began between the weight and its entry was sent back, and began again
     assert set(moving.moved) == set(changed)
@@ -328,6 +396,58 @@ def test_a_move_with_nothing_to_move_is_done_at_once_and_measures_nothing() -> N
     record = MoveStore(cluster.store).record("test")
     assert record is not None
     assert record.state == DONE
+
+
+def test_a_reweight_is_not_done_while_pgs_that_were_let_go_of_before_a_kill_are_on_their_way() -> None:
+    cluster, moving = moving_cluster(pgs=16, seconds=60.0)
+    moving.weights[4] = 0.0
+    moving.acting = {moving.pgid(number): moving.up(number) for number in range(16)}
+
+    def kill(progress: MoveProgress) -> None:
+        if progress.left is not None and not moving.upmaps and moving.moving:
+            raise Killed
+
+    with pytest.raises(Killed):
+        move(cluster, ReweightPlan({4: 1.0}), look=kill)
+    told: List[MoveProgress] = []
+    outcome = move(cluster, ReweightPlan({4: 1.0}), look=told.append)
+    assert (outcome.reason, outcome.moved, moving.moving) == (DONE, 0, {})
+    assert told[0].left == told[0].under_way > 0
+    assert told[0].left_bytes >= 10 * 2**20
+
+
+def test_an_interrupted_reweight_counts_the_pgs_that_are_held_and_not_those_on_their_way() -> None:
+    cluster, moving = moving_cluster(pgs=16, seconds=60.0)
+    moving.weights[4] = 0.0
+    moving.acting = {moving.pgid(number): moving.up(number) for number in range(16)}
+
+    def look(progress: MoveProgress) -> None:
+        if progress.moved == 1 and progress.under_way:
+            raise KeyboardInterrupt
+
+    outcome = move(cluster, ReweightPlan({4: 1.0}), look=look)
+    assert outcome.reason == INTERRUPTED
+    assert outcome.held == len(moving.upmaps) > 0
+    assert len(outcome.left) == len(moving.upmaps) + len(moving.moving)
+
+
+@pytest.mark.parametrize(("before", "after"), [(8, 32), (32, 8)])
+def test_no_more_pgs_move_at_a_time_than_the_pace_allows_where_pg_num_is_four_times_as_large(
+    before: int, after: int
+) -> None:
+    cluster, moving = moving_cluster(osds=7, pgs=before, seconds=20.0)
+    most = [0]
+    told: List[MoveProgress] = []
+
+    def look(progress: MoveProgress) -> None:
+        most.append(len(moving.moving))
+        told.append(progress)
+
+    outcome = move(cluster, PgsPlan(1, after), MoveTask(at_most=4), look)
+    assert (outcome.reason, moving.pg_num, moving.pgp_num) == (DONE, after, after)
+    assert 1 < max(most) <= 4
+    # from 8 to 32 PGs, eight PGs move twice: as much as there is, and not three quarters of it
+    assert told[0].left_bytes == pytest.approx(before * 2 * 10 * 2**20)
 
 
 def test_pgs_are_merged_after_their_data_has_moved() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.moves import Command, MovePool
+from ceph_tuner.moves import LAST_STEPS, Command, MovePool
 from ceph_tuner.moves.pgs_plan import _set
 from ceph_tuner.moves.placement import upmap_command
 from ceph_tuner.moves.record import HELD, RECORDS, UNDOS, MoveRecord, MoveStore
@@ -21,6 +21,33 @@ def test_a_record_comes_back_as_it_was() -> None:
     store = MoveStore(small_twin().store)
     assert store.save(RECORD, 3.0) == store.record("drain osd.3")
     assert store.records() == [RECORD.changed(touched=3.0)]
+
+
+def test_steps_are_those_of_moves_of_the_kind_the_last_ones_last() -> None:
+    store = MoveStore(small_twin().store)
+    for name, at, steps in (
+        ("drain osd.3", 9.0, ((2, 2e6, 12.0),) * 3),
+        ("reweight osd.3 1", 5.0, ((1, 1e6, 6.0),) * LAST_STEPS),
+        ("pgs rbd 64", 7.0, ((8, 8e6, 30.0),)),
+    ):
+        store.save(MoveRecord(name, 1.0, at, steps=steps), at)
+    assert store.steps_like("drain osd.4") == ((1, 1e6, 6.0),) * (LAST_STEPS - 3) + ((2, 2e6, 12.0),) * 3
+    assert store.steps_like("pgs other 16") == ((8, 8e6, 30.0),)
+
+
+@pytest.mark.parametrize("steps", [None, 5, "x", [[1, 2]], [[0, 1, 1]], [[1, -1, 1]], [[1, 1, 0]], [["x", 1, 1]]])
+def test_a_record_counts_whatever_its_steps_say(steps: Any) -> None:
+    twin = small_twin()
+    store = MoveStore(twin.store)
+    store.save(RECORD, 1.0)
+    (key,) = twin.store.keys(RECORDS)
+    document = json.loads(twin.store.get(key) or "")
+    twin.store.set(key, json.dumps({**document, "steps": steps}))
+    assert store.record("drain osd.3") == RECORD.changed(touched=1.0)
+    # as versions without them wrote it
+    del document["steps"]
+    twin.store.set(key, json.dumps(document))
+    assert store.record("drain osd.3") == RECORD.changed(touched=1.0)
 
 
 def test_the_first_inverse_of_a_key_stays() -> None:

@@ -18,9 +18,11 @@ from ceph_tuner.core.knobs.releases import REEF, TENTACLE
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.pacing.wanted import WantedObjectives
+from ceph_tuner.scrub_plan.beginning import Beginning, places_for
 from ceph_tuner.scrub_plan.cluster_view import read_view
 from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, TIME_UP, Drain, DrainOutcome, DrainProgress, DrainTask
 from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
+from ceph_tuner.scrub_plan.rates import usual_pace
 from ceph_tuner.twin.model import MIB, ClientStream, RecoveryWork
 from ceph_tuner_cli.scrub_page import progress_words
 from keeping import by_day_and_night, keeping
@@ -588,6 +590,40 @@ def test_the_date_is_corrected_as_it_goes() -> None:
     assert left[0] > 0.5
     # at its end fewer run side by side, which no rate tells
     assert max(left[len(left) // 2 :]) < 0.5 * left[0]
+
+
+def first_date(twin: TwinCluster, keep: str) -> float:
+    """After the beginning, in seconds, as a drain says it first."""
+    said: List[float] = []
+
+    def look(progress: DrainProgress) -> None:
+        said.append((progress.finish_at or 0.0) - progress.at)
+        raise KeyboardInterrupt
+
+    drain(twin, task(twin, keep), look)
+    return said[0]
+
+
+def test_the_first_date_reckons_with_a_first_window_and_the_way_to_the_pace() -> None:
+    kept, free = (first_date(overdue_twin(LATE), keep) for keep in ("client.p95_ms<=1000", ""))
+    seen = read_view(overdue_twin(LATE))
+    beginning = Beginning(30.0, places_for(seen.pgs, 3), usual_pace(seen.pgs), at=0.0)
+    lost_s = beginning.lost_s(0.0, HOUR, 20 * MB)
+    assert lost_s > 40.0
+    assert kept == pytest.approx(free + lost_s)
+
+
+def test_a_drain_that_waits_for_ceph_s_hours_keeps_its_date() -> None:
+    twin = overdue_twin(LATE, {"osd_scrub_begin_hour": 1, "osd_scrub_end_hour": 4})
+    began, dates = twin.clock.now(), []
+
+    def look(progress: DrainProgress) -> None:
+        if progress.waits_for.startswith("Ceph's own"):
+            dates.append(progress.finish_at or 0.0)
+
+    assert drain(twin, task(twin), look).reason == DONE
+    assert began + HOUR < dates[0] < began + 2 * HOUR
+    assert max(dates) - min(dates) < 60.0
 
 
 def test_what_was_looked_at_is_not_kept_for_weeks() -> None:

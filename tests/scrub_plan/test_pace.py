@@ -180,6 +180,15 @@ def test_hours_that_ceph_closes_are_waited_for() -> None:
     assert found == pytest.approx(NOW + 4.5 * HOUR)
 
 
+def test_hours_that_ceph_closes_say_nothing_of_the_rate() -> None:
+    found = Expectation(daily(rate(1 * MB)), trusted_bytes=60 * MB).after(NOW, 600.0, 600 * MB)
+    for hour in range(4):
+        found = found.after(NOW + hour * HOUR, HOUR, 600 * MB, is_open=False)
+    assert found.factor == pytest.approx(1.0)
+    # scrubs that were begun before
+    assert found.after(NOW, 60.0, 660 * MB, is_open=False).came_bytes == found.came_bytes + 60 * MB
+
+
 def test_what_no_rate_will_ever_do_has_no_date() -> None:
     assert Expectation(daily(rate(0.0)), 1.0).finish_at(NOW, 1.0, ScrubRules()) is None
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.core.ceph.commands import parsed
+from ceph_tuner.core.ceph.commands import option_number, parsed
 from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.errors import (
     ClusterTimeout,
@@ -190,8 +190,7 @@ class ClusterSampler:
 
 def deep_scrub_interval(commander: Commander) -> float:
     """Seconds within which the OSDs deep-scrub a PG whose pool has no interval of its own. Raises TunerError."""
-    who = {"who": "osd", "key": "osd_deep_scrub_interval"}
-    return float(parsed(commander.mon("config get", who), "config get"))
+    return option_number(commander, "osd", "osd_deep_scrub_interval")
 
 
 def _by_pool(rows: Sequence[Mapping[str, Any]], chunks: Mapping[int, int]) -> Dict[int, PoolReading]:

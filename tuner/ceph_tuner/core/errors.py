@@ -60,9 +60,12 @@ class InputError(TunerError):
     next_step = ""
     """What was expected says it."""
 
-    def __init__(self, place: str, found: str, expected: str) -> None:
-        """Name the place (`slo.yaml:4 client.p95_ms`), what was found there, what was expected."""
-        super().__init__(f"{place}: found {found}, expected {expected}")
+    def __init__(self, place: str, found: str, expected: str, message: str = "") -> None:
+        """Name the place (`slo.yaml:4 client.p95_ms`), what was found there, what was expected.
+
+        `message`: a sentence of those three, where that is another one than "found …, expected …".
+        """
+        super().__init__(message or f"{place}: found {found}, expected {expected}")
         self.place, self.found, self.expected = place, found, expected
 
 
@@ -75,8 +78,7 @@ class Pointless(InputError):
 
     def __init__(self, place: str, state: str, shown_by: str) -> None:
         """Name the place, the state as a sentence, and the command that shows it."""
-        super().__init__(place, state, f"another state (`{shown_by}`)")
-        self.args = (f"{place}: {state}; see `{shown_by}`",)
+        super().__init__(place, state, f"another state (`{shown_by}`)", f"{place}: {state}; see `{shown_by}`")
 
 
 class ClusterNotFound(InputError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from datetime import datetime, timezone
+from datetime import datetime, timezone, tzinfo
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.wording import digits
@@ -80,10 +80,10 @@ def moment(text: str, now: float, place: str) -> float:
     return at
 
 
-def moment_ahead(text: str, now: float, place: str) -> float:
-    """Seconds since the epoch of in so long (`12h`), or of a date and time to come, in UTC. Raises InputError."""
+def moment_ahead(text: str, now: float, place: str, zone: tzinfo = timezone.utc) -> float:
+    """Seconds since the epoch of in so long (`12h`), or of a date and time to come, in that zone. Raises InputError."""
     try:
-        at = now + duration_s(text, place) if _AGE.match(text.strip()) else _of_date(text)
+        at = now + duration_s(text, place) if _AGE.match(text.strip()) else _of_date(text, zone)
     except (ValueError, OverflowError):
         raise InputError(
             place,
@@ -101,6 +101,6 @@ def _shown(text: str) -> str:
     return repr(text[:_LONGEST_SHOWN])
 
 
-def _of_date(text: str) -> float:
+def _of_date(text: str, zone: tzinfo = timezone.utc) -> float:
     date = datetime.fromisoformat(text.strip())
-    return (date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp()
+    return (date if date.tzinfo else date.replace(tzinfo=zone)).timestamp()

@@ -16,7 +16,7 @@ from typing import (
     Tuple,
 )
 
-from ceph_tuner.core.ceph.commands import CommandStore, parsed, shaped
+from ceph_tuner.core.ceph.commands import CommandStore, option_number, parsed, shaped
 from ceph_tuner.core.ceph.pods import rook_pod
 from ceph_tuner.core.ceph.ports import Clock, Commander, ConfigEntry
 from ceph_tuner.core.ceph.questions import Questions, Report
@@ -29,6 +29,7 @@ from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.osd_documents import osd_queues
 from ceph_tuner.core.measure.osd_selection import spread
+from ceph_tuner.core.measure.pg_counts import MOST_PGS, TARGET_PGS, PgOption
 from ceph_tuner.core.measure.pg_documents import (
     DEEP,
     ERASURE,
@@ -72,7 +73,7 @@ LOG_LINES = "10000"
 # up to 18.2.0 "… exceeded the threshold limit of … for osd.0"
 _BENCH = re.compile(r"OSD bench result of ([0-9.]{1,20}) IOPS .{0,300} for osd\.(\d{1,9})")
 
-_DEVIATION = "mgr/balancer/upmap_max_deviation"
+_DEVIATION = PgOption("mgr", "mgr/balancer/upmap_max_deviation", 5.0)
 
 
 def gather(
@@ -123,11 +124,11 @@ class _FactsReader:
             flags=tuple(str(osd_map.get("flags", "")).split(",")),
             on_trial=on_trial,
             benches=self._ask.or_note("the cluster's log", self._benches, {}),
-            target_pgs=self._option("mgr", "mon_target_pg_per_osd", 100.0),
-            most_pgs=self._option("mon", "mon_max_pg_per_osd", 250.0),
+            target_pgs=self._option(*TARGET_PGS),
+            most_pgs=self._option(*MOST_PGS),
             versions=self._ask.or_note(VERSIONS, self._versions, {}),
             balancer=self._ask.or_note("the balancer", self._balancer, ""),
-            deviation=self._option("mgr", _DEVIATION, 5.0),
+            deviation=self._option(*_DEVIATION),
             forecasts=self._ask.or_note(FORECASTS, self._forecasts, ()),
             scrub_round_s=self._scrub_round(at),
             rook="" if pod is None else pod.namespace,
@@ -285,8 +286,8 @@ class _FactsReader:
         store = CommandStore(self._ask.commander)
         return tuple(kept_pairs(History(store), Journal(store).entries()))
 
-    def _option(self, daemon: str, name: str, otherwise: float) -> float:
-        return self._ask.or_note(name, lambda: float(self._ask.mon("config get", who=daemon, key=name)), otherwise)
+    def _option(self, who: str, name: str, otherwise: float) -> float:
+        return self._ask.or_note(name, lambda: option_number(self._ask.commander, who, name), otherwise)
 
     def _versions(self) -> Dict[str, int]:
         return {text.split()[2]: int(count) for text, count in self._ask.mon("versions").get("osd", {}).items()}

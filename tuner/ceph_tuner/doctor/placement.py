@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from ceph_tuner.core.measure.pg_counts import MOST_PGS, pg_counts
 from ceph_tuner.core.wording import some
 from ceph_tuner.doctor.facts import Facts, PgFacts, PoolFacts
 from ceph_tuner.doctor.finding import COSTLY, Finding, size
@@ -66,7 +67,7 @@ def placement(facts: Facts) -> List[Finding]:
             )
             pg_num = min(ideal, most)
             if pg_num < ideal:
-                words += f". {ideal} would be more than the monitors take (mon_max_pg_per_osd is {facts.most_pgs:g})"
+                words += f". {ideal} would be more than the monitors take ({MOST_PGS.name} is {facts.most_pgs:g})"
         if few and pg_num <= pool.pg_num:
             full_pools.append(pool.name)
         elif few:
@@ -225,19 +226,11 @@ def permitted_pgs(facts: Facts, pool: PoolFacts, pg_nums: Mapping[int, int]) -> 
     """The largest power of two that the monitors take as the pool's pg_num; 0 where they take none.
 
     They hold the mean of the pool's OSDs against `mon_max_pg_per_osd`. `pg_nums` are those of all pools, with what is
-    planned for them: PGs that are still to be split are not listed yet.
+    planned for them.
     """
-    copies = [(pg.pool, osd) for pg in facts.pgs for osd in pg.acting if facts.weights.get(osd, 0) > 0]
-    own = {osd for number, osd in copies if number == pool.number}
-    everywhere = Counter(number for number, _ in copies)
-    beside = Counter(number for number, osd in copies if osd in own)
-    others = sum(
-        pg_nums[other.number] * other.size * beside[other.number] / everywhere[other.number]
-        for other in facts.pools
-        if other.number != pool.number and everywhere[other.number]
-    )
-    room = (facts.most_pgs * len(own) - others) / pool.size
-    return 1 << int(room).bit_length() - 1 if room >= 1 else 0
+    copies = ((pg.pool, osd) for pg in facts.pgs for osd in pg.acting if facts.weights.get(osd, 0) > 0)
+    planned = {each.number: float(pg_nums[each.number] * each.size) for each in facts.pools}
+    return pg_counts(copies, pool.number, pool.size, planned).permitted(facts.most_pgs)
 
 
 def moved_bytes(pool: PoolFacts, pg_num: int, osds: int) -> float:

@@ -59,7 +59,12 @@ class YamlDocument:
 
 def load(path: Union[str, Path]) -> YamlDocument:
     """Read a file. Raises InputError: no file, unreadable, too big, not UTF-8, not YAML, a key twice, an alias."""
-    return parse(decoded(read_file(path, "a YAML file", MAX_BYTES), str(path)), str(path))
+    return parse(text_of(path), str(path))
+
+
+def text_of(path: Union[str, Path]) -> str:
+    """A file's text, for who needs it beside the document. Raises InputError as `load`."""
+    return decoded(read_file(path, "a YAML file", MAX_BYTES), str(path))
 
 
 def parse(text: str, name: str) -> YamlDocument:

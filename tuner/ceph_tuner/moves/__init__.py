@@ -2,20 +2,25 @@
 
     view = read_map(cluster)                       # PGs, pools, OSDs, rules, upmap entries, flags
     plan = DrainPlan(frozenset({3}))               # what is left to move, and the next writes: pure
-    Mover(cluster, task, plan, record, lock).run() # one small step after the other, as fast as objectives allow
+    Mover(cluster, task, plan, record, lock).run() # some PGs at a time, as fast as objectives allow
 
 The plans (`drain_plan`, `reweight_plan`, `pgs_plan`) and `placement`, `forecast` are functions over the values here.
-`map_view`, `switches`, `record`, `weights` and `mover` reach out.
+`under_way` has what was written and has not arrived. `map_view`, `switches`, `record`, `weights` and `mover` reach out.
 """
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field
-from typing import Dict, FrozenSet, List, Mapping, Optional, Protocol, Tuple
+from typing import AbstractSet, Dict, FrozenSet, List, Mapping, Optional, Protocol, Tuple
 
 Pairs = Tuple[Tuple[int, int], ...]
 """The pairs of a pg_upmap_items entry: from which OSD to which."""
+
+Steps = Tuple[Tuple[int, float, float], ...]
+"""Of a move, each with the PGs and bytes that it moved, and the seconds that it took, waits for clients included."""
+LAST_STEPS = 20
+"""So many of the last steps tell the rate: clients and drives of hours ago say little."""
 
 NONE = 2**31 - 1
 """CRUSH_ITEM_NONE: a place of an erasure-coded PG that no OSD fills."""
@@ -39,6 +44,11 @@ class MovePg:
     def settled(self) -> bool:
         """Whether all of it is where it is to be."""
         return {"active", "clean"} <= self.state and self.up == self.acting and "remapped" not in self.state
+
+    @property
+    def moves(self) -> bool:
+        """Whether data of it is to be copied: `remapped` alone may stay so for ever, as where CRUSH finds no OSD."""
+        return "clean" not in self.state
 
     @property
     def degraded(self) -> bool:
@@ -164,8 +174,16 @@ class MovePlan(Protocol):
     def left(self, view: MapView, passed_over: FrozenSet[str]) -> Dict[str, float]:
         """What is still to be moved -> its bytes."""
 
-    def writes(self, view: MapView, at_once: int, passed_over: FrozenSet[str]) -> List[MapWrite]:
-        """The next step; none where nothing can be moved now."""
+    def on_its_way(self, view: MapView) -> FrozenSet[str]:
+        """PGs of it whose data moves now, for whatever reason."""
+
+    def writes(
+        self, view: MapView, places: int, passed_over: FrozenSet[str], begun: AbstractSet[str] = frozenset()
+    ) -> List[MapWrite]:
+        """The next ones, for so many PGs; none where nothing can be moved now.
+
+        `begun`: keys of writes whose data is on its way. Their PGs may tell in seconds alone that they have been moved.
+        """
 
 
 def total_bytes(bytes_by_key: Mapping[str, float]) -> float:

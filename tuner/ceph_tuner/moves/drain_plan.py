@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Dict, FrozenSet, List, Mapping, Tuple
+from typing import AbstractSet, Dict, FrozenSet, List, Mapping, Tuple
 
 from ceph_tuner.moves import MapView, MapWrite, MovePg, Pairs
 from ceph_tuner.moves.placement import best_target, redirected, upmap_command
@@ -68,32 +68,55 @@ class DrainPlan:
             if counts[pg.pgid] and pg.pgid not in passed_over
         }
 
-    def writes(self, view: MapView, at_once: int, passed_over: FrozenSet[str]) -> List[MapWrite]:
+    def on_its_way(self, view: MapView) -> FrozenSet[str]:
+        """PGs with a copy there that move."""
+        return frozenset(pg.pgid for pg in view.pgs if pg.moves and self.osds & {*pg.up, *pg.acting})
+
+    def writes(
+        self, view: MapView, places: int, passed_over: FrozenSet[str], begun: AbstractSet[str] = frozenset()
+    ) -> List[MapWrite]:
         """The next PGs, the largest last: the pace is learnt on small ones."""
-        return self.placed(view, at_once, passed_over)[0]
+        return self.placed(view, places, passed_over, begun)[0]
 
     def placed(
-        self, view: MapView, at_once: int, passed_over: FrozenSet[str] = frozenset()
+        self,
+        view: MapView,
+        places: int,
+        passed_over: FrozenSet[str] = frozenset(),
+        begun: AbstractSet[str] = frozenset(),
     ) -> Tuple[List[MapWrite], List[str]]:
         """The next PGs' writes, and the PGs that no OSD may have."""
-        bytes_to_come: Dict[int, float] = {}
-        more: Counter[int] = Counter()
+        bytes_to_come, pgs_to_come = _to_come(view, begun)
         writes: List[MapWrite] = []
         nowhere: List[str] = []
-        osds = dict(view.osds)
+        osds = {number: replace(osd, pgs=osd.pgs + pgs_to_come[number]) for number, osd in view.osds.items()}
         for pg in sorted(view.pgs, key=lambda each: (each.copy_bytes, each.pgid)):
             sources = sorted(self.osds & set(pg.up))
-            if not sources or pg.pgid in passed_over or not pg.settled:
+            if not sources or pg.pgid in passed_over or pg.pgid in begun or not pg.settled:
                 continue
-            if len(writes) >= at_once:
+            if len(writes) >= places:
                 break
             target = best_target(replace(view, osds=osds), pg, sources[0], self.osds, bytes_to_come)
             if target is None:
                 nowhere.append(pg.pgid)
                 continue
             bytes_to_come[target] = bytes_to_come.get(target, 0.0) + pg.copy_bytes
-            more[target] += 1
-            osds[target] = replace(view.osds[target], pgs=view.osds[target].pgs + more[target])
+            osds[target] = replace(osds[target], pgs=osds[target].pgs + 1)
             after = redirected(view.upmaps.get(pg.pgid, ()), sources[0], target)
             writes.append(upmap_write(view, pg, after, frozenset({*pg.up} - {sources[0]} | {target})))
         return writes, nowhere
+
+
+def _to_come(view: MapView, begun: AbstractSet[str]) -> Tuple[Dict[int, float], Counter[int]]:
+    """Bytes and PGs that are on their way to OSDs, which count neither where they are used nor where PGs are.
+
+    A PG that was sent tells so seconds later: until then its entry does.
+    """
+    bytes_to_come: Dict[int, float] = {}
+    pgs_to_come: Counter[int] = Counter()
+    for pg in view.pgs:
+        ends = {last for _, last in view.upmaps.get(pg.pgid, ())} if pg.pgid in begun else set()
+        for osd in {*pg.up, *ends} - {*pg.acting}:
+            bytes_to_come[osd] = bytes_to_come.get(osd, 0.0) + pg.copy_bytes
+            pgs_to_come[osd] += 1
+    return bytes_to_come, pgs_to_come

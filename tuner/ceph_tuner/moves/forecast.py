@@ -1,6 +1,7 @@
 """When a move will be done, by how long its own steps took: with an interval, and corrected after each.
 
-A step takes so long for each PG, and so long for each byte: PGs of a metadata pool say nothing of how fast data moves.
+A step is the time in which as many PGs arrived as move at a time. It takes so long for each PG, and so long for each
+byte: PGs of a metadata pool say nothing of how fast data moves.
 
     seconds = a * PGs + b * bytes,  a, b >= 0
 
@@ -22,10 +23,9 @@ from scipy.special import stdtrit
 from ceph_tuner.core.goals.slo import Objective
 from ceph_tuner.core.hours import Hours
 from ceph_tuner.core.measure.sample import Window
+from ceph_tuner.moves import LAST_STEPS, Steps
 from ceph_tuner.pacing.objectives import missed, unseen
 
-LAST_STEPS = 20
-"""So many of the last steps tell the rate: clients and drives of hours ago say little."""
 SURE = 0.95
 """Of each end."""
 PG_S, BYTE_S = 5.0, 1.0 / 50e6
@@ -50,9 +50,9 @@ class FinishTime:
 
 @dataclass(frozen=True)
 class MoveForecast:
-    """Steps so far: each with the PGs and bytes that it moved, and how long it took, waits for clients included."""
+    """Steps so far."""
 
-    steps: Tuple[Tuple[int, float, float], ...] = ()
+    steps: Steps = ()
 
     def after(self, moved_pgs: int, moved_bytes: float, seconds: float) -> MoveForecast:
         """One more step, of a PG at least."""
@@ -66,13 +66,15 @@ class MoveForecast:
             return FinishTime(now, now, now)
         if not self.steps:
             return None
-        mean, wide = self._seconds(np.array([pgs_to_do * PG_S, bytes_to_do * BYTE_S]))
+        mean, wide = self.seconds(pgs_to_do, bytes_to_do)
         ends = [_end(since, seconds, hours) for seconds in (mean, max(0.0, mean - wide), mean + wide)]
         return FinishTime(*(None if end is None else max(now, end) for end in ends))
 
-    def _seconds(self, work: NDArray[np.float64]) -> Tuple[float, float]:
-        """Mean and half the interval of what work takes. `work`, shape (2,): PGs and bytes in the prior's seconds."""
+    def seconds(self, pgs: int, nbytes: float) -> Tuple[float, float]:
+        """Mean and half the interval of what so much takes, a step at least having ended."""
+        work: NDArray[np.float64] = np.array([pgs * PG_S, nbytes * BYTE_S])
         steps = np.array(self.steps, dtype=float)
+        # in the prior's seconds
         done, seconds = steps[:, :2] * (PG_S, BYTE_S), steps[:, 2]
         prior = np.eye(2) / PRIOR_DEVIATION
         factors = np.full(2, seconds.sum() / done.sum())
@@ -91,19 +93,31 @@ class MoveForecast:
 
 @dataclass(frozen=True)
 class RoughTime:
-    """How long a move takes by what backfill came to in windows that the cluster keeps."""
+    """How long a move takes, before its first step tells it."""
 
     seconds: float
     """Of open hours."""
-    finish_at: Optional[float]
-    """Where it begins now; None beyond a year."""
-    windows: int
+    finish: FinishTime
+    """Where it begins now."""
+    by: str
+    """What tells it, for people."""
+
+
+def rough_by_moves(steps: Steps, now: float, pgs_to_do: int, bytes_to_do: float, hours: Hours) -> Optional[RoughTime]:
+    """By the last steps of earlier moves, the oldest first; None where there is none, or nothing to do."""
+    forecast = MoveForecast(steps[-LAST_STEPS:])
+    finish = forecast.finish(now, now, pgs_to_do, bytes_to_do, hours)
+    if finish is None or pgs_to_do <= 0:
+        return None
+    pgs = sum(step[0] for step in forecast.steps)
+    by = "the last PG of earlier moves" if pgs == 1 else f"the last {pgs} PGs of earlier moves"
+    return RoughTime(forecast.seconds(pgs_to_do, bytes_to_do)[0], finish, by)
 
 
 def rough_time(
     windows: Sequence[Window], bounds: Mapping[Objective, float], now: float, bytes_to_do: float, hours: Hours
 ) -> Optional[RoughTime]:
-    """None where no window tells.
+    """By what backfill came to in windows that the cluster keeps, so by bytes alone; None where no window tells.
 
     Windows tell in which misplaced copies were moved, none was recovered, and the objectives were seen. One that missed
     an objective counts with its time alone: a move waits there.
@@ -122,7 +136,9 @@ def rough_time(
     if not moved_bytes > 0:
         return None
     seconds = bytes_to_do * sum(window.end - window.start for window in told) / moved_bytes
-    return RoughTime(seconds, _end(now, seconds, hours), len(told))
+    by = "1 kept window" if len(told) == 1 else f"{len(told)} kept windows"
+    words = f"{by} with backfill: for the bytes alone, and small PGs take seconds each"
+    return RoughTime(seconds, FinishTime(_end(now, seconds, hours), None, None), words)
 
 
 def open_s(start: float, end: float, hours: Hours) -> float:

@@ -1,14 +1,14 @@
-"""Carries a plan out: one small step after the other, each once the last one's data is where it belongs.
+"""Carries a plan out: so many PGs at a time, the next as soon as one is where it belongs.
 
-A step is some PGs at a time. After a window of moves that kept the objectives the next may be larger, after one that
-missed any it is half as large. What is begun goes on to its end: Ceph has no command that pauses one PG's backfill.
+How many is the pace. After a window of moves that kept the objectives there may be more, after one that missed any half
+as many. What is begun goes on to its end: Ceph has no command that pauses one PG's backfill.
 """
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
@@ -20,21 +20,15 @@ from ceph_tuner.core.wording import first_of
 from ceph_tuner.moves import MapWrite, MovePlan, total_bytes
 from ceph_tuner.moves.forecast import FinishTime, MoveForecast, open_s
 from ceph_tuner.moves.map_view import read_map
-from ceph_tuner.moves.pgs_plan import PoolIs
 from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner.moves.reweight_plan import ReweightPlan
 from ceph_tuner.moves.switches import autoscaled, balancer_on
+from ceph_tuner.moves.under_way import UnderWay
 from ceph_tuner.moves.weights import nothing_to_do, weighs, weights_begun, write_weights
 from ceph_tuner.pacing.client_watch import LOOK_S, SAME, STRICTER, WINDOW_S, ClientWatch, Silence
 from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.pacing.wanted import WantedObjectives
 
-REPORTED_S = 10.0
-"""PGs say where they are some seconds after a map that moves them; those that do not tell by which map they say it."""
-REFUSED_S = 30.0
-"""An entry that is not in the map by then was dropped by the monitors."""
-REFUSALS = 3
-"""So often an entry is written before its PG is passed over."""
 NAMED_PGS = 8
 STOPPING = ("norebalance", "nobackfill", "norecover", "pauserd", "pausewr")
 """Flags under which no data moves: the operator's, so they are waited for, never cleared. `pause` is the last two."""
@@ -70,6 +64,7 @@ class MoveProgress:
     moved: int
     moved_bytes: float
     under_way: int
+    """PGs whose data is on its way."""
     at_once: int
     finish: Optional[FinishTime]
     waits_for: str = ""
@@ -89,6 +84,7 @@ class MoveOutcome:
     moved: int
     moved_bytes: float
     steps: int
+    """Looks at which something was begun."""
     windows: int
     windows_missed: int
     left: Tuple[str, ...] = ()
@@ -122,28 +118,22 @@ class Mover:
         self._view = read_map(cluster)
         self._watch = ClientWatch(cluster, task.wanted, task.baseline, task.window_s, len(self._view.osds))
         self._pace = Pace()
-        self._begun: Dict[str, Tuple[MapWrite, float]] = {}
-        self._epochs: Dict[str, int] = {}
-        """PGs that are on their way -> an OSD map that has their entry."""
-        self._there_since: Dict[str, float] = {}
-        """Pools' numbers that are as wanted -> since when all of their PGs have been settled."""
+        self._under_way = UnderWay()
         self._owed: List[MapWrite] = []
         """What has to follow a write, and could not be written."""
-        self._passed_over: Dict[str, str] = {}
-        """What the monitors did not take, and why."""
-        self._refusals: Dict[str, int] = {}
         self._forecast = MoveForecast()
-        self._step_bytes, self._step_pgs, self._arrived = 0.0, 0, 0
-        self._stepped = self._changed = self._clock.now()
-        """`_changed`: what came after it is judged. Steps of one pace that follow each other are judged together."""
-        self._ended = self._step_began = self._clock.monotonic()
-        """When the last step ended, and this one began; durations are told by the clock that nobody sets."""
-        self._before_step_s = 0.0
-        """From the one to the other, closed hours left out."""
+        self._arrived: List[MapWrite] = []
+        """In this round: as many PGs as are moved at a time."""
+        self._took_s = 0.0
+        """How long the round lasts, closed hours in which nothing was on its way left out."""
+        self._looked = self._clock.now(), self._clock.monotonic()
+        """Durations are told by the clock that nobody sets."""
+        self._round_since = self._changed = self._clock.now()
+        """`_changed`: what came after it is judged. Rounds of one pace that follow each other are judged together."""
         self._moving = self._kept = False
         """Whether data has been on its way since the last change, and whether a window of that kept the objectives."""
         self._waited = True
-        self._missed_in_step = False
+        self._missed_in_round = False
         self._rests_until = self._clock.monotonic()
         self._moved = self._steps = 0
         self._moved_bytes = 0.0
@@ -154,14 +144,15 @@ class Mover:
         began = self._clock.now()
         silence, reason = Silence(), DONE
         self._record = self._store.save(self._record, began)
-        self._take_held()
+        if self._record.weighed:
+            self._take_held()
         if nothing_to_do(self._view, self._plan) and not self._half_weighed():
             # nothing to measure objectives for
             return self._over(began, DONE)
         try:
             self._watch.begin(self._tell)
-            self._changed = self._stepped = self._clock.now()
-            self._ended = self._clock.monotonic()
+            self._begin_round()
+            self._changed = self._clock.now()
             while True:
                 try:
                     self._view = read_map(self._cluster)
@@ -182,11 +173,12 @@ class Mover:
 
     def _over(self, began: float, reason: str) -> MoveOutcome:
         outcome = self._outcome(began, reason)
-        self._store.save(self._record.changed(state=reason), self._clock.now())
+        steps = self._forecast.steps or self._record.steps
+        self._store.save(self._record.changed(state=reason, steps=steps), self._clock.now())
         return outcome
 
     def _turn(self) -> str:
-        """One look: what has arrived, whether the next step may begin. Gives how it ended, once it has."""
+        """One look: what has arrived, whether more may begin. Gives how it ended, once it has."""
         self._write_owed()
         if self._half_weighed():
             # what is not held moves already: hours and clients are no reason to wait
@@ -194,22 +186,21 @@ class Mover:
             return ""
         self._settle()
         waits_for = self._waits_for()
-        self._waited |= bool(waits_for)
-        if not self._begun:
-            if not waits_for and self._plan.weights_first and not (self._record.weighed and self._weights_are()):
+        if self._plan.weights_first and not (self._record.weighed and self._weights_are()):
+            if not waits_for and not self._under_way.begun:
                 self._weigh(self._plan.weights_first)
                 return ""
-            self._take_held()
-            if not self._bytes_to_do():
-                if self._passed_over:
-                    return STUCK
-                if not waits_for:
-                    return self._last()
-            elif not waits_for:
-                waits_for = self._begin_step()
+        elif self._under_way.begun or self._bytes_to_do():
+            if not waits_for:
+                waits_for = self._begin()
                 if waits_for and self._none_moves():
                     self._remarks.append(waits_for)
                     return STUCK
+        elif self._under_way.passed_over:
+            return STUCK
+        elif not waits_for:
+            return self._last()
+        self._waited |= bool(waits_for)
         self._tell(waits_for)
         return ""
 
@@ -220,7 +211,7 @@ class Mover:
 
     def _take_held(self) -> None:
         """Which PGs are held, once all are."""
-        if isinstance(self._plan, ReweightPlan) and self._record.weighed:
+        if isinstance(self._plan, ReweightPlan):
             self._plan = replace(self._plan, held=self._store.held(self._record))
 
     def _half_weighed(self) -> bool:
@@ -241,55 +232,43 @@ class Mover:
             if self._record.weighed:
                 self._record = self._store.save(self._record.changed(weighed=False), self._clock.now())
             loose = write_weights(self._cluster, self._lock, self._store, self._record, self._view, weights)
+            self._take_held()
         if loose:
             self._remarks.append(f"no entry can hold these PGs, so they move at once: {first_of(loose, NAMED_PGS)}")
         self._record = self._store.save(self._record.changed(weighed=True), self._clock.now())
-        self._changed = self._stepped = self._clock.now()
-        self._ended = self._clock.monotonic()
+        self._begin_round()
+        self._changed = self._clock.now()
+
+    def _begin_round(self) -> None:
+        self._arrived, self._took_s, self._round_since = [], 0.0, self._clock.now()
+        self._looked = self._round_since, self._clock.monotonic()
 
     def _settle(self) -> None:
-        now = self._clock.monotonic()
-        told_epochs = {pg.pgid: pg.told_epoch for pg in self._view.pgs}
-        # a map that is read after the write has it
-        self._epochs = {key: self._epochs.get(key, self._view.epoch) for key in self._begun}
-        for key, (write, at) in list(self._begun.items()):
-            if now - at < REPORTED_S and told_epochs.get(key, -1) < self._epochs[key]:
-                continue
-            if write.arrival.arrived(self._view):
-                # the mgr changes a pool's numbers some time after the write, and PGs tell of it later still
-                if isinstance(write.arrival, PoolIs) and now - self._there_since.setdefault(key, now) < REPORTED_S:
-                    continue
-                self._there_since.pop(key, None)
-                self._moved += 1
-                self._moved_bytes += write.moved_bytes
-                self._step_pgs += write.moved_pgs
-                self._step_bytes += write.moved_bytes
-                self._arrived += 1
-                del self._begun[key]
-                continue
-            self._there_since.pop(key, None)
-            if now - at >= REFUSED_S and write.arrival.refused(self._view):
-                # a merge of the PG drops its entry as well: it is written again
-                self._refusals[key] = self._refusals.get(key, 0) + 1
-                if self._refusals[key] >= REFUSALS:
-                    self._passed_over[key] = "another entry is there than was written"
-                del self._begun[key]
-        if self._begun or not self._arrived:
+        """Take what has arrived. A round is over once as many PGs are there as are moved at a time, or all are."""
+        (before, since), now, monotonic = self._looked, self._clock.now(), self._clock.monotonic()
+        # closed hours are counted where the forecast comes to them, and not as part of a round
+        closed_s = 0.0 if self._under_way.begun else max(0.0, now - before - open_s(before, now, self._task.hours))
+        self._took_s += max(0.0, monotonic - since - closed_s)
+        self._looked = now, monotonic
+        arrived = self._under_way.settle(self._view, monotonic)
+        self._moved += len(arrived)
+        self._moved_bytes += sum(write.moved_bytes for write in arrived)
+        self._arrived += arrived
+        if not self._arrived or (self._under_way.begun and len(self._arrived) < self._pace.at_once):
             return
-        if self._step_pgs:
+        pgs = sum(write.moved_pgs for write in self._arrived)
+        if pgs:
             # a split moves no PG
-            took_s = self._before_step_s + now - self._step_began
-            self._forecast = self._forecast.after(self._step_pgs, self._step_bytes, took_s)
-        self._step_bytes, self._step_pgs, self._arrived = 0.0, 0, 0
-        self._stepped, self._ended = self._clock.now(), now
+            self._forecast = self._forecast.after(pgs, sum(each.moved_bytes for each in self._arrived), self._took_s)
+        self._begin_round()
         may_speed_up = self._kept or not self._watch.sets_the_pace
-        if may_speed_up and not self._missed_in_step and self._pace.at_once < self._task.at_most:
+        if may_speed_up and not self._missed_in_round and self._pace.at_once < self._task.at_most:
             faster = self._pace.faster()
             self._pace_is(replace(faster, at_once=min(faster.at_once, self._task.at_most)))
-        self._missed_in_step = False
+        self._missed_in_round = False
 
     def _waits_for(self) -> str:
-        """Why no step may begin; nothing where one may."""
+        """Why nothing may begin; nothing where something may."""
         self._look_at_objectives()
         now = self._clock.now()
         reason = self._watch.reason()
@@ -313,7 +292,7 @@ class Mover:
         ]
         if pools:
             return f"pg_num of {', '.join(pools)}, which Ceph is changing"
-        pgids = [pg.pgid for pg in self._view.pgs if pg.degraded and pg.pgid not in self._begun]
+        pgids = [pg.pgid for pg in self._view.pgs if pg.degraded and pg.pgid not in self._under_way.begun]
         if pgids:
             return f"recovery of {len(pgids)} degraded PGs, which goes first"
         if self._task.balancer_fights and balancer_on(self._cluster):
@@ -326,7 +305,7 @@ class Mover:
         if change != SAME:
             # what was learnt, and what is to be rested from, was under other bounds
             self._pace_is(Pace() if change == STRICTER else replace(self._pace, rest=0))
-            self._rests_until, self._missed_in_step = self._clock.monotonic(), False
+            self._rests_until, self._missed_in_round = self._clock.monotonic(), False
         # a clock that was set back must not put the windows of hours before that moment
         self._changed = min(self._changed, self._clock.now())
         window = self._watch.judge(self._changed)
@@ -334,28 +313,37 @@ class Mover:
             return
         if self._watch.missed:
             self._pace_is(self._pace.slower())
-            self._missed_in_step = bool(self._begun)
-            self._rests_until = self._clock.monotonic() + self._pace.rest * self._task.window_s
+            self._missed_in_round = bool(self._under_way.begun)
+            self._rests_until = self._clock.monotonic() + self._pace.rest * self._watch.window_s
         else:
             self._kept |= self._watch.keeps_all
 
     def _pace_is(self, pace: Pace) -> None:
         """What was judged so far says nothing of it."""
         self._pace, self._changed = pace, self._clock.now()
-        self._moving, self._kept = bool(self._begun), False
+        self._moving, self._kept = bool(self._under_way.begun), False
 
-    def _begin_step(self) -> str:
-        """Write the next step. Gives why nothing could be."""
-        writes = self._plan.writes(self._view, self._pace.at_once, frozenset(self._passed_over))
+    def _in_flight(self) -> Set[str]:
+        """PGs whose data is on its way, also those that an earlier run has sent."""
+        begun = self._under_way.begun.keys() & {pg.pgid for pg in self._view.pgs}
+        return begun | self._plan.on_its_way(self._view)
+
+    def _begin(self) -> str:
+        """Write what there are places for. Gives why nothing could be, where nothing is on its way either."""
+        begun, in_flight = self._under_way.begun, self._in_flight()
+        places, passed_over = self._pace.at_once - len(in_flight), frozenset(self._under_way.passed_over)
+        writes = self._plan.writes(self._view, places, passed_over, begun.keys()) if places > 0 else []
         if not writes:
+            if begun:
+                return ""
+            if in_flight:
+                return f"PGs that are on their way already: {first_of(sorted(in_flight), NAMED_PGS)}"
             return f"PGs that can be moved now: {first_of(self._bytes_to_do(), NAMED_PGS)} cannot"
-        self._step_began, now = self._clock.monotonic(), self._clock.now()
-        # closed hours are counted where the forecast comes to them, and not as part of a step
-        closed_s = max(0.0, now - self._stepped - open_s(self._stepped, now, self._task.hours))
-        self._before_step_s = max(0.0, self._step_began - self._ended - closed_s)
+        if not begun:
+            self._round_since = self._clock.now()
         if self._waited:
             # what was kept while nothing moved says nothing of what moves now
-            self._changed, self._kept = now, False
+            self._changed, self._kept = self._clock.now(), False
         self._moving, self._waited = True, False
         self._steps += 1
         for write in writes:
@@ -373,7 +361,7 @@ class Mover:
             try:
                 self._cluster.commander.mon(prefix, arguments)
             except CommandFailed as failure:
-                self._passed_over[write.key] = failure.message.strip()[:200]
+                self._under_way.passed_over[write.key] = failure.message.strip()[:200]
                 if any(each.follows for each in writes[number + 1 :]):
                     return
                 continue
@@ -381,8 +369,7 @@ class Mover:
                 # it may have been heard, so what has to follow is written before all else
                 self._owed = [each for each in writes[number:] if each.follows]
                 raise
-            self._begun[write.key] = (write, self._clock.monotonic())
-            self._epochs.pop(write.key, None)
+            self._under_way.begin(write, self._clock.monotonic())
 
     def _write_owed(self) -> None:
         if self._owed:
@@ -395,26 +382,28 @@ class Mover:
         return all(pg.settled for pg in self._view.pgs)
 
     def _bytes_to_do(self) -> Dict[str, float]:
-        return self._plan.left(self._view, frozenset(self._passed_over))
+        return self._plan.left(self._view, frozenset(self._under_way.passed_over))
 
     def _tell(self, waits_for: str) -> None:
         to_do = self._bytes_to_do()
-        now = self._clock.now()
+        now, left_bytes = self._clock.now(), total_bytes(to_do)
         # before CRUSH has the weights, nobody knows what moves
         unknown = bool(self._plan.weights_first) and not self._record.weighed
-        since = self._stepped if self._begun else now + max(0.0, self._rests_until - self._clock.monotonic())
+        rest_s = max(0.0, self._rests_until - self._clock.monotonic())
+        since = self._round_since if self._under_way.begun else now + rest_s
+        # as much as was left when the round began
+        pgs = len(to_do) + sum(write.moved_pgs for write in self._arrived)
+        bytes_to_do = left_bytes + sum(write.moved_bytes for write in self._arrived)
         self._listen(
             MoveProgress(
                 now,
                 None if unknown else len(to_do),
-                total_bytes(to_do),
+                left_bytes,
                 self._moved,
                 self._moved_bytes,
-                len(self._begun),
+                len(self._in_flight()),
                 self._pace.at_once,
-                None
-                if unknown
-                else self._forecast.finish(now, since, len(to_do), total_bytes(to_do), self._task.hours),
+                None if unknown else self._forecast.finish(now, since, pgs, bytes_to_do, self._task.hours),
                 waits_for,
                 self._watch.means,
                 self._watch.words,
@@ -423,10 +412,14 @@ class Mover:
 
     def _outcome(self, began: float, reason: str) -> MoveOutcome:
         to_do = list(self._bytes_to_do()) if reason != DONE else []
-        remarks = [*self._remarks, *(f"{key} was not taken: {why}" for key, why in self._passed_over.items())]
-        if self._begun:
-            remarks.append(f"what is on its way goes on to its end: {first_of(self._begun, NAMED_PGS)}")
-        held_pgs = len(self._store.held(self._record)) if not isinstance(self._plan, ReweightPlan) else len(to_do)
+        passed_over, begun = self._under_way.passed_over, self._under_way.begun
+        remarks = [*self._remarks, *(f"{key} was not taken: {why}" for key, why in passed_over.items())]
+        if begun:
+            remarks.append(f"what is on its way goes on to its end: {first_of(begun, NAMED_PGS)}")
+        if isinstance(self._plan, ReweightPlan):
+            held_pgs = [pgid for pgid in self._plan.held_pgs(self._view) if pgid not in begun]
+        else:
+            held_pgs = list(self._store.held(self._record))
         return MoveOutcome(
             began,
             self._clock.now(),
@@ -436,7 +429,7 @@ class Mover:
             self._steps,
             self._watch.windows,
             self._watch.windows_missed,
-            (*to_do, *self._passed_over),
-            held_pgs,
+            (*to_do, *passed_over),
+            len(held_pgs),
             tuple(remarks),
         )

@@ -7,7 +7,7 @@ each new value moves that many PGs. Fewer: `pgp_num` goes down a few at a time, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Dict, FrozenSet, List, Mapping
+from typing import AbstractSet, Dict, FrozenSet, List, Mapping
 
 from ceph_tuner.moves import MapView, MapWrite, MovePool
 
@@ -60,24 +60,40 @@ class PgsPlan:
             return {}
         if pool.pg_num == pool.pgp_num == self.pg_num:
             return {}
-        first, last = sorted((pool.pgp_num, self.pg_num))
         every = sum(pg.copy_bytes * len(pg.up) for pg in view.pgs if pg.pool == self.pool)
-        each = every / max(pool.pg_num, self.pg_num)
-        return {f"{self.pool}.{number:x}": each for number in range(first, last)} or {pool.name: 0.0}
+        pgs = max(pool.pg_num, self.pg_num)
+        times = {number: _moves(number, pool.pgp_num, self.pg_num) for number in range(pgs)}
+        bytes_by_pg = {f"{self.pool}.{number:x}": every / pgs * count for number, count in times.items() if count}
+        return bytes_by_pg or {pool.name: 0.0}
 
-    def writes(self, view: MapView, at_once: int, passed_over: FrozenSet[str]) -> List[MapWrite]:
-        """The next number; one write at a time."""
+    def on_its_way(self, view: MapView) -> FrozenSet[str]:
+        """PGs of the pool that move."""
+        return frozenset(pg.pgid for pg in view.pgs if pg.pool == self.pool and pg.moves)
+
+    def writes(
+        self, view: MapView, places: int, passed_over: FrozenSet[str], begun: AbstractSet[str] = frozenset()
+    ) -> List[MapWrite]:
+        """The next number, once all PGs are where the last one wants them.
+
+        The mgr brings a pool to its number in its own time, and no PG tells by which number it is where it is.
+        """
         pool = view.pools.get(self.pool)
-        if pool is None or not self.left(view, passed_over):
+        if pool is None or begun or self.on_its_way(view) or not self.left(view, passed_over):
             return []
         if pool.pg_num < self.pg_num:
             # pgp_num follows pg_num by itself where both are the same: it is held at what it is
             return [self._write(view, pool, "pg_num", min(self.pg_num, 2 * pool.pg_num)), self._hold(pool)]
         if pool.pgp_num != self.pg_num:
-            down = pool.pgp_num > self.pg_num
-            number = max(self.pg_num, pool.pgp_num - at_once) if down else min(self.pg_num, pool.pgp_num + at_once)
-            return [self._write(view, pool, "pgp_num", number)]
+            return [self._write(view, pool, "pgp_num", self._next(pool, places))]
         return [self._write(view, pool, "pg_num", self.pg_num)]
+
+    def _next(self, pool: MovePool, places: int) -> int:
+        """The pgp_num by which so many PGs at most are placed anew, or one number on."""
+        step = 1 if pool.pgp_num < self.pg_num else -1
+        number = pool.pgp_num + step
+        while number != self.pg_num and _placed_anew(pool.pg_num, pool.pgp_num, number + step) <= places:
+            number += step
+        return number
 
     def _hold(self, pool: MovePool) -> MapWrite:
         before = _set(pool, "pgp_num", pool.pgp_num)
@@ -86,14 +102,33 @@ class PgsPlan:
 
     def _write(self, view: MapView, pool: MovePool, option: str, number: int) -> MapWrite:
         now = pool.pg_num if option == "pg_num" else pool.pgp_num
-        places = abs(number - now) if option == "pgp_num" else 0
-        bytes_by_pg = self.left(view, frozenset())
-        bytes_to_move = places * (sum(bytes_by_pg.values()) / len(bytes_by_pg)) if bytes_by_pg else 0.0
+        moved_pgs = _placed_anew(pool.pg_num, now, number) if option == "pgp_num" else 0
+        every = sum(pg.copy_bytes * len(pg.up) for pg in view.pgs if pg.pool == self.pool)
         undo = _set(pool, option, now)
         arrival = PoolIs(self.pool, option, number)
-        command = _set(pool, option, number)
-        return MapWrite(f"{pool.name} {option}", command, undo, bytes_to_move, arrival, moved_pgs=places)
+        command, moved_bytes = _set(pool, option, number), every / max(pool.pg_num, self.pg_num) * moved_pgs
+        return MapWrite(f"{pool.name} {option}", command, undo, moved_bytes, arrival, moved_pgs=moved_pgs)
 
 
 def _set(pool: MovePool, option: str, number: int) -> tuple[str, Dict[str, str]]:
     return "osd pool set", {"pool": pool.name, "var": option, "val": str(number)}
+
+
+def _placed_by(number: int, pgp_num: int) -> int:
+    """The number by which CRUSH places a PG: its own, or that of the PG it was split from (`ceph_stable_mod`)."""
+    mask = (1 << (pgp_num - 1).bit_length()) - 1
+    return number & mask if number & mask < pgp_num else number & (mask >> 1)
+
+
+def _moves(number: int, pgp_num: int, target: int) -> int:
+    """How often a PG is placed anew while pgp_num goes to a target one by one: each time its number has a bit more."""
+    return abs(bin(_placed_by(number, pgp_num)).count("1") - bin(_placed_by(number, target)).count("1"))
+
+
+def _placed_anew(pg_num: int, pgp_num: int, target: int) -> int:
+    """How many PGs another pgp_num places anew.
+
+    Where pg_num is more than twice pgp_num, one number on places several: all that were split from the same PG.
+    """
+    first, last = sorted((pgp_num, target))
+    return sum((pg_num - number - 1) // (1 << number.bit_length()) + 1 for number in range(first, last))

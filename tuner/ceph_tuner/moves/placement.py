@@ -69,10 +69,13 @@ def best_target(
 
 
 def redirected(pairs: Pairs, source: int, target: int) -> Pairs:
-    """A PG's pairs, with what is on one OSD sent to another. Ceph applies no pair to the outcome of another."""
+    """A PG's pairs, with what is on one OSD sent to another. Ceph applies no pair to the outcome of another.
+
+    A pair that leads away from where the copy is has no effect, or none yet: the new one is to hold, and not both.
+    """
     pairs_after = tuple((first, target if last == source else last) for first, last in pairs)
     if pairs_after == pairs:
-        pairs_after = (*pairs, (source, target))
+        pairs_after = (*(pair for pair in pairs if pair[0] != source), (source, target))
     return tuple(pair for pair in pairs_after if pair[0] != pair[1])
 
 

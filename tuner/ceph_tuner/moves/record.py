@@ -1,12 +1,13 @@
 """What is stored about a move in the cluster itself: what it has paused, and the inverse of each of its writes.
 
 A record is stored before the first write, an inverse before the write that it takes back. So a move that was killed can
-be begun again, and another host can give back what it has paused.
+be begun again, and another host can give back what it has paused. How long its PGs took is there for later forecasts.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
@@ -14,10 +15,12 @@ from urllib.parse import quote
 
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Store, contents
-from ceph_tuner.moves import Command, Pairs
+from ceph_tuner.moves import LAST_STEPS, Command, Pairs, Steps
 
 RECORDS, UNDOS, HELD = "moves/record/", "moves/undo/", "moves/held/"
 UNDER_WAY = "under way"
+PGS = "pgs "
+"""How names of changes of pg_num begin."""
 _MOST_PAIRS = 64
 _PGID = re.compile(r"[0-9]{1,10}\.[0-9a-f]{1,8}")
 _PAIRS = re.compile(r"[0-9]{1,10} [0-9]{1,10}(?: [0-9]{1,10} [0-9]{1,10}){0,63}")
@@ -50,6 +53,8 @@ class MoveRecord:
     """Pools of which it has paused the autoscaler."""
     weighed: bool = False
     """Whether the weights that come first are written, and PGs are held."""
+    steps: Steps = ()
+    """The last ones of it."""
 
     def changed(self, **changes: Any) -> MoveRecord:
         """The same with other values."""
@@ -77,6 +82,11 @@ class MoveStore:
         place = RECORDS + _key(name)
         text = self._store.get(place)
         return None if text is None else _record(place, text)
+
+    def steps_like(self, name: str) -> Steps:
+        """The last steps of moves of that kind, the oldest first: upmap entries take other times than pgp_num."""
+        moves = [each for each in self.records() if each.name.startswith(PGS) == name.startswith(PGS)]
+        return tuple(step for move in sorted(moves, key=lambda each: each.touched) for step in move.steps)[-LAST_STEPS:]
 
     def save(self, record: MoveRecord, now: float) -> MoveRecord:
         """Store it."""
@@ -108,6 +118,10 @@ class MoveStore:
         pairs_by_pg = {key[len(prefix) :]: _pairs(key, text) for key, text in contents(self._store, prefix).items()}
         return {pgid: pairs for pgid, pairs in pairs_by_pg.items() if pairs is not None}
 
+    def has_written(self, record: MoveRecord) -> bool:
+        """Whether some write of it was begun."""
+        return bool(self._store.keys(f"{UNDOS}{_key(record.name)}/"))
+
     def remove(self, record: MoveRecord) -> None:
         """Forget a move."""
         for prefix in (UNDOS, HELD):
@@ -138,9 +152,20 @@ def _record(place: str, text: str) -> Optional[MoveRecord]:
             # a word is not whether something was paused, and another name's inverses are not its own
             return None
         began, last_touch = float(document["began"]), float(document["touched"])
-        return MoveRecord(name, began, last_touch, document["state"], switches[0], tuple(pools), switches[1])
+        steps = _steps(document.get("steps", []))
+        return MoveRecord(name, began, last_touch, document["state"], switches[0], tuple(pools), switches[1], steps)
     except MISREAD:
         return None
+
+
+def _steps(rows: Any) -> Steps:
+    """None of what says no times: they are for forecasts alone, and the record counts without them."""
+    try:
+        steps = tuple((int(pgs), float(moved_bytes), float(seconds)) for pgs, moved_bytes, seconds in rows)
+    except MISREAD:
+        return ()
+    sound = all(pgs > 0 and 0 <= moved < math.inf and 0 < seconds < math.inf for pgs, moved, seconds in steps)
+    return steps[-LAST_STEPS:] if sound else ()
 
 
 def _command(place: str, text: str) -> Optional[Command]:

@@ -7,9 +7,9 @@ again and again.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Dict, FrozenSet, List, Mapping
+from typing import AbstractSet, Dict, FrozenSet, List, Mapping
 
-from ceph_tuner.moves import MapView, MapWrite, MovePg, Pairs
+from ceph_tuner.moves import NONE, MapView, MapWrite, MovePg, Pairs
 from ceph_tuner.moves.placement import upmap_command
 
 
@@ -49,11 +49,27 @@ class ReweightPlan:
 
     def left(self, view: MapView, passed_over: FrozenSet[str]) -> Dict[str, float]:
         """PGs that are held, or on their way."""
-        return {pg.pgid: pg.copy_bytes * self._places(view, pg) for pg in self._pgs(view, passed_over)}
+        return {
+            pg.pgid: pg.copy_bytes * max(self._places(view, pg), len({*pg.up} - {*pg.acting, NONE}))
+            for pg in self._pgs(view, passed_over)
+            if self._is_held(view, pg) or pg.moves
+        }
 
-    def writes(self, view: MapView, at_once: int, passed_over: FrozenSet[str]) -> List[MapWrite]:
+    def on_its_way(self, view: MapView) -> FrozenSet[str]:
+        """PGs of those that move."""
+        return frozenset(pg.pgid for pg in self._pgs(view, frozenset()) if pg.moves)
+
+    def held_pgs(self, view: MapView) -> List[str]:
+        """PGs that an entry of this move holds."""
+        return [pg.pgid for pg in self._pgs(view, frozenset()) if self._is_held(view, pg)]
+
+    def writes(
+        self, view: MapView, places: int, passed_over: FrozenSet[str], begun: AbstractSet[str] = frozenset()
+    ) -> List[MapWrite]:
         """The next PGs are let go of, the smallest first."""
-        ready = sorted(self._pgs(view, passed_over), key=lambda pg: (pg.copy_bytes, pg.pgid))
+        ready = [
+            pg for pg in self._pgs(view, passed_over) if self._is_held(view, pg) and pg.settled and pg.pgid not in begun
+        ]
         return [
             MapWrite(
                 pg.pgid,
@@ -62,18 +78,14 @@ class ReweightPlan:
                 pg.copy_bytes * self._places(view, pg),
                 Released(pg.pgid, self.held[pg.pgid]),
             )
-            for pg in ready[:at_once]
-            if pg.settled
+            for pg in sorted(ready, key=lambda pg: (pg.copy_bytes, pg.pgid))[:places]
         ]
 
     def _pgs(self, view: MapView, passed_over: FrozenSet[str]) -> List[MovePg]:
-        return [
-            pg
-            for pg in view.pgs
-            if pg.pgid in self.held
-            and pg.pgid not in passed_over
-            and not set(view.upmaps.get(pg.pgid, ())) <= set(self.held[pg.pgid])
-        ]
+        return [pg for pg in view.pgs if pg.pgid in self.held and pg.pgid not in passed_over]
+
+    def _is_held(self, view: MapView, pg: MovePg) -> bool:
+        return not set(view.upmaps.get(pg.pgid, ())) <= set(self.held[pg.pgid])
 
     def _places(self, view: MapView, pg: MovePg) -> int:
         return len(set(view.upmaps.get(pg.pgid, ())) - set(self.held[pg.pgid]))

@@ -12,7 +12,7 @@ from ceph_tuner.core.goals.slo import Objective
 from ceph_tuner.core.goals.slo_calendar import SloCalendar
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.moments import utc
-from ceph_tuner.pacing.judged_windows import JudgedWindows, judged_windows
+from ceph_tuner.pacing.judged_windows import JudgedWindows, judged_s, judged_windows
 from ceph_tuner.pacing.objectives import NO_OBJECTIVE, about_clients, bounds_of, metrics_of, missed, unseen
 from ceph_tuner.pacing.wanted import WantedObjectives, stricter
 from ceph_tuner.tune.on_cluster import ClusterLookout
@@ -55,7 +55,9 @@ class ClientWatch:
         """`baseline`: what relative bounds refer to; what it lacks is measured by `begin`."""
         self._cluster, self._name, self._clock = cluster, cluster.name, cluster.clock
         self._wanted, self._baseline, self._osds = wanted, baseline, osds
-        self._window_s, self._look_s, self._excuse = window_s, look_s, excuse
+        self._read_s, self._look_s, self._excuse = window_s, look_s, excuse
+        self.window_s = judged_s(osds, window_s)
+        """How long a window is."""
         self._now = wanted.at(self._clock.now())
         self._read_at = self._clock.monotonic()
         """When the objectives were read last."""
@@ -165,7 +167,7 @@ class ClientWatch:
             if self._clock.monotonic() - began > SILENT_S:
                 raise RetryLater(f"{self._name} gave no window for {SILENT_S:g} s", "see whether `ceph -s` answers")
             tell("a first window, before anything is begun")
-            self._clock.sleep(min(LOOK_S, self._window_s / 3))
+            self._clock.sleep(min(LOOK_S, self.window_s / 3))
             self._window_source.look()
             window = self._window_source.window(start)
         self._usual = {**window.means, **self._baseline}
@@ -187,7 +189,7 @@ class ClientWatch:
         before a window was held against them.
         """
         monotonic = self._clock.monotonic()
-        if monotonic - self._read_at >= self._window_s:
+        if monotonic - self._read_at >= self._read_s:
             self._wanted.read_again()
             self._read_at = monotonic
             # what was measured at the beginning stays what it is compared with
@@ -223,7 +225,7 @@ class ClientWatch:
         if not self.has_objectives or (self._window_source is not None and not self._without_windows):
             return
         try:
-            self._window_source = judged_windows(self._cluster, self._osds, self._scopes, self._window_s)
+            self._window_source = judged_windows(self._cluster, self._osds, self._scopes, self.window_s)
         except TunerError as fault:
             # such as too many OSDs to look from here, and no plugin that does: nothing more begins
             self._without_windows = str(fault)

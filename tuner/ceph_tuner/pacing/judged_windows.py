@@ -97,6 +97,11 @@ def kept_windows(cluster: Cluster) -> List[Window]:
     return [*(hour for hour in hours if not minutes or hour.end <= minutes[0].start), *minutes]
 
 
+def judged_s(osds: int, seconds: float) -> float:
+    """How long a window is for so many OSDs, where `seconds` are asked for."""
+    return seconds if osds <= OSDS_MAX else KeptWindows.seconds
+
+
 def judged_windows(cluster: Cluster, osds: int, scopes: Sequence[Scope], seconds: float) -> JudgedWindows:
     """The way for so many OSDs. Raises InputError where the plugin would have to keep windows, and does not."""
     if osds <= OSDS_MAX:

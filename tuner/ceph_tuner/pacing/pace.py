@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import AbstractSet, Sequence
+from typing import AbstractSet, List, Sequence
 
 LONGEST_REST = 64
 """Windows."""
@@ -28,13 +28,13 @@ class Pace:
         more = 1 if self.missed_any else max(1, self.at_once // 4)
         return replace(self, at_once=self.at_once + more, rest=0)
 
-    def ramp_s(self, full: float, window_s: float) -> float:
-        """Time that is lost until so many are worked on at a time, every window of it keeping the objectives."""
-        pace, lost_s = self, 0.0
+    def ramp(self, full: float) -> List[float]:
+        """The windows until so many are worked on at a time, each keeping the objectives: the share of them in each."""
+        pace, shares = self, []
         while pace.at_once < full:
-            lost_s += window_s * (1 - pace.at_once / full)
+            shares.append(pace.at_once / full)
             pace = pace.faster()
-        return lost_s
+        return shares
 
     def tried_by(self, looks: Sequence[AbstractSet[str]]) -> bool:
         """Whether so many PGs were worked on within some looks, and half as many at a time in their mean.

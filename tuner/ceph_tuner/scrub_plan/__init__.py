@@ -5,8 +5,8 @@
     plan = schedule(view, rates, horizon)              # a date for each, and for the end of the backlog
     Drain(cluster, …).run()                            # asks for them in that order
 
-The mathematics (`rates`, `schedule`, `obstacles`, `pace`) are functions over the values here. `cluster_view`,
-`twin_rates` and `drain` reach out.
+The mathematics (`rates`, `beginning`, `schedule`, `obstacles`, `pace`) are functions over the values here.
+`cluster_view`, `twin_rates` and `drain` reach out.
 """
 
 from __future__ import annotations

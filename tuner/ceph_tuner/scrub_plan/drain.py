@@ -28,6 +28,7 @@ from ceph_tuner.pacing.client_watch import LOOK_S, SAME, STRICTER, WINDOW_S, Cli
 from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.pacing.wanted import WantedObjectives
 from ceph_tuner.scrub_plan import ScrubPg, ScrubView
+from ceph_tuner.scrub_plan.beginning import Beginning, places_for
 from ceph_tuner.scrub_plan.cluster_view import read_again
 from ceph_tuner.scrub_plan.obstacles import next_opening, open_at, trims_next, waiting_trims
 from ceph_tuner.scrub_plan.pace import (
@@ -170,6 +171,8 @@ class Drain:
         self._watch = ClientWatch(
             cluster, task.wanted, task.baseline, task.window_s, len(view.hosts), self._look_s, self._without_damage
         )
+        places = places_for(view.pgs, task.limits.per_osd)
+        self._beginning = Beginning(self._watch.window_s, places, usual_pace(view.pgs))
 
     def run(self) -> DrainOutcome:
         """Drain. Raises Locked where the lock is lost, TunerError where the cluster is silent for ten minutes."""
@@ -180,6 +183,8 @@ class Drain:
         if not self._goal:
             # nothing to measure objectives for
             return self._outcome(began, DONE)
+        if self._is_open(began):
+            self._beginning = replace(self._beginning, at=began)
         try:
             self._watch.begin(self._tell)
             self._changed = self._clock.now()
@@ -196,7 +201,9 @@ class Drain:
                 self._note_scrubs(now)
                 bytes_done = self._scrubbed_bytes() + self._half_done_bytes()
                 monotonic = self._clock.monotonic()
-                self._expectation = self._expectation.after(before, monotonic - last_look, bytes_done, self._task.zone)
+                self._expectation = self._expectation.after(
+                    before, monotonic - last_look, bytes_done, self._task.zone, self._ahead, self._is_open(before)
+                )
                 before, last_look = now, monotonic
                 if not self._pgids_to_do():
                     break
@@ -238,7 +245,7 @@ class Drain:
         if self._watch.has_objectives:
             # nobody asks for them otherwise, and a drain may go on for weeks
             self._looks.append(ScrubLook(now, frozenset(under_way | (done - self._done))))
-        while self._looks and self._looks[0].at < now - LOOKS_S - 10 * self._task.window_s:
+        while self._looks and self._looks[0].at < now - LOOKS_S - 10 * self._watch.window_s:
             self._looks.popleft()
         self._done = done
 
@@ -258,7 +265,7 @@ class Drain:
         rest_s = self._rests_until - self._clock.monotonic()
         if rest_s > 0:
             return f"a rest of {rest_s:.0f} s: one scrub at a time was too much"
-        if not self._task.any_hour and not open_at(rules, now, self._task.zone):
+        if not self._is_open(now):
             opens = next_opening(rules, now, self._task.zone)
             return f"Ceph's own scrub hours, in {(opens - now) / 3600:.1f} h"
         to_do = self._pgids_to_do()
@@ -267,12 +274,22 @@ class Drain:
             return "nodeep-scrub to be unset"
         return ""
 
+    def _is_open(self, at: float) -> bool:
+        return self._task.any_hour or open_at(self._view.rules, at, self._task.zone)
+
+    @property
+    def _ahead(self) -> Optional[Beginning]:
+        """What is lost until the pace is found; None where no objective limits it."""
+        return self._beginning if self._watch.sets_the_pace else None
+
     def _look_at_objectives(self) -> None:
         """Judge the newest window since the last change, and change the pace by it."""
         change = self._watch.follow()
         if change != SAME:
             # what was learnt, and what is to be rested from, was under other bounds
             self._pace = Pace() if change == STRICTER else replace(self._pace, rest=0)
+            if change == STRICTER:
+                self._beginning = replace(self._beginning, at=self._clock.now())
             self._rests_until, self._changed = self._clock.monotonic(), self._clock.now()
             self._scrubbing = False
             self._looks.clear()
@@ -285,7 +302,7 @@ class Drain:
         now = self._clock.now()
         if self._watch.missed and self._scrubbing:
             self._pace = self._pace.slower()
-            self._rests_until = self._clock.monotonic() + self._pace.rest * self._task.window_s
+            self._rests_until = self._clock.monotonic() + self._pace.rest * self._watch.window_s
         elif self._watch.keeps_all and self._may_go_faster(window):
             self._pace = self._pace.faster()
         elif not self._watch.missed:
@@ -314,6 +331,9 @@ class Drain:
             self._task.despite_flags,
             self._trimmed_first(),
         )
+        if batch and self._beginning.at is None:
+            # its first window came before
+            self._beginning = replace(self._beginning, at=self._clock.now() - self._watch.window_s)
         self._limited = at_once is not None and self._under_way() + len(batch) >= at_once
         overdue = [pgid for pgid, at in self._requests.items() if now - at >= ASK_AGAIN_S]
         for pgid in [*overdue, *(pg.pgid for pg in batch)]:
@@ -382,6 +402,7 @@ class Drain:
                     left_bytes,
                     rules,
                     self._task.zone,
+                    self._ahead,
                 ),
                 waits_for,
                 self._watch.means,

@@ -8,6 +8,7 @@ from datetime import timezone, tzinfo
 from typing import AbstractSet, Dict, List, Mapping, Optional, Set, Tuple
 
 from ceph_tuner.scrub_plan import MEASURED, RateRange, ScrubPg, ScrubRules, ScrubView
+from ceph_tuner.scrub_plan.beginning import Beginning, without_beginning
 from ceph_tuner.scrub_plan.obstacles import TRIMMING, recovering_osds
 from ceph_tuner.scrub_plan.rates_ahead import RatesAhead
 from ceph_tuner.scrub_plan.schedule import hours_ahead, share
@@ -123,15 +124,27 @@ class Expectation:
     scrubbed_bytes: float = 0.0
     """In all."""
 
-    def after(self, at: float, seconds: float, scrubbed_bytes: float, zone: tzinfo = timezone.utc) -> Expectation:
-        """Some more time, and how much is scrubbed in all by then; a time below nothing is none."""
-        seconds = max(0.0, seconds)
+    def after(
+        self,
+        at: float,
+        seconds: float,
+        scrubbed_bytes: float,
+        zone: tzinfo = timezone.utc,
+        beginning: Optional[Beginning] = None,
+        is_open: bool = True,
+    ) -> Expectation:
+        """Some more time, and how much is scrubbed in all by then; a time below nothing is none.
+
+        `is_open`: whether scrubs may begin; where they may not, time says nothing of the rate.
+        """
+        seconds = max(0.0, seconds) if is_open else 0.0
         rate, fade = self.rates.at(at, zone).mean, 0.5 ** (seconds / HALF_S)
         new_bytes, is_foreseen = max(0.0, scrubbed_bytes - self.scrubbed_bytes), rate > 0
+        lost_s = 0.0 if beginning is None else beginning.lost_s(at, at + seconds, rate)
         return replace(
             self,
             trusted_bytes=self.trusted_bytes * fade,
-            expected_bytes=self.expected_bytes * fade + rate * seconds,
+            expected_bytes=self.expected_bytes * fade + rate * (seconds - lost_s),
             came_bytes=self.came_bytes * fade + (new_bytes if is_foreseen else 0.0),
             unforeseen_bytes=self.unforeseen_bytes * fade + (0.0 if is_foreseen else new_bytes),
             unforeseen_s=self.unforeseen_s * fade + (0.0 if is_foreseen else seconds),
@@ -145,14 +158,22 @@ class Expectation:
         return (self.came_bytes + self.trusted_bytes) / prior_bytes if prior_bytes > 0 else 1.0
 
     def finish_at(
-        self, now: float, left_bytes: float, rules: ScrubRules, zone: tzinfo = timezone.utc
+        self,
+        now: float,
+        left_bytes: float,
+        rules: ScrubRules,
+        zone: tzinfo = timezone.utc,
+        beginning: Optional[Beginning] = None,
     ) -> Optional[float]:
         """When so many bytes are scrubbed; None where that takes longer than 60 days."""
         if left_bytes <= 0:
             return now
         corrected = self._corrected
-        for start, seconds in hours_ahead(now, LONGEST_DAYS):
-            room = share(start, seconds, corrected, rules, "mean", zone)
+        hours = (
+            (start, seconds, share(start, seconds, corrected, rules, "mean", zone))
+            for start, seconds in hours_ahead(now, LONGEST_DAYS)
+        )
+        for start, seconds, room in without_beginning(hours, beginning):
             if room >= left_bytes:
                 return start + seconds * left_bytes / room
             left_bytes -= room

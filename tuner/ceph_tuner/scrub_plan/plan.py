@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone, tzinfo
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.pacing.client_watch import WINDOW_S
-from ceph_tuner.pacing.pace import Pace
+from ceph_tuner.pacing.judged_windows import judged_s
 from ceph_tuner.scrub_plan import HOURS, ScrubPg, ScrubView
+from ceph_tuner.scrub_plan.beginning import Beginning, places_for, without_beginning
 from ceph_tuner.scrub_plan.obstacles import FLAG, Obstacle, held_pgs, obstacles
 from ceph_tuner.scrub_plan.rates import usual_pace
 from ceph_tuner.scrub_plan.rates_ahead import ENDS, RatesAhead
@@ -100,20 +100,24 @@ def plan(
     """Plan the scrubs of the coming days: by default as many as the longest interval has, 28 at most.
 
     `objectives`: policy -> what scrubs are held to while it holds. With some, a drain measures first and begins with
-    one scrub at a time; `window_s` is the time that it judges each pace by.
+    one scrub at a time; `window_s` is the time that it judges each pace by, where its own windows are short enough.
     """
     longest = max((pg.interval_s for pg in view.pgs), default=0.0) / 86400
     hours = hours_ahead(view.at, days if days is not None else min(max(longest, 1.0), LONGEST_DAYS))
     hindrances = obstacles(view, means)
     ready_from = held_pgs(hindrances)
     sources = [rates.at(start, zone).source for start, _ in hours]
-    pace = usual_pace(view.pgs)
-    at_once = _scrubs_at_once(view)
+    places = places_for(view.pgs, view.rules.max_scrubs)
+    beginning = Beginning(judged_s(len(view.hosts), window_s), places, usual_pace(view.pgs))
     schedules = {}
     for end in ENDS:
         share = shares(hours, rates, view.rules, end, zone) if view.rules.max_scrubs > 0 else [0.0] * len(hours)
-        paced, share = _paced(hours, share, rates, objectives or {}, window_s, at_once, pace)
-        schedules[end] = schedule(view.pgs, view.at, paced, share, view.rules.max_scrubs, ready_from, sources)
+        first = next((start for (start, _), each in zip(hours, share) if each > 0), None)
+        has_objectives = first is not None and (objectives or {}).get(rates.policy_at(first))
+        whole = ((start, seconds, each) for (start, seconds), each in zip(hours, share))
+        paced = list(without_beginning(whole, beginning if has_objectives else None))
+        spans, share = [(start, seconds) for start, seconds, _ in paced], [each for _, _, each in paced]
+        schedules[end] = schedule(view.pgs, view.at, spans, share, view.rules.max_scrubs, ready_from, sources)
     there = sum(hour.share_bytes for hour in schedules["mean"].hours) / sum(seconds for _, seconds in hours)
     return ScrubPlan(
         view,
@@ -127,39 +131,6 @@ def plan(
         objectives or {},
         (*view.notes, *notes),
     )
-
-
-def _scrubs_at_once(view: ScrubView) -> float:
-    """How many the OSDs have places for."""
-    copies = max((len(pg.acting) for pg in view.pgs), default=1)
-    osds = {osd for pg in view.pgs for osd in pg.acting}
-    return len(osds) * view.rules.max_scrubs / max(1, copies)
-
-
-def _paced(
-    hours: Sequence[Tuple[float, float]],
-    share: Sequence[float],
-    rates: RatesAhead,
-    objectives: Mapping[str, Tuple[str, ...]],
-    window_s: float,
-    at_once: float,
-    pace: float,
-) -> Tuple[List[Tuple[float, float]], List[float]]:
-    """The hours, and their shares in bytes, without what a drain loses at its beginning.
-
-    `at_once`: as many scrubs as there are places for. `pace`: bytes a second of one, infinite where it is not known.
-    """
-    paced, left = list(hours), list(share)
-    first = next((number for number, each in enumerate(share) if each > 0), None)
-    if first is None or not objectives.get(rates.policy_at(hours[first][0])):
-        return paced, left
-    start, seconds = hours[first]
-    # how many scrubs at a time come to the rate
-    full = min(at_once, share[first] / seconds / pace) if math.isfinite(pace) else at_once
-    lost_s = min(window_s + Pace().ramp_s(full, window_s), 0.9 * seconds)
-    paced[first] = (start + lost_s, seconds - lost_s)
-    left[first] *= 1 - lost_s / seconds
-    return paced, left
 
 
 def _hours_by_policy(

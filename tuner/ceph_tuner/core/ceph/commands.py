@@ -204,6 +204,11 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def option_number(commander: Commander, who: str, name: str) -> float:
+    """An option that is a number, as the monitors have it for that section. Raises TunerError, and one of MISREAD."""
+    return float(parsed(commander.mon("config get", {"who": who, "key": name}), "config get"))
+
+
 def parsed(text: str, command: str) -> Any:
     """Read a command's answer. Raises CommandFailed where it is no JSON."""
     try:

@@ -18,7 +18,7 @@ from typing import (
 )
 
 from ceph_tuner.core.bounded import MISREAD
-from ceph_tuner.core.ceph.commands import CommandStore, shaped
+from ceph_tuner.core.ceph.commands import CommandStore, option_number, shaped
 from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.ceph.questions import Questions, Report
 from ceph_tuner.core.ceph.target import Place
@@ -272,7 +272,7 @@ class TwoLooks:
 
     def _by_monitors(self, option: str) -> float:
         """What the monitors say of an interval that no OSD was asked for."""
-        return self._ask.or_note(option, lambda: float(self._ask.mon("config get", who="osd", key=option)), USUAL_S)
+        return self._ask.or_note(option, lambda: option_number(self._ask.commander, "osd", option), USUAL_S)
 
     def _pgs(self) -> List[Mapping[str, Any]]:
         status: Mapping[str, Any] = self._ask.or_note(
