@@ -2,12 +2,13 @@ r"""Holds the twin, told of a lab and fitted to nothing, against windows that ar
 
     python benchmarks/twin_ahead.py --cluster lab --ahead benchmarks/results/twin-ahead-hdd.json
     python benchmarks/twin_ahead.py --render benchmarks/results/twin-ahead.jsonl --page PAGE.md
-    python benchmarks/twin_ahead.py --render benchmarks/results/twin-ahead.jsonl --again
+    python benchmarks/twin_ahead.py --render benchmarks/results/twin-ahead.jsonl --again [--loads client-scrub]
 
 Settings are drawn over the whole space of each load, beside the built-in profiles. What the twin expects of all of them
 goes into the file `--ahead` before the first window is measured; each measured window names that file's digest. A run
 that is interrupted goes on with the predictions that are there. Prints Markdown. `--again` says what the twin of today
-would have said of windows that were measured: what a change of it does, and no prediction.
+would have said of windows that were measured: what a change of it does, and no prediction. `--loads` chooses among them,
+and so does `--ahead` with one of their files.
 
 The twin knows what `ceph_lab.twin_model` says of a lab: the drives' model, the queues, the loads. An error is
 |predicted - measured| / measured. An interval holds 90%: chance, by several seeds, and ERROR of the description.
@@ -287,7 +288,12 @@ def main() -> None:
     if arguments.render is None and arguments.ahead is None:
         parser.error("--ahead is missing")
     if arguments.again:
-        print(table(again(runs_file.lines_of(arguments.render), arguments.render.parent, arguments.processes)))
+        loads, file = arguments.loads.split(","), arguments.ahead
+        lines = [
+            line for line in runs_file.lines_of(arguments.render)
+            if line["load"] in loads and (file is None or line["ahead_file"] == file.name)
+        ]  # fmt: skip
+        print(table(again(lines, arguments.render.parent, arguments.processes)))
         return
     runs_file.measure_and_show(arguments, measure, table)
 

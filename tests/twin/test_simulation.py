@@ -386,16 +386,6 @@ def test_with_the_log_apart_from_the_data_commits_wait_for_all_that_is_nearer() 
     assert tail_s(on_disks(replace(DISK, log_way_s=0.011)), 64, 0.95) > 1.3 * tail_s(on_disks(), 64, 0.95)
 
 
-def beside_scrub_s(log_way_s: float) -> float:
-    """The clients' median."""
-    model = replace(on_disks(replace(DISK, log_way_s=log_way_s)), scrub=(ScrubWork("rbd", 400, 4 * MIB),))
-    return tail_s(model, 64, 0.5)
-
-
-def test_a_commit_far_from_what_is_scrubbed_is_passed_over() -> None:
-    assert beside_scrub_s(0.011) > 1.3 * beside_scrub_s(0.0)
-
-
 def test_batches_of_an_erasure_code_are_short() -> None:
     """What it writes gets new places side by side: 130 ms for 47 of them on a lab, where 47 in place take 300."""
     coded = replace(on_disks(), pools=(Pool("rbd", 32, 3, k=2),))

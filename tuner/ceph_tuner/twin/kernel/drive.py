@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ceph_tuner.twin.kernel.events import schedule, spread, uniform
 from ceph_tuner.twin.kernel.records import (
     COMMITS,
@@ -18,7 +20,10 @@ PATIENCE_S = 1.0
 """For how long at most a disk passes a request over for others that are nearer."""
 
 STAYS_BUSY = 0.7
-"""Of the time that a disk has been busy for, what it is expected to stay so; fitted to windows beside scrub."""
+"""Of the time that a disk has been busy for, what it is expected to stay so at most."""
+
+MOST_OF_A_TURN = 0.99
+"""Beyond this a longer way is no longer: what is nearer always comes first."""
 
 
 def transfer(state: SimulationState, osd: int, use: int, now: float, ios: float, size: float) -> float:
@@ -47,21 +52,26 @@ def under_head(
 ) -> float:
     """When a disk's head is done with a request: its way there, the shorter the more wait, and its transfer.
 
-    Of deferred writes a batch comes at once. The drive orders as many as its queue holds, so a request that comes
-    meanwhile waits until those before its place are done: any number of these, and all that the queue does not hold.
+    As one request ends, the drive chooses among those that wait, and as many as its queue holds. Of deferred writes a
+    batch comes at once, so a request that comes meanwhile waits until those before its place are done: any number of
+    these, and all that the queue does not hold.
     """
     at = budget.free_at_s
     at = at if at > now else now
     until = budget.deferred_until_s
     deferred = until > at
     way_s = state.parameters.way_s
-    pending, waiting, ordered_s = (until if deferred else at) - now, 1, 0.0
-    while waiting < ORDERED and ordered_s < pending:
-        ordered_s += way_s[waiting]
-        waiting += 1
+    pending, others, ordered_s = (until if deferred else at) - now, 0, 0.0
+    if deferred:
+        while others < ORDERED and ordered_s < pending:
+            others += 1
+            ordered_s += way_s[others]
+    else:
+        while others < ORDERED and budget.done_at_s[(budget.newest - others) % ORDERED] > now:
+            others += 1
     # a turn and the distance are chance
     chance, apart_s = 0.5 + uniform(state), state.parameters.log_way_s
-    way = way_s[waiting] * chance
+    way = way_s[others if others > 0 else 1] * chance
     if pending == 0.0:
         budget.busy_since_s = now
         at_log = budget.at_log == 1
@@ -73,11 +83,11 @@ def under_head(
             way = apart_s * chance
     taken = ios * way + size * prices.s_per_byte
     if pending > 0.0 and commit and apart_s > 0.0:
-        return _passed_over(budget, now, at, taken)
+        return _among_others(state, budget, now, at, taken, others)
     if deferred:
         left = until - at
         outside = left - ordered_s
-        outside = outside if waiting == ORDERED and outside > 0.0 else 0.0
+        outside = outside if others == ORDERED and outside > 0.0 else 0.0
         passed = uniform(state)
         for _ in range(1, int(ios)):
             # each begins when the one before is done
@@ -85,23 +95,44 @@ def under_head(
         at += outside + passed * (left - outside)
         budget.deferred_until_s = until + taken
     at += taken
-    budget.free_at_s = at
+    _remember(budget, at)
     budget.at_log = 1 if commit else 0
     return at
 
 
-def _passed_over(budget: DriveBudget, now: float, at: float, taken: float) -> float:
-    """When a commit is done whose place is far away: all that is nearer comes first, also what comes meanwhile.
+def _remember(budget: DriveBudget, at: float) -> None:
+    """A disk's head has done all requests but deferred writes at that time."""
+    budget.free_at_s = at
+    budget.newest += 1
+    budget.done_at_s[budget.newest % ORDERED] = at
 
-    Nobody knows how long that goes on. It is expected to last for a part of what it has lasted.
+
+def _among_others(
+    state: SimulationState, budget: DriveBudget, now: float, at: float, taken: float, others: int
+) -> float:
+    """When a commit is done whose place is away from that of other requests.
+
+    Deferred writes are nearer to each other, and all come first. Of other requests one is under way. As it ends, the
+    drive takes whichever is done soonest. When a place comes round is chance, so the commit would have the chance of
+    each that waits; it is less by the part of a turn that the head is longer on its way to the log. One that is done is
+    followed by another, and nobody knows for how long: the disk is expected to stay busy for a part of the time that it
+    has been.
     """
     if budget.deferred_until_s > at:
         waits = budget.deferred_until_s - now
         budget.deferred_until_s += taken
     else:
         busy, pending = STAYS_BUSY * (now - budget.busy_since_s), at - now
-        waits = busy if busy > pending else pending
-        budget.free_at_s = at + taken
+        waits = budget.done_at_s[(budget.newest - others + 1) % ORDERED] - now
+        if others > 1:
+            longer = (state.parameters.log_way_s - state.parameters.way_s[1]) / state.parameters.turn_s
+            longer = 0.0 if longer < 0.0 else (longer if longer < MOST_OF_A_TURN else MOST_OF_A_TURN)
+            chance = (1.0 - longer) ** others / others
+            lost = math.log(1.0 - uniform(state)) / math.log1p(-chance)
+            waits += (lost - lost % 1.0) * (pending - waits) / (others - 1)
+        longest = busy if busy > pending else pending
+        waits = waits if waits < longest else longest
+        _remember(budget, at + taken)
     budget.at_log = 1
     return now + (waits if waits < PATIENCE_S else PATIENCE_S) + taken
 

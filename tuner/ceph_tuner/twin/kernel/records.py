@@ -40,12 +40,10 @@ REPLICAS = 4
 """Replica writes in the older queue, where they have a priority of their own."""
 LANES = 5
 """The three classes, HIGH and REPLICAS."""
-
 READING, WRITING, EC_FIRST, TRIMMING, EC_RECOVERY, EC_FORWARD = range(6)
 """Phases of operations."""
 CLOSED, OPEN, DRAINS = range(3)
 """Clients: a queue is kept full; arrivals wait for nothing; a pause begins when nothing is under way (fio's rate)."""
-
 DEGRADED, MISPLACED, SCRUB, SNAPTRIM, DELETION = range(5)
 WORK_KINDS = 5
 """Background work."""
@@ -55,7 +53,6 @@ FREE, SUBMITS, GOES_ON, WAITS = range(4)
 """What a thread does after an item: nothing, hand in its transaction, go on with it, or wait."""
 LOOKS_UP, PREPARES, REMOVES = range(3)
 """What a thread does with a trim: look clones up, prepare the removal of one and read its snapshots, remove it."""
-
 (
     THREAD_ENDS, COMMIT_BEGINS, COMMIT_ENDS, QUEUE_WAKES, CLIENT_ARRIVES, SCRUB_TICK, TASK_BEGINS, RECOVERY_FREE,
     LEASES_RENEWED, QUEUE_CLEANED, DEFERRED_TICK, DEFERRED_WRITTEN, RECOVERY_WAKES, WORK_WAKES, TRIMS_APPLIED,
@@ -178,6 +175,9 @@ class DriveBudget(Record):
     """1 where a disk's head did a commit last."""
     busy_since_s: float
     """Since when a disk's head has been doing anything but deferred writes."""
+    done_at_s: Annotated[List[float], ORDERED]
+    newest: int
+    """When a disk's head has done each of its last requests but deferred writes, in turn, and the last one's place."""
 
 
 class Prices(Record):
