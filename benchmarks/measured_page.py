@@ -1,10 +1,9 @@
-"""The part of a page of results that a benchmark writes by itself, and how a value stands there."""
+"""The parts of a page of results that benchmarks write by themselves, and how a value stands there."""
 
 from __future__ import annotations
 
 from pathlib import Path
-
-_BEGIN, _END = "<!-- measured -->", "<!-- end of measured -->"
+from typing import Tuple
 
 
 def shown(metric: str, value: float) -> str:
@@ -12,13 +11,19 @@ def shown(metric: str, value: float) -> str:
     return f"{value / 1e6:.1f} MB/s" if metric.endswith("bytes_s") else f"{value:.3g}"
 
 
-def measured(path: Path) -> str:
-    """Give what is between the marks of a page."""
-    return path.read_text(encoding="utf-8").partition(_BEGIN)[2].partition(_END)[0].strip("\n")
+def measured(path: Path, part: str = "measured") -> str:
+    """Give what is between the marks of a page's part."""
+    begin, end = _marks(part)
+    return path.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0].strip("\n")
 
 
-def put(text: str, path: Path) -> None:
-    """Replace what is between the marks of a page."""
-    before, _, rest = path.read_text().partition(_BEGIN)
-    _, _, after = rest.partition(_END)
-    path.write_text(f"{before}{_BEGIN}\n{text}\n{_END}{after}")
+def put(text: str, path: Path, part: str = "measured") -> None:
+    """Replace what is between the marks of a page's part."""
+    begin, end = _marks(part)
+    before, _, rest = path.read_text().partition(begin)
+    _, _, after = rest.partition(end)
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}")
+
+
+def _marks(part: str) -> Tuple[str, str]:
+    return f"<!-- {part} -->", f"<!-- end of {part} -->"

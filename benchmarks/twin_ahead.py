@@ -7,8 +7,8 @@ r"""Holds the twin, told of a lab and fitted to nothing, against windows that ar
 Settings are drawn over the whole space of each load, beside the built-in profiles. What the twin expects of all of them
 goes into the file `--ahead` before the first window is measured; each measured window names that file's digest. A run
 that is interrupted goes on with the predictions that are there. Prints Markdown. `--again` says what the twin of today
-would have said of windows that were measured: what a change of it does, and no prediction. `--loads` chooses among them,
-and so does `--ahead` with one of their files.
+would have said of windows that were measured: what a change of it does, and no prediction. It is about the `--loads`
+that are named, and where `--ahead` is one of the files of predictions, about that file's. `--page` keeps it there.
 
 The twin knows what `ceph_lab.twin_model` says of a lab: the drives' model, the queues, the loads. An error is
 |predicted - measured| / measured. An interval holds 90%: chance, by several seeds, and ERROR of the description.
@@ -28,6 +28,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
+import measured_page
 import numpy as np
 import runs_file
 from locked_lab import LockedLab, locked_lab
@@ -74,6 +75,10 @@ but for the rates', which was 0.25."""
 WANTED = {"rate": 0.20, "mean": 0.20, "p95": 0.25, "p99": 0.35}
 """Median errors wanted of what is described only."""
 LEVEL_DEVIATIONS = 1.645
+WINDOW = ("ahead_file", "load", "label")
+"""What names a window."""
+AGAIN = Path("benchmarks/results/twin-ahead-again.jsonl")
+"""What the twin said of all windows when the page was written last."""
 APART = 0.2
 """Pairs of settings of which the twin is asked which is better: those that differ by more in the measurement."""
 
@@ -196,7 +201,7 @@ def measure(arguments: argparse.Namespace) -> None:
 
 
 def again(lines: Sequence[Mapping[str, Any]], folder: Path, processes: Optional[int]) -> List[Dict[str, Any]]:
-    """The lines with what the twin says today; `folder` holds the files of the predictions."""
+    """What the twin says today of each line's window; `folder` holds the files of the predictions."""
     found = []
     with Runner(processes) as runner:
         for line in lines:
@@ -207,8 +212,55 @@ def again(lines: Sequence[Mapping[str, Any]], folder: Path, processes: Optional[
                 release_of(ahead["ceph"]), parse_version(ahead["ceph"]), row["options"],
             )  # fmt: skip
             timing = Timing(ahead["settle_s"], ahead["window_s"])
-            found.append({**line, "predicted": predicted(model, row["settings"], ahead["in_force"], timing, runner)})
+            said = predicted(model, row["settings"], ahead["in_force"], timing, runner)
+            rounded = {metric: [float(f"{value:.4g}") for value in values] for metric, values in said.items()}
+            found.append({**{key: line[key] for key in WINDOW}, "predicted": rounded})
     return found
+
+
+def again_table(today: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any]]) -> str:
+    """Median errors of each kind of windows as predicted and today, the worst kind of today first."""
+    by_window = {tuple(line[key] for key in WINDOW): line["predicted"] for line in today}
+    kinds: Dict[Tuple[str, str], List[Tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
+    held = values = 0
+    for line in windows:
+        said = by_window.get(tuple(line[key] for key in WINDOW))
+        if line["failed"] is None and said is not None:
+            kind = (_short(line["ahead_file"]), line["load"])
+            kinds.setdefault(kind, []).append((line, {**line, "predicted": said}))
+    rows = []
+    for (name, load), pairs in kinds.items():
+        before, now = [line for line, _ in pairs], [line for _, line in pairs]
+        shown: Dict[str, str] = {}
+        worst, inside, known, right, apart = 0.0, 0, 0, 0, 0
+        for metric in now[0]["predicted"]:
+            then, found = errors_of(before, metric), errors_of(now, metric)
+            if metric == "client.iops" or not found:
+                continue
+            middle, bound = statistics.median(error for error, _ in found), WANTED[kind_of(metric)]
+            then_middle = statistics.median(error for error, _ in then)
+            column = "rate" if metric in RATES else metric.removeprefix("client.").removesuffix("_ms")
+            shown.setdefault(column, f"{then_middle:.0%} → {middle:.0%}{'' if middle <= bound else ' (missed)'}")
+            worst = max(worst, middle / bound)
+            inside, known = inside + sum(of for _, of in found), known + len(found)
+            told = told_rightly(now, metric)
+            right, apart = right + told[0], apart + told[1]
+        held, values = held + inside, values + known
+        cells = [
+            name,
+            load,
+            f"{len(now)}",
+            *(shown.get(column, "") for column in ("rate", "mean", "p50", "p95", "p99")),
+        ]
+        cells += [f"{inside} of {known}", f"{right} of {apart}" if apart else ""]
+        rows.append((worst, f"| {' | '.join(cells)} |"))
+    head = "| predictions | load | windows | rate | mean | p50 | p95 | p99 | inside the 90% | pairs told rightly |"
+    ordered = [row for _, row in sorted(rows, key=lambda each: -each[0])]
+    return "\n".join([head, "|" + " --- |" * 10, *ordered, "", f"The intervals hold {held} of {values} values."])
+
+
+def _short(ahead_file: str) -> str:
+    return ahead_file.removesuffix(".json").removeprefix("twin-ahead-")
 
 
 def errors_of(lines: Iterable[Mapping[str, Any]], metric: str) -> List[Tuple[float, bool]]:
@@ -251,7 +303,7 @@ def table(every: Sequence[Mapping[str, Any]]) -> str:
             right, pairs = told_rightly(own, metric)
             inside = sum(held for _, held in found)
             cells = [
-                name.removesuffix(".json").removeprefix("twin-ahead-"), load, f"{len(found)}", metric, f"{middle:.0%}",
+                _short(name), load, f"{len(found)}", metric, f"{middle:.0%}",
                 f"{bound:.0%}{'' if middle <= bound else ' (missed)'}", f"{inside} of {len(found)}",
                 f"{right} of {pairs}" if pairs else "",
             ]  # fmt: skip
@@ -288,12 +340,16 @@ def main() -> None:
     if arguments.render is None and arguments.ahead is None:
         parser.error("--ahead is missing")
     if arguments.again:
-        loads, file = arguments.loads.split(","), arguments.ahead
-        lines = [
-            line for line in runs_file.lines_of(arguments.render)
-            if line["load"] in loads and (file is None or line["ahead_file"] == file.name)
-        ]  # fmt: skip
-        print(table(again(lines, arguments.render.parent, arguments.processes)))
+        windows, loads, file = runs_file.lines_of(arguments.render), arguments.loads.split(","), arguments.ahead
+        chosen = [
+            line for line in windows if line["load"] in loads and (file is None or line["ahead_file"] == file.name)
+        ]
+        today = again(chosen, arguments.render.parent, arguments.processes)
+        text = again_table(today, windows)
+        print(text)
+        if arguments.page is not None:
+            AGAIN.write_text("".join(json.dumps(line) + "\n" for line in today), encoding="utf-8")
+            measured_page.put(text, arguments.page, "again")
         return
     runs_file.measure_and_show(arguments, measure, table)
 

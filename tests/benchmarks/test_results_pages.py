@@ -63,6 +63,13 @@ def test_a_page_says_what_its_data_say(name: str, tables: Callable[..., str]) ->
     assert measured(RESULTS / f"{name}.md") == tables(runs_file.lines_of(RESULTS / f"{name}.jsonl"))
 
 
+def test_a_page_says_what_the_twin_said_when_it_was_written() -> None:
+    windows = runs_file.lines_of(RESULTS / "twin-ahead.jsonl")
+    today = runs_file.lines_of(RESULTS / twin_ahead.AGAIN.name)
+    assert len(today) == len(windows) == len({tuple(line[key] for key in twin_ahead.WINDOW) for line in today})
+    assert measured(RESULTS / "twin-ahead.md", "again") == twin_ahead.again_table(today, windows)
+
+
 def test_the_page_of_the_automatic_mode_says_what_its_runs_say() -> None:
     lines = runs_file.lines_of(RESULTS / "automatic-on-lab.jsonl")
     assert measured(RESULTS / "automatic.md") == automatic_on_lab.table(lines)
