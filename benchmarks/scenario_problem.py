@@ -55,14 +55,27 @@ class TuningProblem(Problem):
 
     def unsafe(self, settings: Settings) -> bool:
         """Whether an objective is missed that is met in force, or one that is missed there is missed by more."""
+        return self.beyond(settings) > 0
+
+    def beyond(self, settings: Settings) -> float:
+        """By how much the worst is beyond what makes a trial unsafe, in its metric's scale; 0 or less: it is safe.
+
+        An objective that is missed in force has no bound that a trial could keep: what counts is by how much more it is
+        missed.
+        """
         now, then = self.truth(self.start), self.truth(settings)
-        for constraint in self.constraints:
-            missed_now = constraint.excess(now[constraint.name]) > 0
-            worse = now[constraint.name] * (1 + HARMLESS if constraint.comparison == "<=" else 1 - HARMLESS)
-            bound = Constraint(constraint.name, constraint.comparison, worse) if missed_now else constraint
-            if bound.excess(then[constraint.name]) > 0:
-                return True
-        return False
+        excesses = [
+            self._harmless(constraint, now[constraint.name]).excess(then[constraint.name]) / self.scale[constraint.name]
+            for constraint in self.constraints
+        ]
+        return max(excesses)
+
+    def _harmless(self, constraint: Constraint, now: float) -> Constraint:
+        """Give what a trial is to keep, where the settings in force have `now`."""
+        if constraint.excess(now) <= 0:
+            return constraint
+        worse = now * (1 + HARMLESS if constraint.comparison == "<=" else 1 - HARMLESS)
+        return Constraint(constraint.name, constraint.comparison, worse)
 
 
 class Cluster:

@@ -71,7 +71,11 @@ class Peer:
         self.problem = problem
         self.seed = seed
         self.seen: List[Seen] = []
-        self.verdict = ""
+
+    @property
+    def verdict(self) -> str:
+        """What its user is told of the search as it stands: a word of STATES; empty where it has none."""
+        return ""
 
     def ask(self) -> Optional[Settings]:
         """The next trial; None: there is nothing left to try, and `verdict` says why."""
@@ -273,8 +277,11 @@ class Ours(Peer):
             suggestions={} if without == "suggestions" else problem.designs,
         )
 
+    @property
+    def verdict(self) -> str:
+        return self._optimiser.verdict().state
+
     def ask(self) -> Optional[Settings]:
-        self.verdict = self._optimiser.verdict().state
         if self.verdict == "infeasible":
             # as `ceph-tuner tune` does: what cannot be met is not tried on
             return None

@@ -66,7 +66,10 @@ class Problem:
         return any(c.excess(truth[c.name]) > 1e-9 * self.scale[c.name] for c in self.constraints)
 
     def beyond(self, settings: Settings) -> float:
-        """By how much the constraint that is missed most is truly missed, in its scale; 0 where all are kept."""
+        """By how much the constraint that is missed most is truly missed, in its scale; 0 or less where all are kept.
+
+        Where a suite knows better what is unsafe, by how much it is that.
+        """
         truth = self.truth(settings)
         return max((c.excess(truth[c.name]) / self.scale[c.name] for c in self.constraints), default=0.0)
 

@@ -75,7 +75,7 @@ def test_the_page_of_the_automatic_mode_says_what_its_runs_say() -> None:
     assert measured(RESULTS / "automatic.md") == automatic_on_lab.table(lines)
 
 
-@pytest.mark.parametrize("name", ["search-families", "search-fresh-seeds", "search-scenarios"])
+@pytest.mark.parametrize("name", ["search-families", "search-fresh-seeds", "search-new-scenarios", "search-scenarios"])
 def test_a_page_of_the_search_says_what_its_runs_say(name: str) -> None:
     runs = search.read(RESULTS / f"{name}.jsonl.gz")
     assert measured(RESULTS / f"{name}.md") == search_table.tables(runs, ())

@@ -100,6 +100,21 @@ def test_settings_in_force_are_never_unsafe_and_worse_ones_are(feasible: Scenari
         assert problem.unsafe(settings) == any(worse)
 
 
+def test_a_trial_is_beyond_by_what_it_does_and_not_by_what_is_missed_in_force_already(infeasible: Scenario) -> None:
+    problem = infeasible.problem()
+    now = problem.truth(problem.start)
+    assert max(c.excess(now[c.name]) / problem.scale[c.name] for c in problem.constraints) > 0
+    assert problem.beyond(problem.start) < 0
+    for settings in random_settings(infeasible, 12):
+        then = problem.truth(settings)
+        done = []
+        for c in problem.constraints:
+            missed = max(0.0, c.excess(now[c.name]))
+            allowed = 0.05 * now[c.name] if missed else 0.0
+            done.append((c.excess(then[c.name]) - missed - allowed) / problem.scale[c.name])
+        assert problem.beyond(settings) == pytest.approx(max(done))
+
+
 def test_the_start_and_the_profiles_are_settings_of_the_space(feasible: Scenario) -> None:
     assert feasible.space.nearest(feasible.start) == feasible.start
     assert all(set(settings) == set(feasible.start) for settings in feasible.profiles.values())

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from typing import Dict, List
+from typing import Dict, List, Optional, Tuple
 
 import numpy as np
 import pytest
@@ -9,6 +9,9 @@ from skopt.space import Real
 from small_problems import BOWL, HOT, SmallProblem, played
 
 from ceph_tuner.optimise import Constraint, MixedSpace, Options, SafeOptimiser, SearchVerdict, Settings
+from ceph_tuner.optimise.contract import Array, Prior
+from ceph_tuner.optimise.explanation import Explanation
+from ceph_tuner.optimise.feasibility import Reach
 
 LINE = MixedSpace([Real(0.0, 1.0, name="a")])
 WARM = SmallProblem(
@@ -38,6 +41,13 @@ SETTLED = SmallProblem(
     lambda settings: {"cost": (settings["a"] - 0.5) ** 2, "heat": 0.5 * settings["a"]},
 )
 """The start is the best."""
+
+
+class Hot:
+    """A prior that is right about WARM."""
+
+    def predict(self, points: Array) -> Dict[str, Array]:
+        return {"cost": -points[:, 0], "heat": 10 + points[:, 0]}
 
 
 def verdicts(problem: SmallProblem, trials: int, **further: object) -> List[SearchVerdict]:
@@ -152,6 +162,25 @@ def test_where_nothing_is_safe_what_is_known_to_be_hopeless_is_called_so() -> No
     assert {proposal.settings["a"] for proposal in asked} <= {0.0}
     assert len(asked) < 4
     assert search.verdict().state == "infeasible"
+
+
+@pytest.mark.parametrize(("exists", "state"), [(0.03, "infeasible"), (0.07, "budget")])
+def test_after_the_last_trial_what_is_hardly_possible_is_called_infeasible(
+    monkeypatch: pytest.MonkeyPatch, exists: float, state: str
+) -> None:
+    monkeypatch.setattr(Explanation, "reach", lambda self: Reach(dict(WARM.start), 0.0, exists))
+    found = verdicts(WARM, 9, options=Options(trials=8))
+    # there is a word for it once nothing is left to be found out
+    assert [verdict.state for verdict in found] == ["searching"] * 8 + [state]
+
+
+@pytest.mark.parametrize(("priors", "ends"), [((Hot(),), 10), ((), None)])
+def test_what_a_prior_calls_hardly_possible_is_given_up_after_ten_trials_that_could_not_help(
+    monkeypatch: pytest.MonkeyPatch, priors: Tuple[Prior, ...], ends: Optional[int]
+) -> None:
+    monkeypatch.setattr(Explanation, "reach", lambda self: Reach(dict(WARM.start), 0.0, 0.03))
+    found = verdicts(WARM, 12, priors=priors)
+    assert next((number for number, each in enumerate(found, 1) if each.state == "infeasible"), None) == ends
 
 
 def test_where_no_way_leads_from_a_bad_start_nothing_is_safe() -> None:

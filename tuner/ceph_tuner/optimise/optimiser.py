@@ -37,7 +37,7 @@ from ceph_tuner.optimise.explanation import Explanation
 from ceph_tuner.optimise.history import ToldTrial, intervals, intervals_from, measured
 from ceph_tuner.optimise.margins import risk
 from ceph_tuner.optimise.model import FEASIBLE, Model
-from ceph_tuner.optimise.proposal import SearchStep, next_step
+from ceph_tuner.optimise.proposal import LEAST_TRIALS, SearchStep, next_step
 
 _RECOMMENDED = 0.98
 """Probability from which tried settings may be recommended."""
@@ -48,8 +48,10 @@ probability of the next trial below which it is looked into, and the probability
 it is. With few trials the models are too sure of themselves: of 14 rugged functions that could be met in 0.2% of the
 cube, 6 were given up at 0.02, and 3 at 0.005."""
 
-_GIVEN_UP = 0.05
-"""The last of these where nothing more is safe: then it is but a word for the end of a search, and costs none."""
+_GIVEN_UP, _FUTILE = 0.05, 1e-6
+"""The last of these where nothing more is safe, or all trials are made: then it is but a word for the end of a search,
+and costs none. So it is with priors after ten trials, where the likeliest of all that is safe meets everything with
+less than the second probability."""
 
 _MOVES = 4
 """Settings that are named of what is not safe."""
@@ -145,17 +147,20 @@ class SafeOptimiser:
             return SearchVerdict(
                 "satisfied", f"every constraint holds; another trial would gain {100 * step.gain:.1f}%"
             )
-        if options.trials is not None and len(own) > options.trials:
-            return SearchVerdict("budget", f"all {options.trials} trials are made")
+        spent = options.trials is not None and len(own) > options.trials
+        # where nothing is left that could be tried with hope there will be no more evidence than there is
+        futile = bool(self._priors) and len(own) >= LEAST_TRIALS and step.feasible < _FUTILE
+        last = spent or futile or step.point is None
         evidence = _EVIDENCE + (0 if self._priors else self._space.size)
-        # where nothing is left to be tried there will be no more evidence than there is
-        if not step.met and step.feasible < _UNLIKELY and (len(own) >= evidence or step.point is None):
+        if not step.met and step.feasible < _UNLIKELY and (len(own) >= evidence or last):
             if self._exists is None:
                 with threadpool_limits(1):
                     self._exists = self.explain().reach().exists
-            if self._exists < (_HOPELESS if step.point is not None else _GIVEN_UP):
+            if self._exists < (_GIVEN_UP if last else _HOPELESS):
                 chance = f"{100 * self._exists:.1f}%"
                 return SearchVerdict("infeasible", f"that any settings meet every constraint has {chance} probability")
+        if spent:
+            return SearchVerdict("budget", f"all {options.trials} trials are made")
         if step.point is None:
             reason = f"no untried settings are safe with {100 * options.safe_probability:g}%"
             return SearchVerdict("nothing safe", f"{reason}{self._nearest(step)}")

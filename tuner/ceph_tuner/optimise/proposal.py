@@ -24,7 +24,7 @@ _LESSONS = 0.5
 _NOTABLE = 2.0
 """Errors of a measurement, from which an expected gain is worth more than a lesson."""
 
-_REPEATS, _LEAST_TRIALS = 3, 10
+_REPEATS, LEAST_TRIALS = 3, 10
 """Times that the best known is measured, and trials, before it is given up that anything else is safe."""
 
 _AS_GOOD = math.log(0.95)
@@ -270,7 +270,7 @@ def _again(model: Model, centre: Array) -> Optional[Array]:
     likely_safe = min(view.log_safe()[best], view.log_no_worse()[best]) >= math.log(BROKEN)
     point = centre if likely_safe and not model.failed[best] else model.start
     repeats = int(np.sum(np.all(model.points == point, axis=1)))
-    return point if repeats < _REPEATS or len(model.points) < _LEAST_TRIALS else None
+    return point if repeats < _REPEATS or len(model.points) < LEAST_TRIALS else None
 
 
 def _gain(model: Model, worth: _Worth, point: Optional[Array]) -> float:
