@@ -58,6 +58,8 @@ def recovery_limited(tentacle_lab: Lab) -> Iterator[None]:
     # no custom profile may reserve more than the whole, as 20.2's `balanced` does, nor more than its limit
     reserved = {"client": 0.4, "background_recovery": 0.05}
     limited.update({f"osd_mclock_scheduler_{name}_res": share for name, share in reserved.items()})
+    # a pull costs a whole chunk: one of 8 MiB waits for 24 s here, and goes on waiting where the limit is taken away
+    limited["osd_recovery_max_chunk"] = 1 << 20
     with closing(open_cluster(tentacle_lab.name)) as cluster:
         # values that are there before the switch to custom stay overridden
         for name, value in {PROFILE: "custom", **limited}.items():

@@ -115,6 +115,7 @@ def put(lab: Lab, package: Path) -> None:
     (lab.places.shared / package.name).unlink()
 
 
+@pytest.mark.long
 @pytest.mark.cluster
 @pytest.mark.timeout(600)
 def test_apt_installs_it_and_a_mgr_loads_upgrades_and_loses_it(modules_of: Lab, package: Path, newer: Path) -> None:
