@@ -1,6 +1,7 @@
 """The twin's kernel: OSDs around Ceph's queue, event by event, as numba or plain Python runs them.
 
-layout, records, state      what it works on
+layout, records, osd_records, state
+                            what it works on
 dmclock                     Ceph's queue
 events                      the event heap, messages, clients' turns; random numbers; items and operations
 drive, bluestore            budgets and reads; the throttle

@@ -6,7 +6,8 @@ import math
 
 from ceph_tuner.twin.kernel.drive import transfer, write_deferred
 from ceph_tuner.twin.kernel.events import appended, schedule, spread
-from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, PUSH, SUBWRITE, TRIM_LOCAL, WRITES, Osd
+from ceph_tuner.twin.kernel.osd_records import Osd
+from ceph_tuner.twin.kernel.records import COMMIT_BEGINS, PUSH, SUBWRITE, TRIM_LOCAL, WRITES
 from ceph_tuner.twin.kernel.state import SimulationState
 
 

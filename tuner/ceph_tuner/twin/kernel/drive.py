@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 
 from ceph_tuner.twin.kernel.events import schedule, spread, uniform
+from ceph_tuner.twin.kernel.osd_records import DriveBudget, Prices
 from ceph_tuner.twin.kernel.records import (
     COMMITS,
     DEFERRED_WRITTEN,
     ORDERED,
     READS,
     WRITES,
-    DriveBudget,
-    Prices,
 )
 from ceph_tuner.twin.kernel.state import SimulationState
 

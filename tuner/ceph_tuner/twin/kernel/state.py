@@ -7,6 +7,7 @@ from typing import Annotated, Any, Dict, List, Mapping, MutableSequence, NamedTu
 import numpy as np
 
 from ceph_tuner.twin.kernel.layout import Array, Record, as_objects, dtype_of, write_back
+from ceph_tuner.twin.kernel.osd_records import Osd, Shard, Slot
 from ceph_tuner.twin.kernel.records import (
     LANES,
     ORDERED,
@@ -14,9 +15,6 @@ from ceph_tuner.twin.kernel.records import (
     Event,
     Item,
     Operation,
-    Osd,
-    Shard,
-    Slot,
     Stream,
     Task,
 )

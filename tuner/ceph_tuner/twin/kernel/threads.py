@@ -19,6 +19,7 @@ from ceph_tuner.twin.kernel.bluestore import submit
 from ceph_tuner.twin.kernel.dmclock import FUTURE, NONE, add, choose, take
 from ceph_tuner.twin.kernel.drive import read
 from ceph_tuner.twin.kernel.events import appended, mark_dirty, new_item, part_done, release, schedule, send, uniform
+from ceph_tuner.twin.kernel.osd_records import Shard
 from ceph_tuner.twin.kernel.records import (
     BEST_EFFORT,
     DELETE,
@@ -48,7 +49,6 @@ from ceph_tuner.twin.kernel.records import (
     TRIM_REPLICA,
     WRITE,
     Item,
-    Shard,
 )
 from ceph_tuner.twin.kernel.recovery import read_shards, sleeps_first
 from ceph_tuner.twin.kernel.state import SimulationState
