@@ -26,7 +26,7 @@ import runs_file
 from scipy.stats import t as student
 
 from ceph_tuner.core.autopilot.contract import ALIKE, BETTER, WORSE, Effect, Pair, Turn
-from ceph_tuner.core.autopilot.effect import effects, effects_of_turns, harm_ruled_out, worse_at_all
+from ceph_tuner.core.autopilot.effect import effects, effects_of_turns, harm_ruled_out, worsening
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.sequential import LEAST_TURNS
 
@@ -180,7 +180,7 @@ BASELINES = (
 HEADS = ("6 before", "20 before", "60 before", "in turns", "in turns, 3 before")
 TOLD: Dict[str, Callable[[Effect], bool]] = {
     "better": lambda effect: effect.verdict == BETTER,
-    "worse at all": lambda effect: worse_at_all(effect, lower_is_better=True),
+    "worse at all": lambda effect: worsening(effect.low, effect.high, lower_is_better=True)[0] > 0.0,
     "worse": lambda effect: effect.verdict == WORSE,
     "harm ruled out": lambda effect: harm_ruled_out(effect, lower_is_better=True, tolerance=POLICY.tolerance),
     "alike": lambda effect: effect.verdict == ALIKE,

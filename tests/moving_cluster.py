@@ -235,8 +235,3 @@ def moving_cluster(**changes: Any) -> Tuple[Cluster, Moving]:
         "moving", moving, CommandConfig(moving), CommandStore(moving), twin.release, twin.version, clock=twin.clock
     )
     return cluster, moving
-
-
-def pairs_text(moving: Moving) -> Dict[str, List[Tuple[int, int]]]:
-    """The entries, to compare."""
-    return {pgid: list(pairs) for pgid, pairs in moving.upmaps.items()}

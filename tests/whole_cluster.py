@@ -35,8 +35,8 @@ ALL_SECRETS = (*SECRETS.values(), NEWER_CEPHX, PEM_BODY, *ELSEWHERE)
 class WholeCluster:
     """`ports.Commander` over a twin's."""
 
-    def __init__(self, commander: Commander, plugin: bool = True) -> None:
-        self._twin, self._plugin = commander, plugin
+    def __init__(self, commander: Commander) -> None:
+        self._twin = commander
         self.asked: List[Tuple[str, str]] = []
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
@@ -130,8 +130,6 @@ class WholeCluster:
         return self._asked("config get", arguments)
 
     def _tuner_auto_explain(self, arguments: Mapping[str, str]) -> Any:
-        if not self._plugin:
-            return self._asked("tuner auto explain", arguments)
         return {"words": ["The automatic mode is off."], "problem": ""}
 
 

@@ -11,14 +11,13 @@ SILENCE_S = 900.0
 class Pulse:
     """Beaten by the thread that takes turns, asked by the thread that renews the lock."""
 
-    def __init__(self, silence_s: float = SILENCE_S) -> None:
-        self._silence_s = silence_s
+    def __init__(self) -> None:
         self._beaten = time.monotonic()
 
     def beat(self) -> None:
-        """Give a sign of life, some times in `silence_s`."""
+        """Give a sign of life, some times in SILENCE_S."""
         self._beaten = time.monotonic()
 
     def beats(self) -> bool:
         """Whether the last one is not too long ago."""
-        return time.monotonic() - self._beaten < self._silence_s
+        return time.monotonic() - self._beaten < SILENCE_S

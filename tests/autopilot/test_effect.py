@@ -16,7 +16,7 @@ from ceph_tuner.core.autopilot.effect import (
     effects_of_turns,
     harm_ruled_out,
     verdict_on,
-    worse_at_all,
+    worsening,
 )
 
 LATENCY, RATE = "client.p95_ms", "recovery.bytes_s"
@@ -241,5 +241,5 @@ def test_verdicts_by_where_the_interval_lies(
     for lower_is_better, ends in ((True, (low, high)), (False, (-high, -low))):
         effect = Effect("any", 0.0, *ends, 9, verdict)
         assert verdict_on(*ends, lower_is_better, 0.05) == verdict
-        assert worse_at_all(effect, lower_is_better) == at_all
+        assert (worsening(*ends, lower_is_better)[0] > 0.0) == at_all
         assert harm_ruled_out(effect, lower_is_better, 0.05) == ruled_out

@@ -28,8 +28,8 @@ import json, sys, rados
 cluster = rados.Rados(conffile="/lab/ceph.conf", name="client.admin")
 cluster.connect(timeout=30)
 answers = []
-for command, payload in json.load(sys.stdin):
-    code, output, words = cluster.mon_command(json.dumps(command), payload.encode())
+for command in json.load(sys.stdin):
+    code, output, words = cluster.mon_command(json.dumps(command), b"")
     answers.append([code, output.decode(errors="replace"), words])
     if code < 0:
         break
@@ -138,17 +138,16 @@ class Lab:
             self.argv(command), environment=self.environment, payload=payload, timeout=timeout, title=list(command)
         )
 
-    def json(self, command: Sequence[str], timeout: float = 60) -> Any:
+    def json(self, command: Sequence[str]) -> Any:
         """What a `ceph` command answers with `--format json`."""
-        return json.loads(self.run([*command, "--format", "json"], timeout=timeout))
+        return json.loads(self.run([*command, "--format", "json"]))
 
-    def mon_commands(self, commands: Sequence[Mapping[str, Any]], payloads: Sequence[str] = ()) -> List[str]:
+    def mon_commands(self, commands: Sequence[Mapping[str, Any]]) -> List[str]:
         """Answers of monitor commands sent over one connection: much cheaper than a `ceph` for each.
 
         Raises CommandFailed at the first one that is refused; those before it are done.
         """
-        payload_of_each = [*payloads, *[""] * (len(commands) - len(payloads))]
-        request = json.dumps(list(zip(commands, payload_of_each)))
+        request = json.dumps(list(commands))
         answers = json.loads(self.run(["python3", "-c", _COMMANDS], request, timeout=60 + len(commands)))
         code, _, words = answers[-1] if answers else (0, "", "")
         if code < 0:

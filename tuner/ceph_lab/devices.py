@@ -13,12 +13,12 @@ from ceph_tuner.core.errors import CommandFailed, LabFailed
 BLOCK = Path("/sys/block")
 
 
-def attached(directory: Path, block: Path = BLOCK) -> Dict[str, Path]:
+def attached(directory: Path) -> Dict[str, Path]:
     """Loop device (`/dev/loop7`) to image file, for the images in a directory."""
     devices = {}
     # the kernel names files by their real path
     directory = directory.resolve()
-    for file in block.glob("loop*/loop/backing_file"):
+    for file in BLOCK.glob("loop*/loop/backing_file"):
         try:
             image = file.read_text(encoding="utf-8").rstrip("\n")
         except OSError:

@@ -24,12 +24,16 @@ def measure_of(mean: float, parts: List[float]) -> Measure:
     return Measure(mean, statistics.stdev(parts) if len(parts) > 1 else 0.0, max(1, len(parts)))
 
 
+KEPT = 7200
+"""Readings of a trace, at most."""
+
+
 class Trace:
     """Readings of ever-growing counters. A counter that falls (an OSD started again) counts as standing still."""
 
-    def __init__(self, keep: int = 7200) -> None:
-        self._times: Deque[float] = deque(maxlen=keep)
-        self._values: Deque[Dict[str, float]] = deque(maxlen=keep)
+    def __init__(self) -> None:
+        self._times: Deque[float] = deque(maxlen=KEPT)
+        self._values: Deque[Dict[str, float]] = deque(maxlen=KEPT)
         self._raw: Dict[str, float] = {}
 
     def __len__(self) -> int:

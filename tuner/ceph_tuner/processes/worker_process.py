@@ -25,7 +25,7 @@ def process_context(preload: Sequence[str] = ()) -> Any:
     return context
 
 
-def begin_as_worker(niceness: int) -> None:
+def begin_as_worker(niceness: int = 0) -> None:
     """What a worker does first."""
     # Ctrl-C reaches every process of the terminal
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -20,10 +20,10 @@ GROUP, VERSION, PLURAL = "ceph.rook.io", "v1", "cephclusters"
 class CephClusterApi:
     """One CephCluster, behind its API server. Used by one thread."""
 
-    def __init__(self, resource: CustomResource, access: ApiAccess, clock: Clock, timeout: float = 30.0) -> None:
+    def __init__(self, resource: CustomResource, access: ApiAccess, clock: Clock) -> None:
         """Nothing is asked yet."""
         self.resource = resource
-        self._api = KubernetesApi(str(resource), access, clock, timeout)
+        self._api = KubernetesApi(str(resource), access, clock)
 
     def close(self) -> None:
         """End the connection."""

@@ -17,8 +17,6 @@ from ceph_tuner.core.changes.step import FIELD_MANAGER
 from ceph_tuner.core.errors import CommandFailed, InputError
 from ceph_tuner.core.knobs.settings import same
 
-Sections = Mapping[str, Mapping[str, str]]
-
 
 @dataclass(frozen=True)
 class CephConfig:

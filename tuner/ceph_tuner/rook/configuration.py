@@ -27,9 +27,9 @@ _ROUNDS = 10
 class RookConfig(CommandConfig):
     """`resource_steps.InResource`, and all that `CommandConfig` is."""
 
-    def __init__(self, commander: Commander, api: CephClusterApi, clock: Clock, settle_s: float = SETTLE_S) -> None:
+    def __init__(self, commander: Commander, api: CephClusterApi, clock: Clock) -> None:
         super().__init__(commander)
-        self._api, self._clock, self._settle_s = api, clock, settle_s
+        self._api, self._clock = api, clock
         self._given_up = 0
         """The generation that Rook was waited for in vain."""
         self._checked: Optional[str] = None
@@ -84,7 +84,7 @@ class RookConfig(CommandConfig):
         now = self._ceph_config()
         if now.ours & set(now.others):
             now = self._apply(now, {})
-        deadline = self._clock.monotonic() + (0.0 if now.generation == self._given_up else self._settle_s)
+        deadline = self._clock.monotonic() + (0.0 if now.generation == self._given_up else SETTLE_S)
         while not now.is_observed:
             if self._clock.monotonic() >= deadline:
                 self._given_up = now.generation

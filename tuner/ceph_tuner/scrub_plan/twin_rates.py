@@ -29,7 +29,6 @@ def twin_pace(
     baseline: Mapping[str, float],
     max_scrubs: int,
     report: Optional[Report] = None,
-    effort: SearchEffort = EFFORT,
 ) -> Tuple[RateRange, Tuple[str, ...]]:
     """Bytes a second of the most scrubs at a time that keep the objectives, and notes.
 
@@ -40,14 +39,14 @@ def twin_pace(
     question = question_of(description, slo or NO_OBJECTIVE)
     in_force: Settings = next(iter(profiles_of(question).values()))
     bounds = held_bounds(question.slo if slo is not None else None, baseline)
-    seconds = run_length_s(question.model, in_force, effort)
-    settle = seconds * effort.settle_share
+    seconds = run_length_s(question.model, in_force, EFFORT)
+    settle = seconds * EFFORT.settle_share
     counts = sorted({max(1, max_scrubs), max(1, (max_scrubs + 1) // 2), 1}, reverse=True)
-    done, total = 0, len(counts) * effort.fresh
+    done, total = 0, len(counts) * EFFORT.fresh
     notes = (f"the twin is not told of what clients do at other hours: {description.name} as it is now stands for all",)
     for count in counts:
         runs: List[Means] = []
-        for seed in range(effort.seed, effort.seed + effort.fresh):
+        for seed in range(EFFORT.seed, EFFORT.seed + EFFORT.fresh):
             settings = {**in_force, "osd_max_scrubs": count}
             runs.append(means_of(PredictionRun(question.model, settings, seconds - settle, settle, seed)))
             done += 1

@@ -81,11 +81,6 @@ class Device:
         if not 0 <= self.spread <= 1:
             raise ValueError(f"spread(={self.spread}) must be within 0 and 1")
 
-    @property
-    def parallelism(self) -> float:
-        """Writes in service at a time when the drive is saturated."""
-        return self.iops * self.latency_s
-
 
 LATENCY_S = {"ssd": 1e-4, "hdd": 12e-3}
 """Of one request, on usual drives of the kind: of a hard disk a seek and half a turn."""

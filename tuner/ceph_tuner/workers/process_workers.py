@@ -58,11 +58,10 @@ class ProcessWorkers:
     def __init__(
         self,
         count: Optional[int] = None,
-        niceness: int = 0,
         prepare: Callable[[], None] = lambda: None,
         preload: Sequence[str] = (),
     ) -> None:
-        self._count, self._niceness = count or cores(), niceness
+        self._count = count or cores()
         self._prepare: Optional[Callable[[], None]] = prepare
         self._context = process_context(preload)
         self._workers: List[_Worker] = []
@@ -134,9 +133,7 @@ class ProcessWorkers:
             # a process whose start is cut short would be left over
             with uninterrupted():
                 own_end, other_end = self._context.Pipe()
-                process = self._context.Process(
-                    target=_work, args=(other_end, self._niceness), name="ceph-tuner worker"
-                )
+                process = self._context.Process(target=_work, args=(other_end,), name="ceph-tuner worker")
                 process.start()
                 other_end.close()
                 worker = _Worker(process, own_end)
@@ -186,9 +183,9 @@ def _ended(worker: _Worker) -> str:
     return f"its process was killed by {name}{' (out of memory?)' if name == 'SIGKILL' else ''}"
 
 
-def _work(pipe: Connection, niceness: int) -> None:
+def _work(pipe: Connection) -> None:
     """What a process runs: calls from the pipe, one after the other, until the pipe is closed."""
-    begin_as_worker(niceness)
+    begin_as_worker()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:

@@ -122,7 +122,7 @@ def verdict_on(low: float, high: float, lower_is_better: bool, tolerance: float)
 
     better: it is on the good side of zero, by however little. worse: it is beyond the tolerance on the bad side, all of
     it. alike: it is within the tolerance on both sides. unknown: anything else, also what is surely worse but perhaps
-    within the tolerance (`worse_at_all` tells that).
+    within the tolerance.
     """
     least, most = worsening(low, high, lower_is_better)
     if most < 0.0:
@@ -130,11 +130,6 @@ def verdict_on(low: float, high: float, lower_is_better: bool, tolerance: float)
     if least > tolerance:
         return WORSE
     return ALIKE if -tolerance < least and most < tolerance else UNKNOWN
-
-
-def worse_at_all(effect: Effect, lower_is_better: bool) -> bool:
-    """Whether the metric is surely worse, if perhaps by less than the tolerance."""
-    return worsening(effect.low, effect.high, lower_is_better)[0] > 0.0
 
 
 def harm_ruled_out(effect: Effect, lower_is_better: bool, tolerance: float) -> bool:

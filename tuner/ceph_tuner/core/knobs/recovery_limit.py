@@ -33,14 +33,13 @@ def limit_note(
     release: Release,
     shards: int,
     chunk_bytes: float = DEFAULT_CHUNK,
-    object_bytes: float = OBJECT_BYTES,
 ) -> Optional[str]:
     """What to know of settings that limit recovery, with fractions of the capacity; None where that does no harm.
 
     `shards`, and the chunk where the settings have none, are those of the OSDs.
     """
     limit, chunk = float(settings.get(LIMIT, 0) or 0), float(settings.get(CHUNK, chunk_bytes))
-    if release.units != "fraction" or limit <= 0 or shards < 2 or chunk <= object_bytes:
+    if release.units != "fraction" or limit <= 0 or shards < 2 or chunk <= OBJECT_BYTES:
         return None
     left = share_left(limit, shards, float(settings.get(BACKFILLS, 1)))
     return (

@@ -240,11 +240,9 @@ def notes_on(settings: Mapping[str, Value], release: Release) -> List[str]:
     return notes
 
 
-def parse_settings(texts: Mapping[str, str], release: Release, place: Place = dotted) -> Settings:
+def parse_settings(texts: Mapping[str, str], release: Release) -> Settings:
     """Read `name: text` as the operator or `config dump` writes them, and check the whole. Raises InputError."""
-    return check_settings(
-        {name: knob(name, place(name)).read(text, place(name)) for name, text in texts.items()}, release, place
-    )
+    return check_settings({name: knob(name, name).read(text, name) for name, text in texts.items()}, release)
 
 
 def format_settings(settings: Mapping[str, Value], release: Release) -> Dict[str, str]:

@@ -98,9 +98,9 @@ def share(part: List[PgNow], whole: List[PgNow]) -> float:
     return min(1.0, len(part) / len(whole)) if whole else 0.0
 
 
-def some_pgs(pgs: List[PgNow], most: int = 3) -> str:
+def some_pgs(pgs: List[PgNow]) -> str:
     """`3.1, 3.7 and 5 more`."""
-    return first_of((pg.pgid for pg in pgs), most)
+    return first_of((pg.pgid for pg in pgs), 3)
 
 
 def matters(facts: WhyFacts, work: str) -> bool:
