@@ -22,9 +22,8 @@ from ceph_tuner.core.autopilot.state import (
     WAITING,
     WRITING,
     AutopilotState,
-    Proposed,
 )
-from ceph_tuner.core.autopilot.transitions import asks_again
+from ceph_tuner.core.autopilot.transitions import asks_again, proposal_of
 from ceph_tuner.core.moments import duration, utc_minute
 from ceph_tuner.core.wording import first_of
 
@@ -111,7 +110,7 @@ def _waiting(state: AutopilotState, look: Look, policy: Policy, now: float) -> L
 
 
 def _comparing(state: AutopilotState, look: Look, policy: Policy, now: float) -> List[str]:
-    rollout = _of(state).rollout
+    rollout = proposal_of(state).rollout
     enough = policy.windows_before(rollout.alternating)
     canary = rollout.stages[0]
     who = "all OSDs" if rollout.alternating else f"{_osds(len(canary.osds))} with {_others(len(canary.control))}"
@@ -131,7 +130,7 @@ def _writing(state: AutopilotState, look: Look, policy: Policy, now: float) -> L
 
 
 def _trying(state: AutopilotState, look: Look, policy: Policy, now: float) -> List[str]:
-    rollout = _of(state).rollout
+    rollout = proposal_of(state).rollout
     stage, everyone = rollout.stages[state.stage], len(rollout.stages[-1].osds)
     if rollout.alternating:
         turn = "the new ones have" if state.leg else "the old ones have"
@@ -161,7 +160,7 @@ def _trying(state: AutopilotState, look: Look, policy: Policy, now: float) -> Li
 
 
 def _holding(state: AutopilotState, look: Look, policy: Policy, now: float) -> List[str]:
-    everyone = len(_of(state).rollout.stages[-1].osds)
+    everyone = len(proposal_of(state).rollout.stages[-1].osds)
     windows = f"{min(look.windows, policy.hold_windows)} of {policy.hold_windows} windows"
     gain = [f"The trial showed: {state.gain}."] if state.gain else []
     return [
@@ -202,7 +201,7 @@ _PHASES: Dict[str, Callable[[AutopilotState, Look, Policy, float], List[str]]] =
 
 
 def _why(state: AutopilotState) -> List[str]:
-    proposed = _of(state)
+    proposed = proposal_of(state)
     where = [f"Where: {proposed.rollout.why}."] if proposed.rollout.why else []
     return [f"Proposal {proposed.number}: {proposed.why}.", *where]
 
@@ -220,12 +219,6 @@ def _effects(look: Look) -> List[str]:
     return [f"So far {in_words(effect)}: {_VERDICTS[effect.verdict]}." for effect in estimates] or [
         "No effect seen yet."
     ]
-
-
-def _of(state: AutopilotState) -> Proposed:
-    if state.proposed is None:
-        raise ValueError(f"phase {state.phase} needs a proposal")
-    return state.proposed
 
 
 def _osds(count: int) -> str:
