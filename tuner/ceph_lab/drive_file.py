@@ -30,24 +30,18 @@ SCHEMA_VERSION = 1
 
 _DRIVE: Dict[str, Any] = {"type": "object", "properties": {"kind": {"type": "string"}}, "required": ["kind"]}
 
-DRIVE_SCHEMA: Dict[str, Any] = {
-    "$schema": "http://json-schema.org/draft-07/schema#",
-    "title": "ceph-tuner drive",
-    "type": "object",
-    "properties": {
+DRIVE_SCHEMA = schema.of_file(
+    "drive",
+    {
         "schema": {"type": "integer"},
         "name": {"type": "string"},
         "data": _DRIVE,
         "database": _DRIVE,
-        "bench_iops": {
-            "type": "object",
-            "properties": {release: {"type": "number", "exclusiveMinimum": 0} for release in RELEASES},
-            "additionalProperties": False,
-        },
+        "bench_iops": schema.mapping({release: {"type": "number", "exclusiveMinimum": 0} for release in RELEASES}),
     },
-    "required": ["schema", "data"],
-    "additionalProperties": False,
-}
+    "schema",
+    "data",
+)
 
 
 def read(path: Union[str, Path]) -> Tuple[str, DriveSet]:

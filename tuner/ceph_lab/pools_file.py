@@ -13,7 +13,7 @@ pools:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, Tuple, Union
+from typing import Tuple, Union
 
 from ceph_lab.loads.layout import NamedPool
 from ceph_tuner.core.errors import InputError
@@ -21,29 +21,26 @@ from ceph_tuner.files import schema, yaml_document
 
 SCHEMA_VERSION = 1
 
-_POOL: Dict[str, Any] = {
-    "type": "object",
-    "properties": {
+_POOL = schema.mapping(
+    {
         "name": {"type": "string"},
         "layout": {"type": "string"},
         "device_class": {"type": "string"},
         "pgs": {"type": "integer", "minimum": 1, "maximum": 1024},
     },
-    "required": ["name", "layout"],
-    "additionalProperties": False,
-}
+    "name",
+    "layout",
+)
 
-POOLS_SCHEMA: Dict[str, Any] = {
-    "$schema": "http://json-schema.org/draft-07/schema#",
-    "title": "ceph-tuner pools",
-    "type": "object",
-    "properties": {
+POOLS_SCHEMA = schema.of_file(
+    "pools",
+    {
         "schema": {"type": "integer"},
         "pools": {"type": "array", "items": _POOL, "minItems": 1, "maxItems": 32},
     },
-    "required": ["schema", "pools"],
-    "additionalProperties": False,
-}
+    "schema",
+    "pools",
+)
 
 
 def read(path: Union[str, Path]) -> Tuple[NamedPool, ...]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Sequence
+from typing import Any, Dict
+
+from ceph_tuner.files.schema import mapping, of_file
 
 CLASSES = ["ssd", "hdd"]
 """Device classes for which Ceph has defaults."""
@@ -13,15 +15,11 @@ _AMOUNT = {"type": ["number", "string"]}
 """With its unit as text, without as a number."""
 
 
-def _mapping(properties: Dict[str, Any], required: Sequence[str] = ()) -> Dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+def _list(properties: Dict[str, Any], *required_keys: str) -> Dict[str, Any]:
+    return {"type": "array", "items": mapping(properties, *required_keys)}
 
 
-def _list(properties: Dict[str, Any], required: Sequence[str]) -> Dict[str, Any]:
-    return {"type": "array", "items": _mapping(properties, required)}
-
-
-_DRIVE = _mapping(
+_DRIVE = mapping(
     {
         "iops": _AMOUNT,
         "bandwidth": _AMOUNT,
@@ -34,10 +32,11 @@ _DRIVE = _mapping(
         "slice": _AMOUNT,
         "request": _AMOUNT,
     },
-    ["iops", "bandwidth"],
+    "iops",
+    "bandwidth",
 )
 
-_OSD = _mapping(
+_OSD = mapping(
     {
         "device_class": {"enum": CLASSES},
         "drive": _DRIVE,
@@ -51,7 +50,7 @@ _OSD = _mapping(
         "read_cpu": _AMOUNT,
         "commit_latency": _AMOUNT,
     },
-    ["drive"],
+    "drive",
 )
 
 _POOLS = _list(
@@ -59,10 +58,11 @@ _POOLS = _list(
         "name": _TEXT,
         "pgs": _WHOLE,
         "size": _WHOLE,
-        "erasure_code": _mapping({"k": _WHOLE, "m": _WHOLE}, ["k", "m"]),
+        "erasure_code": mapping({"k": _WHOLE, "m": _WHOLE}, "k", "m"),
         "stored": _AMOUNT,
     },
-    ["name", "pgs"],
+    "name",
+    "pgs",
 )
 
 _CLIENTS = _list(
@@ -76,45 +76,46 @@ _CLIENTS = _list(
         "full_stripes": {"type": "boolean"},
         "drains": {"type": "boolean"},
     },
-    ["pool"],
+    "pool",
 )
 
 _WORK = {"pool": _TEXT, "objects": _AMOUNT, "object_size": _AMOUNT}
 
-_BACKGROUND = _mapping(
+_BACKGROUND = mapping(
     {
-        "recovery": _list({**_WORK, "onto": _WHOLE}, ["pool", "objects"]),
-        "backfill": _list({**_WORK, "onto": _WHOLE}, ["pool", "objects"]),
-        "scrub": _list({**_WORK, "deep": {"type": "boolean"}}, ["pool", "objects"]),
-        "snaptrim": _list({"pool": _TEXT, "clones": _AMOUNT, "object_size": _AMOUNT}, ["pool", "clones"]),
-        "deletion": _list({"pool": _TEXT, "objects": _AMOUNT}, ["pool", "objects"]),
+        "recovery": _list({**_WORK, "onto": _WHOLE}, "pool", "objects"),
+        "backfill": _list({**_WORK, "onto": _WHOLE}, "pool", "objects"),
+        "scrub": _list({**_WORK, "deep": {"type": "boolean"}}, "pool", "objects"),
+        "snaptrim": _list({"pool": _TEXT, "clones": _AMOUNT, "object_size": _AMOUNT}, "pool", "clones"),
+        "deletion": _list({"pool": _TEXT, "objects": _AMOUNT}, "pool", "objects"),
     }
 )
 
-CLUSTER: Dict[str, Any] = {
-    "$schema": "http://json-schema.org/draft-07/schema#",
-    "title": "ceph-tuner cluster",
-    **_mapping(
-        {
-            "schema": _WHOLE,
-            "name": _TEXT,
-            "description": _TEXT,
-            "release": {"type": ["string", "number"]},
-            "osds": _WHOLE,
-            "target": _TEXT,
-            "hosts": _WHOLE,
-            "simulate_osds": _WHOLE,
-            "network": _AMOUNT,
-            "scrub_backoff": {"type": "number"},
-            "osd": _OSD,
-            "pools": _POOLS,
-            "clients": _CLIENTS,
-            "background": _BACKGROUND,
-            "settings": {"type": "object"},
-            "calibration": _TEXT,
-            "notes": {"type": "array", "items": _TEXT},
-        },
-        ["schema", "release", "osds", "osd", "pools"],
-    ),
-}
+CLUSTER = of_file(
+    "cluster",
+    {
+        "schema": _WHOLE,
+        "name": _TEXT,
+        "description": _TEXT,
+        "release": {"type": ["string", "number"]},
+        "osds": _WHOLE,
+        "target": _TEXT,
+        "hosts": _WHOLE,
+        "simulate_osds": _WHOLE,
+        "network": _AMOUNT,
+        "scrub_backoff": {"type": "number"},
+        "osd": _OSD,
+        "pools": _POOLS,
+        "clients": _CLIENTS,
+        "background": _BACKGROUND,
+        "settings": {"type": "object"},
+        "calibration": _TEXT,
+        "notes": {"type": "array", "items": _TEXT},
+    },
+    "schema",
+    "release",
+    "osds",
+    "osd",
+    "pools",
+)
 """A description of a cluster; `docs/describing.md` explains it."""

@@ -96,39 +96,51 @@ def _words(error: Any) -> Tuple[str, str]:
     return content, f"{error.validator} {rule}"
 
 
-def _mapping(properties: Dict[str, Any], required: List[str]) -> Dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+def mapping(properties: Dict[str, Any], *required_keys: str) -> Dict[str, Any]:
+    """The schema of a mapping that has no other keys than these."""
+    return {"type": "object", "properties": properties, "required": list(required_keys), "additionalProperties": False}
+
+
+def of_file(title: str, properties: Dict[str, Any], *required_keys: str) -> Dict[str, Any]:
+    """The schema of a whole file, which is such a mapping."""
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": f"ceph-tuner {title}",
+        **mapping(properties, *required_keys),
+    }
 
 
 _TEXT = {"type": "string"}
 
-PROFILE: Dict[str, Any] = {
-    "$schema": "http://json-schema.org/draft-07/schema#",
-    "title": "ceph-tuner profile",
-    **_mapping(
-        {
-            "schema": {"type": "integer"},
-            "name": _TEXT,
-            "description": _TEXT,
-            "release": _TEXT,
-            "version": _TEXT,
-            "built_in": {"type": "boolean"},
-            "hardware": _mapping(
-                {
-                    "capacity_iops": {"type": "number"},
-                    "bandwidth_bytes_s": {"type": "number"},
-                    "shards": {"type": "integer"},
-                    "device_class": _TEXT,
-                    "osds": {"type": "integer"},
-                },
-                ["capacity_iops", "bandwidth_bytes_s", "shards"],
-            ),
-            "workload": _TEXT,
-            "slos": {"type": "array", "items": {"type": "object"}},
-            "evidence": {"type": "array", "items": {"type": "object"}},
-            "settings": {"type": "object"},
-        },
-        ["schema", "name", "release", "settings"],
-    ),
-}
+PROFILE = of_file(
+    "profile",
+    {
+        "schema": {"type": "integer"},
+        "name": _TEXT,
+        "description": _TEXT,
+        "release": _TEXT,
+        "version": _TEXT,
+        "built_in": {"type": "boolean"},
+        "hardware": mapping(
+            {
+                "capacity_iops": {"type": "number"},
+                "bandwidth_bytes_s": {"type": "number"},
+                "shards": {"type": "integer"},
+                "device_class": _TEXT,
+                "osds": {"type": "integer"},
+            },
+            "capacity_iops",
+            "bandwidth_bytes_s",
+            "shards",
+        ),
+        "workload": _TEXT,
+        "slos": {"type": "array", "items": {"type": "object"}},
+        "evidence": {"type": "array", "items": {"type": "object"}},
+        "settings": {"type": "object"},
+    },
+    "schema",
+    "name",
+    "release",
+    "settings",
+)
 """A profile file; `docs/profiles.md` explains it."""

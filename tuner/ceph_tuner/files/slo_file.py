@@ -26,7 +26,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Union
+from typing import Any, Callable, List, Mapping, Optional, Union
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Objective, Slo, parse_objective
@@ -35,11 +35,9 @@ from ceph_tuner.files import schema, yaml_document
 
 SCHEMA_VERSION = 1
 
-SLO_SCHEMA: Dict[str, Any] = {
-    "$schema": "http://json-schema.org/draft-07/schema#",
-    "title": "ceph-tuner SLO",
-    "type": "object",
-    "properties": {
+SLO_SCHEMA = schema.of_file(
+    "SLO",
+    {
         "schema": {"type": "integer"},
         "name": {"type": "string"},
         "description": {"type": "string"},
@@ -48,16 +46,11 @@ SLO_SCHEMA: Dict[str, Any] = {
         "calendar": {"type": "object"},
         "minimise": {"type": "string"},
         "maximise": {"type": "string"},
-        "lab": {
-            "type": "object",
-            "properties": {"scenario": {"type": "string"}, "options": {"type": "object"}},
-            "required": ["scenario"],
-            "additionalProperties": False,
-        },
+        "lab": schema.mapping({"scenario": {"type": "string"}, "options": {"type": "object"}}, "scenario"),
     },
-    "required": ["schema", "objectives"],
-    "additionalProperties": False,
-}
+    "schema",
+    "objectives",
+)
 
 
 @dataclass(frozen=True)

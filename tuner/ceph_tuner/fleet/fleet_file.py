@@ -32,7 +32,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Dict, Mapping, Tuple, Union
+from typing import Any, Mapping, Tuple, Union
 from urllib.parse import urlsplit
 
 from ceph_tuner.cluster.prefix_command import PrefixCommand
@@ -51,44 +51,34 @@ _TEXT = {"type": "string"}
 _ENTITY = re.compile(r"client\.[A-Za-z0-9_.:-]+\Z")
 
 
-def _mapping(properties: Dict[str, Any], *required_keys: str) -> Dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(required_keys), "additionalProperties": False}
-
-
-FLEET: Dict[str, Any] = {
-    "$schema": "http://json-schema.org/draft-07/schema#",
-    "title": "ceph-tuner fleet",
-    **_mapping(
-        {
-            "schema": {"type": "integer"},
-            "clusters": {"type": "object"},
-            "trust": _mapping(
-                {"keys": {"type": "object"}, "revoked": {"type": "array", "items": _TEXT}},
-                "keys",
-            ),
-        },
-        "schema",
-        "clusters",
-    ),
-}
-_SIGNER = _mapping({"key": _TEXT, "clusters": {"type": "array", "items": _TEXT}, "until": _TEXT}, "key")
-_URL = {"url": _TEXT, "ca": _TEXT, "verify": {"type": "boolean"}, "username": _TEXT}
-_SECRET = _mapping(dict.fromkeys(ORIGINS, _TEXT))
-_MEMBER = _mapping(
+FLEET = schema.of_file(
+    "fleet",
     {
-        "ceph": _mapping({"conf": _TEXT, "keyring": _TEXT, "name": _TEXT}, "conf"),
+        "schema": {"type": "integer"},
+        "clusters": {"type": "object"},
+        "trust": schema.mapping({"keys": {"type": "object"}, "revoked": {"type": "array", "items": _TEXT}}, "keys"),
+    },
+    "schema",
+    "clusters",
+)
+_SIGNER = schema.mapping({"key": _TEXT, "clusters": {"type": "array", "items": _TEXT}, "until": _TEXT}, "key")
+_URL = {"url": _TEXT, "ca": _TEXT, "verify": {"type": "boolean"}, "username": _TEXT}
+_SECRET = schema.mapping(dict.fromkeys(ORIGINS, _TEXT))
+_MEMBER = schema.mapping(
+    {
+        "ceph": schema.mapping({"conf": _TEXT, "keyring": _TEXT, "name": _TEXT}, "conf"),
         "lab": _TEXT,
         "prefix_command": _TEXT,
         "prefix_shells": {"type": "integer"},
-        "dashboard": _mapping(
+        "dashboard": schema.mapping(
             {**_URL, "url": {"type": ["string", "array"], "items": _TEXT}, "password": _SECRET},
             "url",
             "username",
             "password",
         ),
-        "rook": _mapping({"cephcluster": _TEXT, "kubeconfig": _TEXT, "context": _TEXT}, "cephcluster"),
+        "rook": schema.mapping({"cephcluster": _TEXT, "kubeconfig": _TEXT, "context": _TEXT}, "cephcluster"),
         "labels": {"type": "object", "additionalProperties": _TEXT},
-        "prometheus": _mapping(
+        "prometheus": schema.mapping(
             {
                 **_URL,
                 "password": _SECRET,
@@ -123,7 +113,10 @@ def _from(document: yaml_document.YamlDocument, directory: Path) -> Fleet:
     if not clusters:
         raise InputError(document.place("clusters"), "no cluster", "at least one")
     # their names are the operator's, so they are no part of a schema whose every fault names known keys
-    each = {**FLEET, "properties": {**FLEET["properties"], "clusters": _mapping(dict.fromkeys(clusters, _MEMBER))}}
+    each = {
+        **FLEET,
+        "properties": {**FLEET["properties"], "clusters": schema.mapping(dict.fromkeys(clusters, _MEMBER))},
+    }
     schema.check(document, each)
     members = tuple(_MemberReader(document, directory, name).member() for name in clusters)
     return Fleet(members, document.name, _trust(document, directory) if "trust" in document.data else None)
@@ -131,7 +124,7 @@ def _from(document: yaml_document.YamlDocument, directory: Path) -> Fleet:
 
 def _trust(document: yaml_document.YamlDocument, directory: Path) -> Trust:
     data = document.data["trust"]
-    signers = _mapping({"keys": _mapping(dict.fromkeys(data["keys"], _SIGNER)), "revoked": {}})
+    signers = schema.mapping({"keys": schema.mapping(dict.fromkeys(data["keys"], _SIGNER)), "revoked": {}})
     schema.check(document, {**FLEET, "properties": {**FLEET["properties"], "trust": signers}})
     return Trust(
         tuple(

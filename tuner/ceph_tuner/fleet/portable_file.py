@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, Optional, Union
+from typing import Optional, Union
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -15,27 +15,20 @@ from ceph_tuner.fleet.portable import Plain, Portable, unsealed
 _TEXT = {"type": "string"}
 
 
-def _mapping(properties: Dict[str, Any], *required_keys: str) -> Dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(required_keys), "additionalProperties": False}
-
-
-PORTABLE: Dict[str, Any] = {
-    "$schema": "http://json-schema.org/draft-07/schema#",
-    "title": "ceph-tuner portable profile",
-    **_mapping(
-        {
-            "schema": {"type": "integer"},
-            "origin": _mapping({"cluster": _TEXT, "exported": _TEXT}, "cluster", "exported"),
-            "profile": schema.PROFILE,
-            "digest": _TEXT,
-            "signature": _mapping({"key": _TEXT, "ed25519": _TEXT}, "key", "ed25519"),
-        },
-        "schema",
-        "origin",
-        "profile",
-        "digest",
-    ),
-}
+PORTABLE = schema.of_file(
+    "portable profile",
+    {
+        "schema": {"type": "integer"},
+        "origin": schema.mapping({"cluster": _TEXT, "exported": _TEXT}, "cluster", "exported"),
+        "profile": schema.PROFILE,
+        "digest": _TEXT,
+        "signature": schema.mapping({"key": _TEXT, "ed25519": _TEXT}, "key", "ed25519"),
+    },
+    "schema",
+    "origin",
+    "profile",
+    "digest",
+)
 
 
 def read(path: Union[str, Path], signer_key: Optional[Ed25519PublicKey] = None) -> Portable:
