@@ -8,8 +8,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.wording import rounded
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
-from ceph_tuner.recommend.answer import rounded
 from ceph_tuner.recommend.queue_trial import MEASURE, RUN, TELL_TALE, QueueTrial, TrialStep
 from ceph_tuner.recommend.queues import BETTER_MCLOCK, BETTER_WPQ, NOT_TOLD, UNDECIDED, QueueComparison, QueueOrder
 from ceph_tuner.report.words import amount, percent_change

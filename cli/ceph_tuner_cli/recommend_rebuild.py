@@ -10,8 +10,8 @@ from rich.text import Text
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.wording import rounded
 from ceph_tuner.recommend import COVERAGE
-from ceph_tuner.recommend.answer import rounded
 from ceph_tuner.recommend.paired_effect import PairedEffect
 from ceph_tuner.recommend.rebuild import RESTART, RebuildStep
 from ceph_tuner.recommend.rebuild_cost import LOG_ENTRY_BYTES, RESTART_S, Cost

@@ -8,6 +8,7 @@ from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.core.wording import rounded
 from ceph_tuner.files import slo_file
 from ceph_tuner.tune.outcome import TuneOutcome
 
@@ -42,4 +43,4 @@ def tuned_profile(outcome: TuneOutcome, scenario_slo: slo_file.SloFile, connecti
 
 
 def _short_means(means: Mapping[str, float]) -> Dict[str, float]:
-    return {name: float(f"{value:.4g}") for name, value in means.items()}
+    return {name: rounded(value) for name, value in means.items()}

@@ -17,6 +17,11 @@ def digits(value: float) -> str:
     return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
 
 
+def rounded(value: float) -> float:
+    """To the four digits that a measurement has, at most."""
+    return float(f"{value:.4g}")
+
+
 def named(osds: Iterable[int], most: int = 5) -> str:
     """`osd.1, osd.2 and 7 more`."""
     return first_of((f"osd.{osd}" for osd in sorted(osds)), most)

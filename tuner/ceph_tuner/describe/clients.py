@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, List, Mapping, Sequence, Tuple
 
+from ceph_tuner.core.wording import rounded
 from ceph_tuner.describe.pools import PoolSeen
 from ceph_tuner.twin.described_cluster import LEAST_CLIENT_IOPS
 from ceph_tuner.twin.kernel.records import SCRATCH
@@ -66,11 +67,6 @@ def clients(
     if not now:
         notes.append("their load is shared out among pools by the operations that these have had since ever")
     return streams
-
-
-def rounded(value: float) -> float:
-    """To the digits that a measurement has."""
-    return float(f"{value:.4g}")
 
 
 def client_load(reads_s: float, writes_s: float, bytes_s: float) -> Dict[str, float]:

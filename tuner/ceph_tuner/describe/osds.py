@@ -20,7 +20,7 @@ from ceph_tuner.core.knobs.releases import Settings, parse_version
 from ceph_tuner.core.knobs.settings import settings_in_force
 from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.profiles.in_force import hardware_of, kind_of, log_is_on_flash, metadata_of, profile_in_force
-from ceph_tuner.describe.clients import rounded
+from ceph_tuner.core.wording import rounded
 from ceph_tuner.describe.pools import PoolSeen
 from ceph_tuner.twin.model import DEFERRED_BELOW_BYTES, LATENCY_S, SCRUB_BACKOFF_RATIO, Device, OsdModel
 

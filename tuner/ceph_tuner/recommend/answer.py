@@ -13,6 +13,7 @@ from ceph_tuner.core.knobs.releases import Release, Settings, format_version
 from ceph_tuner.core.knobs.settings import check_settings, format_settings, notes_on
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import to_release_units
+from ceph_tuner.core.wording import rounded
 from ceph_tuner.recommend import Prediction, Question, changed
 from ceph_tuner.recommend.search import SearchedSettings
 from ceph_tuner.recommend.turns import told
@@ -144,11 +145,6 @@ def _means(prediction: Prediction, search_result: SearchedSettings) -> Dict[str,
     metrics = search_result.question.slo.metrics
     means = prediction.means
     return {metric: rounded(means[metric]) for metric in metrics if metric in means}
-
-
-def rounded(value: float) -> float:
-    """Four digits."""
-    return float(f"{value:.4g}")
 
 
 def _nine(settings: Mapping[str, object], release: Release) -> Settings:

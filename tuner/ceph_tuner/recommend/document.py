@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, Dict, Optional
 
+from ceph_tuner.core.wording import rounded
 from ceph_tuner.recommend import Prediction
-from ceph_tuner.recommend.answer import evidence, rounded
+from ceph_tuner.recommend.answer import evidence
 from ceph_tuner.recommend.demand import demand
 from ceph_tuner.recommend.knob_worth import KnobWorth
 from ceph_tuner.recommend.limits import Missed
