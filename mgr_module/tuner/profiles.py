@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any, Callable, Dict, List, Optional
 
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.ports import Store
 from ceph_tuner.core.errors import InputError, Malformed
 from ceph_tuner.core.knobs.releases import Release
+from ceph_tuner.core.knobs.settings import dotted
 from ceph_tuner.core.profiles.profile import Profile
 
 PREFIX = "profile/"
@@ -33,14 +35,14 @@ class ProfileShelf:
         text = self._store.get(PREFIX + name) if "/" not in name else None
         if text is None:
             raise InputError("profile", repr(name), f"one of {', '.join(self.names())}")
-        return Profile.from_dict(_document(text, f"the stored profile {name}"), _placer(f"profile {name}"))
+        return Profile.from_dict(_document(text, f"the stored profile {name}"), partial(dotted, f"profile {name}"))
 
     def checked(self, text: str, name: Optional[str]) -> Profile:
         """Read a profile that comes as JSON, under its own name or another one. Keeps nothing yet."""
         document = _document(text, "profile import -i")
         if name:
             document = {**document, "name": name}
-        profile = Profile.from_dict(document, _placer("profile"))
+        profile = Profile.from_dict(document, partial(dotted, "profile"))
         if profile.name in self._release.profiles:
             raise InputError("profile import", f"the name {profile.name}, the release's own", "another one (--name)")
         return profile
@@ -86,7 +88,3 @@ def _document(text: str, place: str) -> Dict[str, Any]:
     if not isinstance(document, dict):
         raise InputError(place, type(document).__name__, "a profile as a JSON object")
     return document
-
-
-def _placer(stem: str) -> Any:
-    return lambda *keys: ".".join([stem, *map(str, keys)])

@@ -8,6 +8,7 @@ from typing import Any, Dict, Mapping, Tuple
 from ceph_tuner.controller.kinds import FINALIZER, RECORD, ResourceKind
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.errors import Malformed
+from ceph_tuner.core.knobs.settings import dotted
 from ceph_tuner.core.printable import one_line
 from ceph_tuner.files import schema
 from ceph_tuner.files.yaml_document import YamlDocument
@@ -24,7 +25,7 @@ class SpecDocument(YamlDocument):
 
     def place(self, *keys: object) -> str:
         """`CephSLO rook-ceph/main: spec.objectives.0`."""
-        return ".".join([f"{self.name}: spec", *map(str, keys)])
+        return dotted(f"{self.name}: spec", *keys)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ceph_tuner.core.errors import InputError
@@ -12,6 +13,7 @@ from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import Release, Settings, release_of
+from ceph_tuner.core.knobs.settings import dotted
 from ceph_tuner.core.measure.sample import measured_once
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.optimise.contract import Expected
@@ -65,7 +67,7 @@ def parse_request(data: object) -> SearchRequest:
         raise InputError("request.knobs", repr(knobs), "a list of names, or null")
     return SearchRequest(
         release,
-        parse_slo(document.get("slo"), place=_placer("request.slo")),
+        parse_slo(document.get("slo"), place=partial(dotted, "request.slo")),
         _settings_in_force(document.get("in_force"), release),
         _values(document["baseline"], "request.baseline") if document.get("baseline") is not None else None,
         _told_trials(document.get("told", []), release),
@@ -202,7 +204,3 @@ def _share(document: Mapping[str, Any], key: str, default: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 1:
         raise InputError(f"request.{key}", repr(value), "a number above 0 and at most 1")
     return float(value)
-
-
-def _placer(stem: str) -> Any:
-    return lambda *keys: ".".join([stem, *map(str, keys)])

@@ -16,15 +16,17 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Collection, Dict, FrozenSet, List, Mapping, Optional, Tuple
+from functools import partial
+from typing import Any, Collection, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.goal import Goal, can_be_wanted, nearest, parse_goal
+from ceph_tuner.core.knobs.settings import Place, dotted
 from ceph_tuner.core.measure.metrics import CLASS, METRICS, POOL, Scope, parted
 from ceph_tuner.core.moments import TIME_UNITS, TIME_WORDS
 
-Place = Callable[..., str]
-"""Names a place by its keys: `place("objectives", 0)` gives `slo.yaml:4 objectives.0`."""
+slo_place: Place = partial(dotted, "slo")
+"""Of an SLO that came from nowhere in particular."""
 
 MAX_PRIORITY = 1000.0
 
@@ -224,32 +226,31 @@ def wanted_of(slo: Slo, device_class: str) -> Slo:
     return replace(slo, objectives=(*(own.objectives if own is not None else ()), *of_all), goal=goal)
 
 
-def parse_slo(data: Any, name: str = "slo", place: Optional[Place] = None) -> Slo:
+def parse_slo(data: Any, name: str = "slo", place: Place = slo_place) -> Slo:
     """Read `{"name": …, "objectives": [line or {"objective": line, "hard": …, "priority": …}, …]}`.
 
     One of `minimise` and `maximise` may name a metric beside them. Raises InputError that names the place. Other keys
     are the caller's (a file has a `scenario`).
     """
-    where = place or slo_place
     if not isinstance(data, Mapping):
-        raise InputError(where(), _kind(data), "a mapping with `objectives`")
+        raise InputError(place(), _kind(data), "a mapping with `objectives`")
     items = data.get("objectives")
     if not isinstance(items, (list, tuple)) or not items:
-        raise InputError(where("objectives"), _kind(items), "a list with at least one objective")
+        raise InputError(place("objectives"), _kind(items), "a list with at least one objective")
     if len(items) > MOST_OBJECTIVES:
-        raise InputError(where("objectives"), f"{len(items)} objectives", f"at most {MOST_OBJECTIVES}")
+        raise InputError(place("objectives"), f"{len(items)} objectives", f"at most {MOST_OBJECTIVES}")
     objectives = tuple(
-        parse_objective(item, lambda *keys, index=index: where("objectives", index, *keys))
+        parse_objective(item, lambda *keys, index=index: place("objectives", index, *keys))
         for index, item in enumerate(items)
     )
     given_name = data.get("name", name)
     if not isinstance(given_name, str):
-        raise InputError(where("name"), _kind(given_name), "a name")
-    goal = parse_goal(data, where)
+        raise InputError(place("name"), _kind(given_name), "a name")
+    goal = parse_goal(data, place)
     try:
         return Slo(given_name, objectives, goal)
     except ValueError as error:
-        at_fault = where("name") if str(error).startswith("a name") else where("objectives")
+        at_fault = place("name") if str(error).startswith("a name") else place("objectives")
         raise InputError(at_fault, str(error), "one name, and one hard and one soft bound per metric") from error
 
 
@@ -330,8 +331,3 @@ def _short(value: float) -> str:
 
 def _kind(value: Any) -> str:
     return "nothing" if value is None else f"{type(value).__name__} {str(value)[:60]!r}"
-
-
-def slo_place(*keys: Any) -> str:
-    """Name a place in an SLO that came from nowhere in particular."""
-    return ".".join(["slo", *map(str, keys)])

@@ -27,8 +27,9 @@ from functools import cached_property
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.goals.slo import Objective, Place, Slo, parse_objective, parse_slo, slo_place
+from ceph_tuner.core.goals.slo import Objective, Slo, parse_objective, parse_slo, slo_place
 from ceph_tuner.core.hours import DAY_S, DAYS, FARTHEST_S, UTC, WEEK_S, Hours, parse_hours, zone_of
+from ceph_tuner.core.knobs.settings import Place
 from ceph_tuner.core.measure.metrics import Scope
 from ceph_tuner.core.moments import stamp
 
@@ -181,29 +182,28 @@ class SloCalendar:
         return document
 
 
-def parse_slo_calendar(data: Any, name: str = "slo", place: Optional[Place] = None) -> SloCalendar:
+def parse_slo_calendar(data: Any, name: str = "slo", place: Place = slo_place) -> SloCalendar:
     """Read what `parse_slo` reads, and a `calendar` beside it. Raises InputError that names the place."""
-    where = place or slo_place
-    base = parse_slo(data, name, where)
+    base = parse_slo(data, name, place)
     calendar = data.get("calendar")
     if calendar is None:
         return SloCalendar(base)
     if not isinstance(calendar, Mapping):
-        raise InputError(where("calendar"), type(calendar).__name__, "a mapping with `policies`")
-    _refuse_others(calendar, ("zone", "policies"), lambda *keys: where("calendar", *keys))
+        raise InputError(place("calendar"), type(calendar).__name__, "a mapping with `policies`")
+    _refuse_others(calendar, ("zone", "policies"), lambda *keys: place("calendar", *keys))
     zone, items = calendar.get("zone", UTC), calendar.get("policies")
     if not isinstance(zone, str) or not zone:
-        raise InputError(where("calendar", "zone"), repr(zone)[:60], "a time zone, such as Europe/Berlin")
-    zone_of(zone, where("calendar", "zone"))
+        raise InputError(place("calendar", "zone"), repr(zone)[:60], "a time zone, such as Europe/Berlin")
+    zone_of(zone, place("calendar", "zone"))
     if not isinstance(items, (list, tuple)) or not 0 < len(items) <= MOST_POLICIES:
         value_text = f"{len(items)} policies" if isinstance(items, (list, tuple)) else type(items).__name__
-        raise InputError(where("calendar", "policies"), value_text, f"a list of 1 to {MOST_POLICIES} policies")
+        raise InputError(place("calendar", "policies"), value_text, f"a list of 1 to {MOST_POLICIES} policies")
     policies = tuple(
-        _policy(item, base, zone, lambda *keys, index=index: where("calendar", "policies", index, *keys))
+        _policy(item, base, zone, lambda *keys, index=index: place("calendar", "policies", index, *keys))
         for index, item in enumerate(items)
     )
-    _check_names(policies, where)
-    _check_overlaps(policies, where)
+    _check_names(policies, place)
+    _check_overlaps(policies, place)
     return SloCalendar(base, zone, policies)
 
 

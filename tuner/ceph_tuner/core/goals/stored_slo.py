@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from typing import Any, Callable, Dict, Mapping, Optional
 
 from ceph_tuner.core.bounded import MISREAD, read_json
@@ -14,6 +15,7 @@ from ceph_tuner.core.goals.goal import MAXIMISE, MINIMISE
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import OBJECTIVE_FIELDS, Slo
 from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
+from ceph_tuner.core.knobs.settings import dotted
 
 SLO_KEY = "slo"
 _FIELDS = ("schema", "name", "objectives", "calendar", MINIMISE, MAXIMISE)
@@ -36,7 +38,7 @@ def stored_calendar(store: Store) -> Optional[SloCalendar]:
         document = read_json(text, "the stored SLO")
     except Malformed as fault:
         raise InputError("the stored SLO", fault.found, "`ceph tuner slo rm all`, then set it anew") from None
-    return parse_slo_calendar(_without_unknown(document), place=_place)
+    return parse_slo_calendar(_without_unknown(document), place=partial(dotted, "the stored SLO"))
 
 
 def store_slo(store: Store, calendar: SloCalendar, anew: bool = False) -> None:
@@ -89,7 +91,3 @@ def stored_judge(store: Store, slo: Optional[Slo] = None, now: Callable[[], floa
     """
     slo = slo if slo is not None else stored_slo(store, now)
     return Judge(slo, stored_baseline(store) if slo is not None else {})
-
-
-def _place(*keys: object) -> str:
-    return ".".join(["the stored SLO", *map(str, keys)])
