@@ -27,6 +27,7 @@ from ceph_tuner.core.changes.journal import UNDONE, Entry, Journal
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.shipped.plugin_files import LIBRARY, MODULE
+from config_dump import osd_entries
 from lab_mgrs import LabMgrs
 
 KNOB = "osd_max_scrubs"
@@ -138,7 +139,7 @@ class AutomaticLab:
 
     def config(self) -> List[ConfigEntry]:
         """The configuration of the OSDs."""
-        return [entry for entry in self.cluster.config.dump() if entry.who.startswith("osd")]
+        return osd_entries(self.cluster.config)
 
     def shown(self) -> List[str]:
         """The knob's value at each running OSD."""

@@ -1,8 +1,8 @@
-"""`ceph config dump` of a lab, to show that nothing in it is changed, and to bring it back."""
+"""A lab's configuration, to show that nothing in it is changed, and to bring it back; what an OSD goes by."""
 
 from __future__ import annotations
 
-from typing import Iterable, Tuple
+from typing import Dict, Iterable, List, Tuple
 
 from ceph_lab.cluster import Lab
 from ceph_tuner.core.ceph.ports import ConfigDatabase, ConfigEntry
@@ -15,6 +15,17 @@ def config_dump(lab: Lab) -> Dump:
     """Byte for byte, plain and in JSON. Two `ceph` would take seven times the processor's time."""
     plain, document = lab.mon_commands([{"prefix": "config dump"}, {"prefix": "config dump", "format": "json"}])
     return plain, document
+
+
+def osd_config(lab: Lab, osd: int) -> Dict[str, str]:
+    """What an OSD goes by, of the OSD itself: what the mgr tells of it is some seconds old."""
+    found: Dict[str, str] = lab.json(["ceph", "tell", f"osd.{osd}", "config", "show"])
+    return found
+
+
+def osd_entries(config: ConfigDatabase) -> List[ConfigEntry]:
+    """Those for OSDs: a mgr writes some of its own."""
+    return [entry for entry in config.dump() if entry.who.startswith("osd")]
 
 
 def bring_back(config: ConfigDatabase, before: Iterable[ConfigEntry]) -> None:

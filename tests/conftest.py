@@ -27,6 +27,8 @@ from ceph_lab.teardown import down
 from ceph_lab.throttle import host_throttle
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from chromium import chromium
+from config_dump import osd_config
 from slow_drive import SLOW_NVME
 
 run = running_program.run
@@ -146,7 +148,7 @@ def _options(lab: Lab) -> List[str]:
         dump = lab.json(["ceph", "config", "dump"])
         found = [f"{entry['section']}/{entry['mask']} {entry['name']} = {entry['value']}" for entry in dump]
         for osd in lab.osds:
-            shown = lab.json(["ceph", "tell", f"osd.{osd}", "config", "show"])
+            shown = osd_config(lab, osd)
             in_force = {name: shown.get(name) for name in (PROFILE, *MCLOCK_NINE)}
             found.append(f"osd.{osd}: {in_force}")
             queues = lab.json(["ceph", "tell", f"osd.{osd}", "dump_op_pq_state"])
@@ -181,6 +183,13 @@ def open_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A Chromium, to look at pages."""
+    with chromium() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from ceph_tuner.cluster.dashboard_api import DashboardApi
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed
 from fake_dashboard import PASSWORD, USER, certificates
+from prometheus_server import free_port
 
 ROLE = "ceph-tuner-reader"
 
@@ -29,12 +29,6 @@ class Served(NamedTuple):
 
 def ceph(lab: Lab, *words: str, payload: str = "") -> str:
     return lab.run(["ceph", *words], payload=payload or None)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

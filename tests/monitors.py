@@ -16,6 +16,7 @@ What it imitates was seen on 18.2.7 and 20.2.4 (docs/safe-writes.md):
 from __future__ import annotations
 
 import errno
+import json
 from collections import deque
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -27,6 +28,7 @@ from ceph_tuner.core.ceph.tell_each import outcome
 from ceph_tuner.core.changes.config_database import Database
 from ceph_tuner.core.changes.shard_rereading import BANDWIDTHS
 from ceph_tuner.core.errors import CommandFailed, InputError, UnknownOption
+from ceph_tuner.core.goals.stored_slo import SLO_KEY
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import RELEASES, Release, format_version
 from ceph_tuner.core.knobs.settings import format_settings
@@ -261,6 +263,11 @@ class Monitors:
         self._commits.append(dict(self.table))
         if len(self._commits) >= self.batch:
             self.deliver()
+
+
+def keep_slo(monitors: Monitors, *objectives: str) -> None:
+    """Store these as what the cluster wants."""
+    monitors.store.set(SLO_KEY, json.dumps({"name": "night", "objectives": list(objectives)}))
 
 
 class ManualClock:

@@ -24,6 +24,7 @@ from ceph_tuner.core.autopilot.audit_log import APPLY, KEPT, PROPOSAL, TAKEN_BAC
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import TunerError
+from config_dump import osd_entries
 from slow_drive import SLOW_NVME
 
 pytestmark = pytest.mark.cluster
@@ -136,7 +137,7 @@ class Flown:
         return [record for record in Audit(self.cluster.store).newest() if what in ("", record.what)]
 
     def settings(self) -> List[ConfigEntry]:
-        return [entry for entry in self.cluster.config.dump() if entry.who.startswith("osd")]
+        return osd_entries(self.cluster.config)
 
     def until(self, condition: Callable[[], Any], seconds: float) -> Any:
         def words() -> str:

@@ -19,6 +19,7 @@ from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.journal import APPLIED, Journal
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
+from config_dump import osd_entries
 from lab_mgrs import LabMgrs
 from lab_plugin import with_plugin
 from running_program import Run
@@ -88,7 +89,7 @@ class BookLab:
         return self.page_and_phase()[1]
 
     def config(self) -> List[ConfigEntry]:
-        return [entry for entry in self.cluster.config.dump() if entry.who.startswith("osd")]
+        return osd_entries(self.cluster.config)
 
     def in_force(self) -> List[int]:
         return [entry.number for entry in Journal(self.cluster.store).entries() if entry.state == APPLIED]

@@ -25,6 +25,7 @@ from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.measure.queue_dump import served_meanwhile
+from config_dump import osd_entries
 from lab_plugin import with_plugin
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
@@ -53,7 +54,7 @@ class BoostLab:
         return {}
 
     def config(self) -> List[ConfigEntry]:
-        return [entry for entry in self.cluster.config.dump() if entry.who.startswith("osd")]
+        return osd_entries(self.cluster.config)
 
     def until(self, holds: Callable[[], bool], seconds: float) -> None:
         waiting.until(holds, seconds, lambda: json.dumps(self.boost(), indent=1), pause=1)

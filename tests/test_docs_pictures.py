@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, List
 from xml.etree import ElementTree
 
 import pytest
 from rich.cells import cell_len
 
 from ceph_tuner.files import slo_file
-from chromium import chromium, opened
+from chromium import opened
 from documented import DOCS, ROOT
 
 sys.path.insert(0, str(DOCS))
@@ -31,12 +31,6 @@ def text_of(drawing: str) -> List[str]:
     """Words of an SVG, line by line."""
     texts = ElementTree.fromstring(drawing).iter("{http://www.w3.org/2000/svg}text")  # noqa: S314 - our own file
     return " ".join("".join(text.itertext()).replace("\xa0", " ") for text in texts).split()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module", params=ON_A_CLUSTER)

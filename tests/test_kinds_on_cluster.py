@@ -24,7 +24,7 @@ from ceph_tuner.cluster.plugin import OPTION_PREFIX
 from ceph_tuner.cluster.session import Session
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.search.space import DEFERRED
-from config_dump import config_dump
+from config_dump import config_dump, osd_config
 from lab_plugin import with_plugin
 from rebuilding import MIB, rebuilds_once
 from waiting import until
@@ -106,11 +106,6 @@ def ceph_tuner(*arguments: str) -> List[str]:
     return [sys.executable, "-c", "from ceph_tuner_cli.main import main; main()", *arguments]
 
 
-def shown(lab: Lab, osd: int) -> Dict[str, str]:
-    answer: Dict[str, str] = json.loads(lab.run(["ceph", "tell", f"osd.{osd}", "config", "show"]))
-    return answer
-
-
 def options(kind: Kind, rate: float) -> Dict[str, Any]:
     return {"rate": rate, **kind.options}
 
@@ -119,7 +114,7 @@ def test_a_profile_is_applied_to_every_osd_of_its_target_and_taken_back(kind_lab
     before = config_dump(kind_lab.lab)
     command = ["apply", "high_client_ops", "--cluster", kind_lab.lab.name, "--target", kind_lab.kind.target, "--yes"]
     subprocess.run(ceph_tuner(*command), check=True, timeout=120)
-    profiles = {osd: shown(kind_lab.lab, osd)["osd_mclock_profile"] for osd in kind_lab.lab.osds}
+    profiles = {osd: osd_config(kind_lab.lab, osd)["osd_mclock_profile"] for osd in kind_lab.lab.osds}
     assert profiles == {osd: "high_client_ops" if osd in kind_lab.tuned else "balanced" for osd in kind_lab.lab.osds}
     subprocess.run(ceph_tuner("rollback", "--cluster", kind_lab.lab.name), check=True, timeout=120)
     assert config_dump(kind_lab.lab) == before
@@ -224,7 +219,7 @@ def automatic(kind_lab: OnLab, cluster: Cluster) -> None:
     before, own = config_dump(kind_lab.lab), ["osd_max_scrubs"]
 
     def written() -> Dict[int, str]:
-        return {osd: shown(kind_lab.lab, osd)[own[0]] for osd in kind_lab.lab.osds}
+        return {osd: osd_config(kind_lab.lab, osd)[own[0]] for osd in kind_lab.lab.osds}
 
     # a mgr that begins anew does not answer
     answers = partial(until, words=lambda: mon("tuner auto explain"), pause=1, despite=(TunerError, KeyError))

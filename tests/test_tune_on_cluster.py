@@ -10,7 +10,7 @@ import sys
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Dict, Iterator, List, Set, Tuple, Union
+from typing import Iterator, List, Set, Tuple, Union
 
 import pytest
 
@@ -21,7 +21,7 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.files import profile_file
 from chromium import chromium, opened
-from config_dump import config_dump
+from config_dump import config_dump, osd_config
 from waiting import until
 
 SLO = """\
@@ -64,7 +64,7 @@ def recovery_limited(tentacle_lab: Lab) -> Iterator[None]:
         # values that are there before the switch to custom stay overridden
         for name, value in {PROFILE: "custom", **limited}.items():
             cluster.config.set("osd", name, str(value))
-        until(lambda: running(tentacle_lab, 0)["osd_mclock_scheduler_background_recovery_lim"].startswith("0.1"))
+        until(lambda: osd_config(tentacle_lab, 0)["osd_mclock_scheduler_background_recovery_lim"].startswith("0.1"))
         yield
         for name in (*reversed(limited), PROFILE):
             cluster.config.remove("osd", name)
@@ -121,7 +121,7 @@ def test_tune_tries_settings_and_rollback_restores_the_configuration_byte_for_by
 ) -> None:
     slo.write_text(UNBOUND, encoding="utf-8")
     before, flags_before = config_dump(tentacle_lab), flags(tentacle_lab)
-    running_before = {osd: running(tentacle_lab, osd) for osd in tentacle_lab.osds}
+    running_before = {osd: osd_config(tentacle_lab, osd) for osd in tentacle_lab.osds}
     saved = tmp_path / "tuned.yaml"
     done = subprocess.run(
         command(tentacle_lab, slo, "--repeats", "0", "--trials", "1", "--save", str(saved)),
@@ -144,7 +144,7 @@ def test_tune_tries_settings_and_rollback_restores_the_configuration_byte_for_by
     moves, settings = result["winner"]["moves"], result["winner"]["settings"]
     assert set(moves) & set(settings)
     for osd in tentacle_lab.osds:
-        now_running = running(tentacle_lab, osd)
+        now_running = osd_config(tentacle_lab, osd)
         for name, value in settings.items():
             # 20.2's `balanced` reserves more than a custom profile may: it is left in place, not lowered
             expected = value if name in moves else running_before[osd][name]
@@ -152,11 +152,6 @@ def test_tune_tries_settings_and_rollback_restores_the_configuration_byte_for_by
     assert profile_file.read(saved).settings
     ceph_tuner("rollback", "--cluster", tentacle_lab.name)
     assert config_dump(tentacle_lab) == before
-
-
-def running(lab: Lab, osd: int) -> Dict[str, str]:
-    shown: Dict[str, str] = json.loads(lab.run(["ceph", "tell", f"osd.{osd}", "config", "show"]))
-    return shown
 
 
 def same(shown: str, value: Union[str, float]) -> bool:

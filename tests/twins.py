@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 from dataclasses import replace
-from typing import Any, Mapping, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
+
+import pytest
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
@@ -44,6 +46,20 @@ def small_twin(
     settings: Optional[Mapping[str, Value]] = None, seed: int = 1, lag_s: float = 0.0, **changes: Any
 ) -> TwinCluster:
     return twin_cluster(small_model(**changes), settings, seed, lag_s)
+
+
+def prefixes_sent(twin: TwinCluster, monkeypatch: pytest.MonkeyPatch) -> List[str]:
+    """The commands that it gets from now on, by their prefixes."""
+    sent: List[str] = []
+    for name in ("mon", "tell"):
+        original = getattr(twin.commander, name)
+
+        def recording(*arguments: Any, original: Any = original, at: int = name == "tell", **named: Any) -> Any:
+            sent.append(arguments[at])
+            return original(*arguments, **named)
+
+        monkeypatch.setattr(type(twin.commander), name, staticmethod(recording))
+    return sent
 
 
 class Answering:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import errno
 import json
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import pytest
+from plugin_answers import PluginAnswers, plugin_answering
 
-from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.book.book import parse_book
 from ceph_tuner.core.errors import CommandFailed
-from ceph_tuner.core.knobs.releases import TENTACLE
-from ceph_tuner_cli import cluster_option
-from monitors import ManualClock, Monitors
 
 Run = Callable[..., Tuple[int, str, str]]
 PAGE: Dict[str, Any] = {
@@ -40,29 +37,10 @@ SHOWN: Dict[str, Any] = {
 }
 
 
-class PluginAnswers:
-    """A commander: the plugin's answer, or its error."""
-
-    def __init__(self) -> None:
-        self.calls: List[Tuple[str, Dict[str, str], str]] = []
-        self.error: Optional[CommandFailed] = None
-
-    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
-        self.calls.append((prefix, dict(arguments), payload))
-        if self.error is not None:
-            raise self.error
-        if prefix == "osd metadata":
-            return "[]"
-        return json.dumps(BOOK if prefix.endswith("export") else SHOWN)
-
-
 @pytest.fixture
 def plugin(monkeypatch: pytest.MonkeyPatch) -> PluginAnswers:
-    answers, monitors = PluginAnswers(), Monitors()
-    commander: Any = answers
-    cluster = Cluster("a", commander, monitors, monitors.store, TENTACLE, "20.2.4", clock=ManualClock())
-    monkeypatch.setattr(cluster_option, "open_cluster", lambda name: cluster)
-    return answers
+    documents = {"osd metadata": [], "tuner book export": BOOK}
+    return plugin_answering(monkeypatch, lambda prefix: documents.get(prefix, SHOWN))
 
 
 def test_it_shows_what_is_in_force_and_the_pages(run: Run, plugin: PluginAnswers) -> None:
@@ -95,7 +73,7 @@ def test_what_it_asks(
     run: Run, plugin: PluginAnswers, words: List[str], command: str, arguments: Dict[str, str]
 ) -> None:
     assert run("book", *words, "-c", "a")[0] == 0
-    assert plugin.calls == [(f"tuner book {command}", arguments, "")]
+    assert plugin.asked == [(f"tuner book {command}", arguments, "")]
 
 
 def test_a_book_is_written_to_a_file_and_read_from_it(run: Run, plugin: PluginAnswers, tmp_path: Path) -> None:
@@ -106,7 +84,7 @@ def test_a_book_is_written_to_a_file_and_read_from_it(run: Run, plugin: PluginAn
     assert run("book", "export", "-c", "a", "-o", str(file), "--force")[0] == 0
     assert json.loads(run("book", "export", "-c", "a")[1]) == BOOK
     assert run("book", "import", str(file), "-c", "a")[0] == 0
-    assert plugin.calls[-1] == ("tuner book import", {}, file.read_text())
+    assert plugin.asked[-1] == ("tuner book import", {}, file.read_text())
 
 
 def test_a_file_that_is_no_book_is_refused_before_anything_is_asked(
@@ -119,7 +97,7 @@ def test_a_file_that_is_no_book_is_refused_before_anything_is_asked(
         assert code == 2
         assert "book.json" in error
     assert run("book", "import", str(tmp_path / "none"), "-c", "a")[0] == 2
-    assert plugin.calls == []
+    assert plugin.asked == []
 
 
 def test_a_profile_becomes_a_page_of_each_regime_that_is_named(run: Run, plugin: PluginAnswers) -> None:
@@ -127,7 +105,7 @@ def test_a_profile_becomes_a_page_of_each_regime_that_is_named(run: Run, plugin:
     code, out, _ = run("book", "import", "--profile", "high_recovery_ops", *regimes, "-c", "a")
     assert code == 0
     assert out.startswith("cluster: recovering")
-    prefix, arguments, payload = plugin.calls[-1]
+    prefix, arguments, payload = plugin.asked[-1]
     assert (prefix, arguments) == ("tuner book import", {})
     pages = parse_book(json.loads(payload), "it").pages
     assert [(page.number, page.regime) for page in pages] == [(1, "busy+recovering"), (2, "idle")]
@@ -144,7 +122,7 @@ def test_a_profile_of_a_file_is_translated_and_stands_for_its_target(
     file.write_text("schema: 1\nname: scrubs\nrelease: tentacle\nsettings: {osd_max_scrubs: 2}\n")
     code, _, _ = run("book", "import", "--profile", str(file), "-R", "scrub-late", "-t", "osd/class:ssd", "-c", "a")
     assert code == 0
-    (page,) = parse_book(json.loads(plugin.calls[-1][2]), "it").pages
+    (page,) = parse_book(json.loads(plugin.asked[-1][2]), "it").pages
     assert (page.target, dict(page.settings)) == ("osd/class:ssd", {"osd_max_scrubs": 2})
 
 
@@ -165,7 +143,7 @@ def test_a_profile_without_a_regime_of_the_cluster_is_refused(
     code, _, error = run("book", "import", *words, "-c", "a")
     assert code == 2
     assert shown in " ".join(error.split())
-    assert not [prefix for prefix, _, _ in plugin.calls if prefix == "tuner book import"]
+    assert not [prefix for prefix, _, _ in plugin.asked if prefix == "tuner book import"]
 
 
 def test_a_profile_with_a_knob_that_needs_a_restart_is_no_page(run: Run, plugin: PluginAnswers, tmp_path: Path) -> None:
@@ -193,7 +171,7 @@ def test_other_bounds_are_sent_along_and_the_default_ones_asked_for(
     path.write_text(json.dumps(MARKERS))
     assert run("book", "bounds", str(path), "-c", "a")[0] == 0
     assert run("book", "bounds", "--default", "-c", "a")[0] == 0
-    assert plugin.calls == [
+    assert plugin.asked == [
         ("tuner book bounds", {}, json.dumps(MARKERS)),
         ("tuner book bounds", {"default": "--default"}, ""),
     ]
@@ -216,4 +194,4 @@ def test_bounds_that_make_no_sense_are_refused_before_the_cluster_is_asked(
     code, _, error = run("book", "bounds", *([str(path)] if text else []), *arguments, "-c", "a")
     assert code == 2
     assert words in " ".join(error.split())
-    assert plugin.calls == []
+    assert plugin.asked == []

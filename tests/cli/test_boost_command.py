@@ -4,41 +4,20 @@ from __future__ import annotations
 
 import errno
 import json
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Callable, Tuple
 
 import pytest
+from plugin_answers import PluginAnswers, plugin_answering
 
-from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import CommandFailed
-from ceph_tuner.core.knobs.releases import TENTACLE
-from ceph_tuner_cli import cluster_option
-from monitors import ManualClock, Monitors
 
 Run = Callable[..., Tuple[int, str, str]]
 DOCUMENT = {"phase": "on", "words": ["on since 2026-11-24 10:00:00 UTC", "done in 12 min (11 min to 15 min)"]}
 
 
-class PluginAnswers:
-    """A commander: the plugin's answer, or its error."""
-
-    def __init__(self) -> None:
-        self.asked: List[Tuple[str, Dict[str, str]]] = []
-        self.error: Optional[CommandFailed] = None
-
-    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
-        self.asked.append((prefix, dict(arguments)))
-        if self.error is not None:
-            raise self.error
-        return json.dumps(DOCUMENT)
-
-
 @pytest.fixture
 def plugin(monkeypatch: pytest.MonkeyPatch) -> PluginAnswers:
-    answers, monitors = PluginAnswers(), Monitors()
-    commander: Any = answers
-    cluster = Cluster("a", commander, monitors, monitors.store, TENTACLE, "20.2.4", clock=ManualClock())
-    monkeypatch.setattr(cluster_option, "open_cluster", lambda name: cluster)
-    return answers
+    return plugin_answering(monkeypatch, lambda prefix: DOCUMENT)
 
 
 @pytest.mark.parametrize("kind", ["recovery", "backfill", "scrub", "snaptrim"])
@@ -71,13 +50,13 @@ def test_a_plugin_that_can_foretell_no_boost_refuses_a_dry_run(run: Run, plugin:
     code, _, error = run("boost", "recovery", "-c", "a", "--dry-run", "--keep", "client.p95_ms<=20")
     assert code == 2
     assert "ceph-tuner mgr install" in " ".join(error.split())
-    assert [command for command, _ in plugin.asked] == ["tuner boost foretell"]
+    assert [command for command, _, _ in plugin.asked] == ["tuner boost foretell"]
 
 
 def test_its_status_and_its_end(run: Run, plugin: PluginAnswers) -> None:
     assert json.loads(run("boost", "status", "-c", "a", "--format", "json")[1]) == DOCUMENT
     assert run("boost", "cancel", "-c", "a", "--why", "enough")[0] == 0
-    assert plugin.asked == [("tuner boost status", {}), ("tuner boost cancel", {"why": "enough"})]
+    assert plugin.asked == [("tuner boost status", {}, ""), ("tuner boost cancel", {"why": "enough"}, "")]
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Callable, List, Mapping, Tuple
+from typing import Callable, Tuple
 
 import pytest
 from ruamel.yaml import YAML
 
 from ceph_tuner_cli import cluster_option, doctor, render
 from twin_cluster.cluster import TwinCluster
-from twins import small_twin
+from twins import prefixes_sent, small_twin
 
 Program = Callable[..., Tuple[int, str, str]]
 
@@ -47,15 +47,7 @@ def test_what_is_planted_is_found_and_nothing_is_written(twin: TwinCluster, run:
 
 
 def test_only_commands_that_read_are_sent(twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: List[str] = []
-    for name in ("mon", "tell"):
-        original = getattr(twin.commander, name)
-
-        def recording(*arguments: Any, original: Any = original, at: int = name == "tell", **named: Mapping) -> Any:
-            sent.append(arguments[at])
-            return original(*arguments, **named)
-
-        monkeypatch.setattr(type(twin.commander), name, staticmethod(recording))
+    sent = prefixes_sent(twin, monkeypatch)
     run("doctor", "--cluster", "twin")
     assert set(sent) <= set(READS.split(", "))
     assert "config dump" in sent

@@ -23,7 +23,7 @@ from ceph_tuner.workers import dask_workers
 from ceph_tuner_cli import fleet_foresight, fleet_profiles, fleet_rollout
 from ceph_tuner_profiles import catalogue
 from fake_dashboard import PAGES, PASSWORD, USER, FakeDashboard, serving
-from monitors import ManualClock, Monitors
+from monitors import ManualClock, Monitors, keep_slo
 
 pytestmark = pytest.mark.slow
 
@@ -149,7 +149,7 @@ def monitors(monkeypatch: pytest.MonkeyPatch) -> Dict[str, Monitors]:
     """Two clusters alike, behind the ports."""
     found = {"paris": Monitors(), "rome": Monitors()}
     for monitor in found.values():
-        monitor.store.set(SLO_KEY, json.dumps({"name": "night", "objectives": ["client.p95_ms <= 100 ms"]}))
+        keep_slo(monitor, "client.p95_ms <= 100 ms")
         measures = {name: Measure(value, 0.0, 12) for name, value in LOAD.items()}
         History(monitor.store).add_window(Window(999_900.0, 999_960.0, measures))
 
@@ -203,7 +203,7 @@ def test_a_changed_file_and_an_unlike_cluster_are_refused_and_nothing_is_written
     code, _, err = run("fleet", "import", str(file), "rome", *two, "--yes")
     assert (code, "the file was changed" in err) == (2, True)
     file.write_text(sound)
-    monitors["rome"].store.set(SLO_KEY, json.dumps({"name": "x", "objectives": ["scrub.bytes_s >= 1 MB/s"]}))
+    keep_slo(monitors["rome"], "scrub.bytes_s >= 1 MB/s")
     before = monitors["rome"].dump()
     code, _, err = run("fleet", "import", str(file), "paris", "rome", *two, "--yes")
     assert code == 2
@@ -243,10 +243,6 @@ def test_a_cluster_that_is_reached_by_rest_gets_nothing_written(
     assert "berlin does not get it" in err
     assert "asked of its dashboard's REST API" in err
     assert {asked.method for asked in fakes[0].asked if asked.path != "/api/auth"} == {"GET"}
-
-
-def keep_slo(monitors: Monitors, *objectives: str) -> None:
-    monitors.store.set(SLO_KEY, json.dumps({"name": "night", "objectives": list(objectives)}))
 
 
 @pytest.fixture

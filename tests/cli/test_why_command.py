@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Callable, List, Mapping, Tuple
+from typing import Callable, Tuple
 
 import pytest
 
 from ceph_tuner_cli import gather, render
 from ceph_tuner_cli import why as why_command
 from twin_cluster.cluster import TwinCluster
-from twins import small_twin
+from twins import prefixes_sent, small_twin
 
 Program = Callable[..., Tuple[int, str, str]]
 RECORDED = Path(__file__).resolve().parents[1] / "data" / "why" / "tentacle-reservation-slots.tar.zst"
@@ -34,15 +34,7 @@ def test_nothing_is_named_on_a_twin_at_ease_and_the_exit_code_is_0(twin: TwinClu
 
 
 def test_only_commands_that_read_are_sent(twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: List[str] = []
-    for name in ("mon", "tell"):
-        original = getattr(twin.commander, name)
-
-        def recording(*arguments: Any, original: Any = original, at: int = name == "tell", **named: Mapping) -> Any:
-            sent.append(arguments[at])
-            return original(*arguments, **named)
-
-        monkeypatch.setattr(type(twin.commander), name, staticmethod(recording))
+    sent = prefixes_sent(twin, monkeypatch)
     run("why", "--cluster", "twin")
     assert set(sent) == READS
 

@@ -25,7 +25,7 @@ from ceph_tuner.fleet.changes import drifted
 from ceph_tuner.fleet.configuration import profile_words, stored_capacities
 from ceph_tuner.fleet.status import standing_of, status_of
 from fake_dashboard import PAGES, PASSWORD, USER, FakeDashboard, serving
-from monitors import ManualClock, Monitors
+from monitors import ManualClock, Monitors, keep_slo
 
 HEALTH: Mapping[str, Any] = {"status": "HEALTH_OK", "checks": {}}
 
@@ -53,10 +53,6 @@ def monitors() -> Monitors:
 @pytest.fixture
 def cluster(monitors: Monitors) -> Cluster:
     return Cluster("paris", Commands(), monitors, monitors.store, TENTACLE, "20.2.4", clock=ManualClock())  # type: ignore[arg-type]
-
-
-def keep_slo(monitors: Monitors, *objectives: str) -> None:
-    monitors.store.set(SLO_KEY, json.dumps({"name": "night", "objectives": list(objectives)}))
 
 
 def keep_window(monitors: Monitors, end: float, **values: float) -> None:

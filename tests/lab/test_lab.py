@@ -26,7 +26,7 @@ from ceph_lab.processes import run
 from ceph_lab.status import lab_status
 from ceph_lab.teardown import down, remains
 from ceph_tuner.core.errors import CommandFailed, InputError
-from config_dump import config_dump
+from config_dump import config_dump, osd_config
 from slow_drive import DRIVE
 from waiting import until
 
@@ -104,19 +104,12 @@ def test_each_osd_holds_the_capacity_and_is_a_host(any_lab: Lab) -> None:
         "h2": [2],
     }
     for osd in any_lab.osds:
-        values = shown(any_lab, osd)
+        values = osd_config(any_lab, osd)
         # the queues that operators have
         assert (values["osd_op_num_shards"], values["osd_op_num_shards_ssd"]) == ("0", "8")
         assert float(values["osd_mclock_max_sequential_bandwidth_ssd"]) == BANDWIDTH
         stated = DRIVE.bench_iops[any_lab.release]
         assert float(values["osd_mclock_max_capacity_iops_ssd"]) == any_lab.state.capacity_iops == stated
-
-
-def shown(lab: Lab, osd: int) -> Dict[str, str]:
-    """What an OSD goes by."""
-    # the OSD itself: what the mgr tells of it is some seconds old
-    found: Dict[str, str] = lab.json(["ceph", "tell", f"osd.{osd}", "config", "show"])
-    return found
 
 
 def benched(lab: Lab, osd: int, *words: str) -> Dict[str, float]:
@@ -393,7 +386,7 @@ def test_the_kernel_s_throttle_is_still_a_drive(spare_name: str) -> None:
     assert benched(lab, 0)["iops"] < 330
     large = benched(lab, 0, "bench", "104857600", "4194304")["bytes_per_sec"]
     assert large < 1.25 * (20 << 20)
-    assert shown(lab, 0)["osd_op_num_shards"] == "1"
+    assert osd_config(lab, 0)["osd_op_num_shards"] == "1"
 
 
 @pytest.mark.long
@@ -408,7 +401,7 @@ def test_two_device_classes_have_their_options_their_pools_and_their_speed(spare
     assert [fact["rotational"] for fact in facts] == ["0", "1"]
     # data on the disk, RocksDB and its log on flash
     assert (facts[1]["bluefs_dedicated_db"], facts[1]["bluefs_db_rotational"]) == ("1", "0")
-    ssd, hdd = (shown(lab, osd) for osd in (0, 1))
+    ssd, hdd = (osd_config(lab, osd) for osd in (0, 1))
     assert [values["osd_op_num_shards"] for values in (ssd, hdd)] == ["4", "4"]
     assert float(ssd["osd_mclock_max_capacity_iops_ssd"]) == lab.state.capacities["nvme"]
     assert float(hdd["osd_mclock_max_capacity_iops_hdd"]) == lab.state.capacities["hybrid"]

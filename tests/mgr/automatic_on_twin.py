@@ -182,6 +182,12 @@ class OnTwin:
     def entries(self) -> List[Any]:
         return self.twin.applier().history()
 
+    def table(self) -> Dict[Any, str]:
+        return {(row.who, row.name): row.value for row in self.service.config.dump()}
+
+    def trail(self) -> List[str]:
+        return [record["what"] for record in self.modes.past(100) if not record["refers"]]
+
 
 def new_lock(store: Store, clock: Clock, who: str) -> Lock:
     return Lock(store, clock, this_process(who), may_live, heartbeat=False)

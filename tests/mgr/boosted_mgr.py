@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 from automatic_on_twin import OnTwin
 
@@ -31,9 +31,6 @@ class Boosted(OnTwin):
     def begin(self, kind: str = "recovery", **more: Any) -> Any:
         return self.during(lambda: self.modes.boosts.begin(kind, **more))
 
-    def table(self) -> Dict[Any, str]:
-        return {(row.who, row.name): row.value for row in self.service.config.dump()}
-
     @property
     def phase(self) -> str:
         return self.modes.boosts.driver.state.phase
@@ -44,9 +41,6 @@ class Boosted(OnTwin):
                 return dict(self.modes.boosts.driver.state.last)
             self.sample()
         raise AssertionError(f"{self.phase}: {self.modes.boosts.document()}")
-
-    def trail(self) -> List[str]:
-        return [record["what"] for record in self.modes.past(100) if not record["refers"]]
 
 
 def boosted(twin: Optional[TwinCluster] = None, **options: Any) -> Boosted:

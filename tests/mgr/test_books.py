@@ -59,17 +59,11 @@ class WithBook(OnTwin):
     def off(self) -> Any:
         return self.during(lambda: self.books.switch("off"))
 
-    def table(self) -> Dict[Any, str]:
-        return {(row.who, row.name): row.value for row in self.service.config.dump()}
-
     def regime(self) -> str:
         return str(next(iter(self.modes.regimes.held()), {"regime": ""})["regime"])
 
     def in_force(self) -> List[int]:
         return [entry.number for entry in self.entries() if entry.state == APPLIED]
-
-    def trail(self) -> List[str]:
-        return [record["what"] for record in self.modes.past(100) if not record["refers"]]
 
     def until_phase(self, phase: str, most: int = 200) -> None:
         for _ in range(most):

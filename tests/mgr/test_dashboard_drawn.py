@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, List
 import pytest
 from lab_hour import Past, dashboard_source, of_a_boost, of_the_lab
 
-from chromium import chromium, opened
+from chromium import opened
 from dashboard_queries import DASHBOARD, panels
 from documented import DOCS
 
@@ -55,12 +55,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
 def boosted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
     with dashboard_source(tmp_path_factory.mktemp("twin"), of_a_boost) as source:
         yield source
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
 
 
 def drawn(source: Source) -> List[Part]:

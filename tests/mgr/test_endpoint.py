@@ -10,16 +10,12 @@ from typing import Iterator, Tuple
 import pytest
 
 from ceph_tuner.core.bounded_http import CROWD
+from prometheus_server import free_port
 from tuner.endpoint import Endpoint
 from tuner.exposition import CONTENT_TYPE, exposition
 
 LOOPBACK = "127.0.0.1"
 TIMEOUT_S = 30.0
-
-
-def free_port() -> int:
-    with closing(socket.create_server((LOOPBACK, 0))) as probe:
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from itertools import product
 from pathlib import Path
-from typing import Any, Dict, Iterator
+from typing import Any, Dict
 
 import pytest
 from example_answers import AT, recommendation, tuning
@@ -15,17 +15,11 @@ from ceph_tuner.report import Findings, Mark, Span, answer_file
 from ceph_tuner.report.answers import findings_of
 from ceph_tuner.report.page import page
 from ceph_tuner.report.regimes_in_time import COLOURS
-from chromium import chromium, opened
+from chromium import opened
 
 pytestmark = pytest.mark.slow
 
 LONG = "a-name-of-an-operator-or-a-cluster-that-has-no-place-to-break-it-" * 4
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
 
 
 def read(document: Any) -> Findings:
