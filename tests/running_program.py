@@ -17,8 +17,8 @@ Run = Callable[..., Tuple[int, str, str]]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def running(*arguments: str) -> Tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["ceph-tuner", *arguments])
+    def running(*arguments: object) -> Tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["ceph-tuner", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
         out, err = capsys.readouterr()

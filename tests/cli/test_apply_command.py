@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Callable, List, Tuple
+from typing import List, Tuple
 
 import pytest
 
@@ -14,9 +14,8 @@ from ceph_tuner.core.knobs.releases import TENTACLE, nine
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import profile_file
 from ceph_tuner_cli import cluster_option
+from running_program import Run
 from twins import OSD, in_classes, small_twin
-
-Run = Callable[..., Tuple[int, str, str]]
 
 
 @pytest.fixture

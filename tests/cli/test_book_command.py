@@ -5,15 +5,15 @@ from __future__ import annotations
 import errno
 import json
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 from plugin_answers import PluginAnswers, plugin_answering
 
 from ceph_tuner.core.book.book import parse_book
 from ceph_tuner.core.errors import CommandFailed
+from running_program import Run
 
-Run = Callable[..., Tuple[int, str, str]]
 PAGE: Dict[str, Any] = {
     "number": 3,
     "regime": "recovering",

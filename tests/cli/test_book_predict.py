@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, List, Mapping, Tuple
+from typing import Any, List, Mapping
 
 import pytest
 from small_cluster import CLUSTER
@@ -23,12 +23,12 @@ from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, Marker, RegimeBounds
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.twin.model import MIB, RecoveryWork
 from ceph_tuner_cli import book_predict, cluster_option
+from running_program import Run
 from twins import Answering, small_twin
 
 pytestmark = pytest.mark.slow
 
 SLO = "schema: 1\nname: wanted\nobjectives:\n  - client.p95_ms <= 0.8 * baseline\n  - recovery.finish_s <= 12 h\n"
-Run = Callable[..., Tuple[int, str, str]]
 
 
 @pytest.fixture(autouse=True)

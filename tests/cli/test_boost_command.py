@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import errno
 import json
-from typing import Callable, Tuple
 
 import pytest
 from plugin_answers import PluginAnswers, plugin_answering
 
 from ceph_tuner.core.errors import CommandFailed
+from running_program import Run
 
-Run = Callable[..., Tuple[int, str, str]]
 DOCUMENT = {"phase": "on", "words": ["on since 2026-11-24 10:00:00 UTC", "done in 12 min (11 min to 15 min)"]}
 
 

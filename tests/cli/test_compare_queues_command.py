@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Callable, List, Tuple
+from typing import List, Tuple
 
 import pytest
 
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner_cli import cluster_option, render
+from running_program import Run
 from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
-Run = Callable[..., Tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parents[2]
 CLUSTER = """\
 schema: 1

@@ -2,16 +2,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Callable, Tuple
+from typing import Tuple
 
 import pytest
 from ruamel.yaml import YAML
 
 from ceph_tuner_cli import cluster_option, doctor, render
+from running_program import Run
 from twin_cluster.cluster import TwinCluster
 from twins import prefixes_sent, small_twin
-
-Program = Callable[..., Tuple[int, str, str]]
 
 READS = (
     "balancer status, config dump, config get, config-key dump, df, health, log last, osd df, osd dump, osd metadata, "
@@ -34,7 +33,7 @@ def plant(twin: TwinCluster, *rows: Tuple[str, str, str]) -> None:
     twin.clock.sleep(5)
 
 
-def test_what_is_planted_is_found_and_nothing_is_written(twin: TwinCluster, run: Program) -> None:
+def test_what_is_planted_is_found_and_nothing_is_written(twin: TwinCluster, run: Run) -> None:
     plant(twin, ("osd", "osd_scrub_cost", "1048576"), ("osd.1", "osd_max_scrubs", "1"))
     before = twin.commander.mon("config dump", {})
     code, out, _ = run("doctor", "--cluster", "twin", "--format", "json")
@@ -46,20 +45,20 @@ def test_what_is_planted_is_found_and_nothing_is_written(twin: TwinCluster, run:
     assert twin.commander.mon("config dump", {}) == before
 
 
-def test_only_commands_that_read_are_sent(twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_commands_that_read_are_sent(twin: TwinCluster, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     sent = prefixes_sent(twin, monkeypatch)
     run("doctor", "--cluster", "twin")
     assert set(sent) <= set(READS.split(", "))
     assert "config dump" in sent
 
 
-def test_yaml_says_the_same_as_json(twin: TwinCluster, run: Program) -> None:
+def test_yaml_says_the_same_as_json(twin: TwinCluster, run: Run) -> None:
     _, as_json, _ = run("doctor", "-c", "twin", "-f", "json")
     _, as_yaml, _ = run("doctor", "-c", "twin", "-f", "yaml")
     assert YAML(typ="safe").load(as_yaml) == json.loads(as_json)
 
 
-def test_the_page_fits_80_columns_and_names_every_finding(twin: TwinCluster, run: Program) -> None:
+def test_the_page_fits_80_columns_and_names_every_finding(twin: TwinCluster, run: Run) -> None:
     plant(twin, ("osd", "osd_scrub_cost", "1048576"), ("osd.1", "osd_max_scrubs", "1"))
     _, out, _ = run("doctor", "--cluster", "twin")
     page, _, commands = out.partition("Commands by finding")
@@ -70,7 +69,7 @@ def test_the_page_fits_80_columns_and_names_every_finding(twin: TwinCluster, run
     assert "touches 1 OSD " in page
 
 
-def test_a_host_alone_needs_no_cluster(run: Program, tmp_path: Path) -> None:
+def test_a_host_alone_needs_no_cluster(run: Run, tmp_path: Path) -> None:
     group = tmp_path / "sys/kernel/iommu_groups/0/type"
     group.parent.mkdir(parents=True)
     group.write_text("DMA\n")
@@ -80,7 +79,7 @@ def test_a_host_alone_needs_no_cluster(run: Program, tmp_path: Path) -> None:
     assert "no OSD runs on this host" in err
 
 
-def test_neither_cluster_nor_host_is_an_error(run: Program) -> None:
+def test_neither_cluster_nor_host_is_an_error(run: Run) -> None:
     code, _, err = run("doctor")
     assert code == 2
     assert "--host" in err
@@ -93,7 +92,7 @@ def reached(twin: TwinCluster, monkeypatch: pytest.MonkeyPatch) -> TwinCluster:
     return twin
 
 
-def test_the_cure_of_stale_shards_is_shown_and_then_run(reached: TwinCluster, run: Program) -> None:
+def test_the_cure_of_stale_shards_is_shown_and_then_run(reached: TwinCluster, run: Run) -> None:
     before = reached.commander.mon("config dump", {})
     code, out, err = run("doctor", "--cluster", "twin", "--cure", "stale-shards")
     assert code == 0
@@ -119,7 +118,7 @@ def test_the_cure_of_stale_shards_is_shown_and_then_run(reached: TwinCluster, ru
         (("--cluster", "twin", "--cure", "stale-shards", "--target", "osd/host:nowhere"), "nowhere"),
     ],
 )
-def test_what_cannot_be_cured_is_refused(reached: TwinCluster, run: Program, words: Tuple[str, ...], said: str) -> None:
+def test_what_cannot_be_cured_is_refused(reached: TwinCluster, run: Run, words: Tuple[str, ...], said: str) -> None:
     code, _, err = run("doctor", *words)
     assert code == 2
     assert said in " ".join(err.split())

@@ -72,8 +72,8 @@ from ceph_tuner_cli.apply import forecast_table
 from ceph_tuner_cli.cluster_option import step_table
 from ceph_tuner_cli.front_page import front_table
 from ceph_tuner_cli.knob_worth_page import knob_worths
+from running_program import Run
 
-Run = Callable[..., Tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parent.parent.parent
 TRACES = sorted(str(path) for path in (ROOT / "tests/data/dmclock").glob("*.gz"))
 HOST = "storage-node-with-a-name-of-40-characters"

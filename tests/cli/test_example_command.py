@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Callable, Tuple
 
 import pytest
 
 from ceph_tuner import shipped
+from running_program import Run
 
-Run = Callable[..., Tuple[int, str, str]]
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import pytest
 
@@ -19,8 +19,8 @@ from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, Marker, RegimeBounds
 from ceph_tuner.fleet import books
 from ceph_tuner.fleet.contract import Member
 from monitors import ManualClock, Monitors
+from running_program import Run
 
-Run = Callable[..., Tuple[int, str, str]]
 SHARES = nine((0.5, 4, 0), (0.3, 1, 0.6), (0.1, 1, 0.3))
 RECOVERING = Page(3, "recovering", {"osd_max_scrubs": 4}, VALIDATED, TRIAL, 1.0, verdict="client.p95_ms -20%")
 BUSY = Page(7, "busy+recovering", SHARES, VALIDATED, TRIAL, 2.0, pin=True)

@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import pytest
 
@@ -17,8 +17,8 @@ from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.fleet import boosts
 from ceph_tuner.fleet.contract import Member
 from monitors import ManualClock, Monitors
+from running_program import Run
 
-Run = Callable[..., Tuple[int, str, str]]
 NOTHING_TO_BOOST = "there is nothing to boost: no degraded object copies are left"
 
 

@@ -4,7 +4,7 @@ import json
 import socket
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 import distributed
 import pytest
@@ -24,6 +24,7 @@ from ceph_tuner_cli import fleet_foresight, fleet_profiles, fleet_rollout
 from ceph_tuner_profiles import catalogue
 from fake_dashboard import PAGES, PASSWORD, USER, FakeDashboard, serving
 from monitors import ManualClock, Monitors, keep_slo
+from running_program import Run
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +48,6 @@ background:
     - {pool: rbd, objects: 200 k, object_size: 64 KiB}
 """
 
-Run = Callable[..., Tuple[int, str, str]]
 LOAD = {"client.iops": 300.0, "client.write_iops": 300.0, "client.bytes_s": 1.2e6, "client.p95_ms": 20.0}
 
 

@@ -7,7 +7,7 @@ import subprocess
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Callable, Iterator, List, Tuple
+from typing import Iterator, List, Tuple
 
 import pytest
 
@@ -23,10 +23,10 @@ from ceph_tuner.fleet import portable_file
 from ceph_tuner.fleet.portable import sealed
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.model import KIB, Pool
+from running_program import Run
 
 pytestmark = pytest.mark.long_on_reef
 
-Run = Callable[..., Tuple[int, str, str]]
 
 CLIENTS = ["rados", "bench", "-p", "rbd", "12", "write", "-b", "65536", "-t", "4", "--no-cleanup"]
 SLO = "schema: 1\nname: night\nobjectives:\n  - client.p95_ms <= 10 s\n  - recovery.bytes_s >= 500 kB/s\n"

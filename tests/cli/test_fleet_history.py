@@ -5,17 +5,16 @@ import re
 import signal
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List
 
 import pytest
 
 from ceph_tuner.fleet.past_series import PLUGIN, SOURCES
 from known_past import BUSY, END, START, served_past
 from prometheus_server import PrometheusServer
+from running_program import Run
 
 pytestmark = pytest.mark.cluster
-
-Run = Callable[..., Tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")

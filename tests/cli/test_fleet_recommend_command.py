@@ -11,7 +11,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Dict, List
 
 import distributed
 import pytest
@@ -20,10 +20,10 @@ from ceph_tuner.fleet import portable_file
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.workers import dask_workers
 from ceph_tuner_cli import fleet_recommend, workers_option
+from running_program import Run
 
 pytestmark = pytest.mark.slow
 
-Run = Callable[..., Tuple[int, str, str]]
 
 CLUSTER = """\
 schema: 1

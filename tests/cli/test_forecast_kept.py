@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Dict, Optional
 
 import pytest
 
@@ -20,12 +20,12 @@ from ceph_tuner_cli import cluster_option, render
 from ceph_tuner_cli.apply import without_model
 from ceph_tuner_cli.fleet_foresight import kept_forecast
 from ceph_tuner_cli.tune_prior import RULES, Believed
+from running_program import Run
 from twin_cluster.cluster import TwinCluster
 from twins import OSD, small_model, small_twin
 
 pytestmark = pytest.mark.slow
 
-Run = Callable[..., Tuple[int, str, str]]
 CLUSTER = """\
 schema: 1
 name: here

@@ -4,7 +4,7 @@ import json
 import stat
 from dataclasses import replace
 from pathlib import Path
-from typing import Callable, Tuple
+from typing import Tuple
 
 import pytest
 import zstandard
@@ -18,11 +18,10 @@ from ceph_tuner.gather.read_commands import gather as gathered
 from ceph_tuner.twin.model import MIB, ScrubWork
 from ceph_tuner_cli import doctor, gather, render, twin_describe, watch
 from ceph_tuner_cli.recommend import _description
+from running_program import Run
 from stand_in_ceph import programs_on_the_path
 from twins import in_classes, small_twin
 from whole_cluster import ALL_SECRETS, WholeCluster, whole_cluster
-
-Run = Callable[..., Tuple[int, str, str]]
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List
 
 import pytest
 
@@ -13,10 +13,9 @@ from ceph_tuner.core.changes.lock import Holder
 from ceph_tuner.core.changes.lock_owner import this_process
 from ceph_tuner.core.errors import ClusterTimeout
 from ceph_tuner_cli import guardian
+from running_program import Run
 from twin_cluster.cluster import TwinCluster
 from twins import small_twin, trial_of
-
-Program = Callable[..., Tuple[int, str, str]]
 
 
 class Looks(threading.Event):
@@ -46,7 +45,7 @@ def watching(monkeypatch: pytest.MonkeyPatch, twin: TwinCluster, *between: Calla
     return looks
 
 
-def test_it_takes_back_what_is_left_says_so_and_leaves_no_sign(monkeypatch: pytest.MonkeyPatch, run: Program) -> None:
+def test_it_takes_back_what_is_left_says_so_and_leaves_no_sign(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     twin = small_twin()
     before = twin.commander.mon("config dump", {})
     looks = watching(monkeypatch, twin, lambda: trial_of(twin, DEAD_HERE), lambda: None)
@@ -60,7 +59,7 @@ def test_it_takes_back_what_is_left_says_so_and_leaves_no_sign(monkeypatch: pyte
 
 
 def test_a_cluster_that_does_not_answer_is_asked_less_often_and_told_of_once(
-    monkeypatch: pytest.MonkeyPatch, run: Program
+    monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     twin = small_twin()
     mon, silent = twin.commander.mon, [True]

@@ -3,15 +3,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any, Callable, List, Tuple
+from typing import Any, List, Tuple
 
 import pytest
 
 from ceph_tuner.core.knobs.catalogue import KNOBS, WORKS
 from ceph_tuner.core.knobs.releases import RELEASES, format_version, parse_version
 from ceph_tuner_cli.knobs import shown
-
-Run = Callable[..., Tuple[int, str, str]]
+from running_program import Run
 
 
 def document(out: str) -> List[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from types import SimpleNamespace
-from typing import Any, Callable, List, Tuple
+from typing import Any, List, Tuple
 
 import pytest
 
@@ -13,8 +13,8 @@ from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.files.slo_file import SloFile
 from ceph_tuner.tune.measurement import Timing
 from ceph_tuner_cli import tune_parts
+from running_program import Run
 
-Run = Callable[..., Tuple[int, str, str]]
 SHORT = "recovery may run out of work: at the drives' full speed it lasts for 12 s of 30 s"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Callable, Tuple
 
 import pytest
 
@@ -13,8 +12,8 @@ from ceph_tuner.core.errors import Locked
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner_cli import cluster_option
 from monitors import ManualClock, Monitors
+from running_program import Run
 
-Run = Callable[..., Tuple[int, str, str]]
 BOB = Holder("bob", "host-b", "1:1")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Callable, List, Tuple
+from typing import Any, List, Tuple
 
 import pytest
 
@@ -12,6 +12,7 @@ from ceph_tuner.cluster.plugin import Installed
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner_cli import cluster_option, mgr
 from monitors import ManualClock, Monitors
+from running_program import Run
 
 
 class InstalledPlugin:
@@ -30,7 +31,7 @@ class InstalledPlugin:
 
 @pytest.mark.parametrize("quiet", [(), ("--quiet",)])
 def test_an_older_version_is_installed_with_a_warning_of_what_stands(
-    run: Callable[..., Tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, quiet: Tuple[str, ...]
+    run: Run, monkeypatch: pytest.MonkeyPatch, quiet: Tuple[str, ...]
 ) -> None:
     monitors, commander = Monitors(), object()
     cluster: Any = Cluster("a", commander, monitors, monitors.store, TENTACLE, "20.2.4", clock=ManualClock())  # type: ignore[arg-type]

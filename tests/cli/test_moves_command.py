@@ -18,8 +18,8 @@ from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner_cli import cluster_option, moves
 from keeping import by_day_and_night
 from moving_cluster import MIB, Moving, moving_cluster
+from running_program import Run
 
-Program = Callable[..., Tuple[int, str, str]]
 Opening = Callable[..., Tuple[Cluster, Moving]]
 
 
@@ -34,7 +34,7 @@ def opening(monkeypatch: pytest.MonkeyPatch) -> Opening:
     return opened
 
 
-def document(run: Program, *words: str) -> Tuple[int, Any]:
+def document(run: Run, *words: str) -> Tuple[int, Any]:
     code, out, err = run(*words, "--cluster", "moving", "--format", "json")
     assert out, err
     return code, json.loads(out)
@@ -45,7 +45,7 @@ def on(fake: Moving, osd: int) -> int:
 
 
 @pytest.mark.parametrize("words", [("drain", "osd.3"), ("reweight", "h2", "2"), ("pgs", "step", "rbd", "16")])
-def test_without_yes_nothing_is_written(opening: Opening, run: Program, words: Tuple[str, ...]) -> None:
+def test_without_yes_nothing_is_written(opening: Opening, run: Run, words: Tuple[str, ...]) -> None:
     cluster, fake = opening()
     code, found = document(run, *words)
     assert code == 0
@@ -64,7 +64,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("words", "changes", "option"), REFUSED)
 def test_a_plan_is_shown_where_it_would_be_refused_with_what_to_add(
-    opening: Opening, run: Program, words: Tuple[str, ...], changes: Dict[str, Any], option: str
+    opening: Opening, run: Run, words: Tuple[str, ...], changes: Dict[str, Any], option: str
 ) -> None:
     _, fake = opening(**changes)
     code, out, err = run(*words, "--cluster", "moving")
@@ -84,7 +84,7 @@ def test_a_plan_is_shown_where_it_would_be_refused_with_what_to_add(
     assert fake.writes == []
 
 
-def test_a_preview_says_what_it_keeps_and_when_it_begins(opening: Opening, run: Program) -> None:
+def test_a_preview_says_what_it_keeps_and_when_it_begins(opening: Opening, run: Run) -> None:
     cluster, _ = opening()
     _, found = document(run, "drain", "osd.3")
     assert found["keeps"] == "keeps nothing: no objective is set; --keep 'client.p95_ms<=20' sets one"
@@ -100,7 +100,7 @@ def test_a_preview_says_what_it_keeps_and_when_it_begins(opening: Opening, run: 
     assert "How long it takes is known once the first PGs have arrived." in out
 
 
-def test_a_preview_estimates_its_duration_by_kept_windows_of_backfill(opening: Opening, run: Program) -> None:
+def test_a_preview_estimates_its_duration_by_kept_windows_of_backfill(opening: Opening, run: Run) -> None:
     cluster, fake = opening()
     history, now = History(cluster.store), cluster.clock.now()
     values = {"backfill.objects_s": 5.0, "recovery.bytes_s": 1e6, "client.p95_ms": 10.0, "client.iops": 100.0}
@@ -123,7 +123,7 @@ def test_a_preview_estimates_its_duration_by_kept_windows_of_backfill(opening: O
     assert "2026-01-01 01:0" in out
 
 
-def test_a_preview_estimates_its_duration_by_earlier_moves_and_says_so(opening: Opening, run: Program) -> None:
+def test_a_preview_estimates_its_duration_by_earlier_moves_and_says_so(opening: Opening, run: Run) -> None:
     cluster, fake = opening(pgs=64)
     began = cluster.clock.now()
     _, first = document(run, "drain", "osd.2", "--yes")
@@ -143,7 +143,7 @@ def test_a_preview_estimates_its_duration_by_earlier_moves_and_says_so(opening: 
 
 
 @pytest.mark.parametrize("name", ["osd.3", "3", "h3"])
-def test_an_osd_is_named_as_ceph_does_or_by_its_host(opening: Opening, run: Program, name: str) -> None:
+def test_an_osd_is_named_as_ceph_does_or_by_its_host(opening: Opening, run: Run, name: str) -> None:
     cluster, fake = opening()
     code, found = document(run, "drain", name, "--yes")
     assert (code, found["reason"], on(fake, 3), fake.weights[3]) == (0, "done", 0, 0.0)
@@ -162,7 +162,7 @@ def test_an_osd_is_named_as_ceph_does_or_by_its_host(opening: Opening, run: Prog
     ],
 )
 def test_what_follows_the_first_commands_of_another_pg_num_is_said(
-    opening: Opening, run: Program, pg_num: str, command: str, words: str
+    opening: Opening, run: Run, pg_num: str, command: str, words: str
 ) -> None:
     opening()
     code, found = document(run, "pgs", "step", "rbd", pg_num, "--at-most", "3")
@@ -170,7 +170,7 @@ def test_what_follows_the_first_commands_of_another_pg_num_is_said(
     assert any(words in line for line in found["would"])
 
 
-def test_more_pgs_than_the_limit_are_refused_with_the_number_that_keeps_it(opening: Opening, run: Program) -> None:
+def test_more_pgs_than_the_limit_are_refused_with_the_number_that_keeps_it(opening: Opening, run: Run) -> None:
     words = ("pgs", "step", "rbd", "1024")
     _, fake = opening()
     code, found = document(run, *words)
@@ -188,7 +188,7 @@ def test_more_pgs_than_the_limit_are_refused_with_the_number_that_keeps_it(openi
     assert "That gives an OSD 410 PGs in the mean. Ceph aims at 100 (mon_target_pg_per_osd)." in found["would"]
 
 
-def test_the_clusters_own_limit_counts_and_fewer_pgs_are_never_beyond_it(opening: Opening, run: Program) -> None:
+def test_the_clusters_own_limit_counts_and_fewer_pgs_are_never_beyond_it(opening: Opening, run: Run) -> None:
     opening(options={"mon_max_pg_per_osd": "5"})
     _, found = document(run, "pgs", "step", "rbd", "16")
     (refusal,) = found["refused"]
@@ -200,7 +200,7 @@ def test_the_clusters_own_limit_counts_and_fewer_pgs_are_never_beyond_it(opening
     assert "That leaves some of its 5 OSDs without a PG of pool rbd." in found["would"]
 
 
-def test_a_split_is_said_to_be_for_good_before_it_is_done(opening: Opening, run: Program) -> None:
+def test_a_split_is_said_to_be_for_good_before_it_is_done(opening: Opening, run: Run) -> None:
     opening()
     code, out, _ = run("pgs", "step", "rbd", "16", "--cluster", "moving")
     assert code == 0
@@ -229,7 +229,7 @@ def test_a_split_is_said_to_be_for_good_before_it_is_done(opening: Opening, run:
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_before_anything_is_written(
-    opening: Opening, run: Program, words: Tuple[str, ...], changes: Dict[str, Any], complaint: str
+    opening: Opening, run: Run, words: Tuple[str, ...], changes: Dict[str, Any], complaint: str
 ) -> None:
     _, fake = opening(**{**changes, "osds": 4} if changes.get("osds") == 2 else changes)
     if changes.get("osds") == 2:
@@ -242,7 +242,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(
     assert fake.writes == []
 
 
-def test_what_is_paused_is_given_back_at_the_end(opening: Opening, run: Program) -> None:
+def test_what_is_paused_is_given_back_at_the_end(opening: Opening, run: Run) -> None:
     _, fake = opening(balancer=True, autoscale="on")
     words = ("drain", "osd.3", "--pause-balancer", "--pause-autoscaler", "--yes")
     assert document(run, *words)[0] == 0
@@ -251,7 +251,7 @@ def test_what_is_paused_is_given_back_at_the_end(opening: Opening, run: Program)
     assert fake.writes[-2:] == ["balancer on", "osd pool set rbd pg_autoscale_mode on"]
 
 
-def test_what_is_not_told_to_be_paused_is_left_alone(opening: Opening, run: Program) -> None:
+def test_what_is_not_told_to_be_paused_is_left_alone(opening: Opening, run: Run) -> None:
     _, fake = opening(autoscale="on")
     assert document(run, "drain", "osd.3", "--yes")[0] == 0
     assert not [write for write in fake.writes if "autoscale" in write or "balancer" in write]
@@ -259,7 +259,7 @@ def test_what_is_not_told_to_be_paused_is_left_alone(opening: Opening, run: Prog
 
 @pytest.mark.parametrize("ending", [KeyboardInterrupt, RuntimeError])
 def test_what_is_paused_is_given_back_however_it_ends_where_nothing_was_written(
-    opening: Opening, run: Program, monkeypatch: pytest.MonkeyPatch, ending: type[BaseException]
+    opening: Opening, run: Run, monkeypatch: pytest.MonkeyPatch, ending: type[BaseException]
 ) -> None:
     cluster, fake = opening(balancer=True)
 
@@ -275,7 +275,7 @@ def test_what_is_paused_is_given_back_however_it_ends_where_nothing_was_written(
 
 @pytest.mark.parametrize("words", [("reweight", "osd.3", "2"), ("drain", "osd.3"), ("pgs", "step", "rbd", "16")])
 def test_what_is_paused_stays_so_while_data_is_left_that_it_would_move(
-    opening: Opening, run: Program, monkeypatch: pytest.MonkeyPatch, words: Tuple[str, ...]
+    opening: Opening, run: Run, monkeypatch: pytest.MonkeyPatch, words: Tuple[str, ...]
 ) -> None:
     _, fake = opening(balancer=True, autoscale="on", pgs=8 if words[0] == "pgs" else 32, osds=6)
     if words[0] == "reweight":
@@ -310,7 +310,7 @@ def killed(cluster: Cluster, fake: Moving) -> None:
     store.remember_undo(record, "1.0", ("osd rm-pg-upmap-items", {"pgid": "1.0"}))
 
 
-def test_give_back_after_a_kill(opening: Opening, run: Program) -> None:
+def test_give_back_after_a_kill(opening: Opening, run: Run) -> None:
     cluster, fake = opening()
     killed(cluster, fake)
     rows = document(run, "moves", "ls")[1]
@@ -321,14 +321,14 @@ def test_give_back_after_a_kill(opening: Opening, run: Program) -> None:
     assert document(run, "moves", "give-back")[1] == []
 
 
-def test_the_same_command_after_a_kill_gives_back_what_the_first_one_paused(opening: Opening, run: Program) -> None:
+def test_the_same_command_after_a_kill_gives_back_what_the_first_one_paused(opening: Opening, run: Run) -> None:
     cluster, fake = opening()
     killed(cluster, fake)
     assert document(run, "drain", "osd.3", "--yes")[0] == 0
     assert (fake.balancer, fake.autoscale) == (True, "on")
 
 
-def test_end_forgets_a_move_and_shows_its_way_back(opening: Opening, run: Program) -> None:
+def test_end_forgets_a_move_and_shows_its_way_back(opening: Opening, run: Run) -> None:
     cluster, fake = opening()
     killed(cluster, fake)
     assert document(run, "moves", "end", "drain osd.3")[1]["ended"] is False
@@ -340,7 +340,7 @@ def test_end_forgets_a_move_and_shows_its_way_back(opening: Opening, run: Progra
     assert run("moves", "end", "drain osd.3", "--cluster", "moving")[0] == 2
 
 
-def test_a_move_that_is_done_begins_anew_with_a_way_back_of_its_own(opening: Opening, run: Program) -> None:
+def test_a_move_that_is_done_begins_anew_with_a_way_back_of_its_own(opening: Opening, run: Run) -> None:
     _, fake = opening()
     assert document(run, "reweight", "osd.3", "0.5", "--yes")[0] == 0
     first = document(run, "moves", "ls")[1][0]
@@ -354,7 +354,7 @@ def test_a_move_that_is_done_begins_anew_with_a_way_back_of_its_own(opening: Ope
 
 @pytest.mark.parametrize("words", [("reweight", "osd.3", "2"), ("drain", "osd.3")])
 def test_a_move_that_is_done_and_asked_for_again_keeps_its_way_back(
-    opening: Opening, run: Program, words: Tuple[str, ...]
+    opening: Opening, run: Run, words: Tuple[str, ...]
 ) -> None:
     cluster, fake = opening(pgs=16)
     assert document(run, *words, "--yes")[0] == 0
@@ -369,7 +369,7 @@ def test_a_move_that_is_done_and_asked_for_again_keeps_its_way_back(
 
 
 def test_a_pause_is_not_forgotten_where_the_record_cannot_be_read_for_a_while(
-    opening: Opening, run: Program, monkeypatch: pytest.MonkeyPatch
+    opening: Opening, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster, fake = opening(balancer=True, autoscale="on")
     silent: list[str] = []
@@ -396,7 +396,7 @@ def test_a_pause_is_not_forgotten_where_the_record_cannot_be_read_for_a_while(
     assert not any(each.holds_back for each in MoveStore(cluster.store).records())
 
 
-def test_what_cannot_be_given_back_is_said(opening: Opening, run: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_given_back_is_said(opening: Opening, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, _ = opening(balancer=True)
 
     def silent(*_: object) -> None:
@@ -409,7 +409,7 @@ def test_what_cannot_be_given_back_is_said(opening: Opening, run: Program, monke
     assert [each.balancer for each in MoveStore(cluster.store).records()] == [True]
 
 
-def test_a_mode_that_somebody_has_set_meanwhile_is_left_alone(opening: Opening, run: Program) -> None:
+def test_a_mode_that_somebody_has_set_meanwhile_is_left_alone(opening: Opening, run: Run) -> None:
     cluster, fake = opening()
     killed(cluster, fake)
     fake.autoscale = "warn"
@@ -417,7 +417,7 @@ def test_a_mode_that_somebody_has_set_meanwhile_is_left_alone(opening: Opening, 
     assert fake.autoscale == "warn"
 
 
-def test_a_second_one_does_not_take_the_way_back_of_the_first(opening: Opening, run: Program) -> None:
+def test_a_second_one_does_not_take_the_way_back_of_the_first(opening: Opening, run: Run) -> None:
     cluster, _ = opening()
     store = MoveStore(cluster.store)
     record = store.save(MoveRecord("drain osd.3", 1e9, 1e9, state="done"), 1e9)
@@ -428,7 +428,7 @@ def test_a_second_one_does_not_take_the_way_back_of_the_first(opening: Opening, 
 
 
 @pytest.mark.parametrize("words", [("drain",), ("reweight", "0.5")])
-def test_an_osd_has_one_record_however_it_is_named(opening: Opening, run: Program, words: Tuple[str, ...]) -> None:
+def test_an_osd_has_one_record_however_it_is_named(opening: Opening, run: Run, words: Tuple[str, ...]) -> None:
     cluster, _ = opening()
     command, *more = words
     assert document(run, command, "3", *more, "--yes")[0] == 0

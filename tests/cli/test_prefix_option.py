@@ -5,17 +5,17 @@ from __future__ import annotations
 import ast
 import json
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, Tuple
+from typing import Any, Dict, Iterator, Tuple
 
 import pytest
 import typer
 
 import ceph_tuner_cli
 from ceph_tuner_cli.main import app
+from running_program import Run
 from stand_in_ceph import StandIn, programs_on_the_path
 from twins import small_twin
 
-Run = Callable[..., Tuple[int, str, str]]
 SSH = ("--prefix-command", "ssh admin@mon1 sudo")
 
 

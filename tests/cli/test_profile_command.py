@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Callable, Iterator, Tuple
+from typing import Iterator, Tuple
 
 import pytest
 
@@ -18,9 +18,9 @@ from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import profile_file
 from ceph_tuner_cli import cluster_option, profiles
 from config_dump import bring_back
+from running_program import Run
 from twins import DISK, archive_twin, in_classes, small_twin
 
-Run = Callable[..., Tuple[int, str, str]]
 TUNED = nine((0.5, 8, 0.0), (0.2, 1, 0.5), (0.05, 1, 0.3))
 
 

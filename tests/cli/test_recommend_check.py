@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Callable, List, Tuple
+from typing import List
 
 import pytest
 
-Run = Callable[..., Tuple[int, str, str]]
+from running_program import Run
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 FAULTY = """\

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Tuple
+from typing import Any, Callable, Dict, Iterable, List
 
 import numpy as np
 import pytest
@@ -27,12 +27,11 @@ from ceph_tuner.search.optimiser import SettingsProposal
 from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.twin.discrepancy import Discrepancy
 from ceph_tuner.twin.fit import Fit, FittedParameter
+from running_program import Run
 
 pytestmark = pytest.mark.slow
 
 SLO = "schema: 1\nname: wanted\nobjectives:\n  - client.p95_ms <= {}\n  - recovery.finish_s <= {}\n"
-
-Run = Callable[..., Tuple[int, str, str]]
 
 
 @pytest.fixture

@@ -6,13 +6,14 @@ import io
 import json
 import sys
 from pathlib import Path
-from typing import Any, Callable, List, Tuple
+from typing import Any, List
 
 import pytest
 
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner_cli import report as report_command
+from running_program import Run
 from twins import small_twin
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "report"))
@@ -21,7 +22,6 @@ from example_answers import recommendation, tuning
 
 pytestmark = pytest.mark.slow
 
-Run = Callable[..., Tuple[int, str, str]]
 
 CLUSTER = """\
 schema: 1

@@ -23,12 +23,12 @@ from ceph_tuner_cli import cluster_option, render, scrub
 from ceph_tuner_cli.scrub_rates import of_late_pools
 from keeping import by_day_and_night
 from overdue import DAY, HOUR, MB, overdue_twin, pg, view
+from running_program import Run
 from twin_cluster.cluster import TwinCluster
 from twins import small_model
 
 pytestmark = pytest.mark.slow
 
-Program = Callable[..., Tuple[int, str, str]]
 
 LATE = {f"1.{number:x}": 20.0 - number for number in range(12)}
 
@@ -64,13 +64,13 @@ def twin(opening: Callable[[TwinCluster], TwinCluster]) -> TwinCluster:
     return opening(with_windows(overdue_twin(LATE)))
 
 
-def document(run: Program, *words: str) -> Tuple[int, Dict[str, Any]]:
+def document(run: Run, *words: str) -> Tuple[int, Dict[str, Any]]:
     code, out, err = run("scrub", *words, "--cluster", "twin", "--format", "json")
     assert out, err
     return code, json.loads(out)
 
 
-def test_a_plan_says_what_is_late_when_it_is_gone_and_why(twin: TwinCluster, run: Program) -> None:
+def test_a_plan_says_what_is_late_when_it_is_gone_and_why(twin: TwinCluster, run: Run) -> None:
     code, found = document(run, "plan", "--keep", "client.p95_ms<=20")
     assert code == 0
     assert [row["pgid"] for row in found["late"]] == sorted(LATE, key=lambda pgid: -LATE[pgid])
@@ -84,21 +84,21 @@ def test_a_plan_says_what_is_late_when_it_is_gone_and_why(twin: TwinCluster, run
         assert hour["planned_bytes"] <= hour["share_bytes"] + 1
 
 
-def test_a_plan_is_about_what_scrub_pgs_late_counts(twin: TwinCluster, run: Program) -> None:
+def test_a_plan_is_about_what_scrub_pgs_late_counts(twin: TwinCluster, run: Run) -> None:
     from ceph_tuner.cluster.sampler import ClusterSampler
 
     _, found = document(run, "plan")
     assert len(found["late"]) == ClusterSampler(twin.commander, twin.clock.now).read().pgs_late == 12
 
 
-def test_a_pool_s_own_interval_wins(twin: TwinCluster, run: Program) -> None:
+def test_a_pool_s_own_interval_wins(twin: TwinCluster, run: Run) -> None:
     twin.commander.mon("osd pool set", {"pool": "rbd", "var": "deep_scrub_interval", "val": str(15 * DAY)})
     _, found = document(run, "plan")
     assert [row["pgid"] for row in found["late"]] == ["1.0", "1.1", "1.2", "1.3", "1.4"]
 
 
 def test_the_past_by_prometheus_stands_in_the_place_of_the_windows(
-    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    twin: TwinCluster, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def known(member: Member, metrics: Sequence[str], span: Span, timeout: float = 30.0) -> PastMetrics:
         # scrubs run at 10 MB/s, and between 8 and 20 h the objective is missed
@@ -124,7 +124,7 @@ def test_the_past_by_prometheus_stands_in_the_place_of_the_windows(
 
 
 def test_each_hour_of_a_plan_is_judged_by_its_own_policy_of_the_calendar(
-    opening: Callable[[TwinCluster], TwinCluster], run: Program
+    opening: Callable[[TwinCluster], TwinCluster], run: Run
 ) -> None:
     # clients are at 30 ms: too much by day, and of no matter at night
     twin = opening(with_windows(overdue_twin(LATE), p95_ms=30.0))
@@ -143,7 +143,7 @@ def test_each_hour_of_a_plan_is_judged_by_its_own_policy_of_the_calendar(
 
 
 def test_a_drain_says_which_policy_holds_when_it_changes(
-    opening: Callable[[TwinCluster], TwinCluster], run: Program
+    opening: Callable[[TwinCluster], TwinCluster], run: Run
 ) -> None:
     twin = opening(with_windows(overdue_twin(LATE, objects=6400)))
     ends = twin.clock.now() // 60 * 60 + 120
@@ -156,7 +156,7 @@ def test_a_drain_says_which_policy_holds_when_it_changes(
     assert said.count("keeps ") == 2
 
 
-def test_a_plan_changes_nothing(twin: TwinCluster, run: Program) -> None:
+def test_a_plan_changes_nothing(twin: TwinCluster, run: Run) -> None:
     before = twin.commander.mon("pg ls", {}), twin.store.keys("")
     document(run, "plan")
     assert (twin.commander.mon("pg ls", {}), twin.store.keys("")) == before
@@ -164,7 +164,7 @@ def test_a_plan_changes_nothing(twin: TwinCluster, run: Program) -> None:
 
 
 def test_where_objectives_leave_nothing_the_exit_code_is_1(
-    opening: Callable[[TwinCluster], TwinCluster], run: Program
+    opening: Callable[[TwinCluster], TwinCluster], run: Run
 ) -> None:
     opening(with_windows(overdue_twin(LATE), p95_ms=30.0))
     code, found = document(run, "plan", "--keep", "client.p95_ms<=20")
@@ -172,7 +172,7 @@ def test_where_objectives_leave_nothing_the_exit_code_is_1(
     assert sorted(found["unplaced"])[:12] == sorted(LATE)
 
 
-def test_a_flag_is_the_first_thing_that_a_plan_says(twin: TwinCluster, run: Program) -> None:
+def test_a_flag_is_the_first_thing_that_a_plan_says(twin: TwinCluster, run: Run) -> None:
     twin.commander.mon("osd set", {"key": "nodeep-scrub"})
     code, out, _ = run("scrub", "plan", "--cluster", "twin")
     assert code == 1
@@ -181,7 +181,7 @@ def test_a_flag_is_the_first_thing_that_a_plan_says(twin: TwinCluster, run: Prog
 
 
 def test_without_windows_the_twin_of_the_cluster_is_asked_and_that_is_said(
-    opening: Callable[[TwinCluster], TwinCluster], run: Program
+    opening: Callable[[TwinCluster], TwinCluster], run: Run
 ) -> None:
     opening(with_windows(overdue_twin(LATE), scrubbed=0.0))
     _, found = document(run, "plan", "--keep", "client.p95_ms<=200")
@@ -202,7 +202,7 @@ def test_the_twin_scrubs_the_pools_with_late_pgs() -> None:
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("more", [(), ("--all",)])
 def test_pages_fit(
-    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch, width: int, more: Tuple[str, ...]
+    twin: TwinCluster, run: Run, monkeypatch: pytest.MonkeyPatch, width: int, more: Tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(render.console, "_width", width)
     twin.commander.mon("osd set", {"key": "nodeep-scrub"})
@@ -211,7 +211,7 @@ def test_pages_fit(
     assert "12 of 16 PGs are late" in out
 
 
-def test_a_drain_scrubs_what_is_late_and_says_so(twin: TwinCluster, run: Program) -> None:
+def test_a_drain_scrubs_what_is_late_and_says_so(twin: TwinCluster, run: Run) -> None:
     code, found = document(run, "drain", "--by", "8h", "--keep", "client.p95_ms<=200", "--yes")
     assert code == 0
     assert (found["reason"], found["done"], found["total"], found["left"]) == ("done", 12, 12, [])
@@ -219,7 +219,7 @@ def test_a_drain_scrubs_what_is_late_and_says_so(twin: TwinCluster, run: Program
     assert found["late"] == []
 
 
-def test_a_drain_without_a_terminal_says_how_far_it_is_and_when_it_is_done(twin: TwinCluster, run: Program) -> None:
+def test_a_drain_without_a_terminal_says_how_far_it_is_and_when_it_is_done(twin: TwinCluster, run: Run) -> None:
     code, out, err = run("scrub", "drain", "--cluster", "twin", "--by", "8h", "--yes")
     assert code == 0
     assert "12 of 12 PGs are deep-scrubbed, done at" in out
@@ -227,14 +227,14 @@ def test_a_drain_without_a_terminal_says_how_far_it_is_and_when_it_is_done(twin:
     assert "done by" in err
 
 
-def test_time_that_is_up_is_exit_code_1(twin: TwinCluster, run: Program) -> None:
+def test_time_that_is_up_is_exit_code_1(twin: TwinCluster, run: Run) -> None:
     code, found = document(run, "drain", "--by", "2min", "--keep", "client.p95_ms<=0.01", "--yes")
     assert (code, found["reason"], len(found["left"])) == (1, "time is up", 12)
 
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",), ("--dry-run", "--yes")])
 def test_without_yes_a_drain_shows_the_order_and_asks_for_nothing(
-    twin: TwinCluster, run: Program, more: Tuple[str, ...]
+    twin: TwinCluster, run: Run, more: Tuple[str, ...]
 ) -> None:
     code, found = document(run, "drain", "--by", "8h", *more)
     assert code == 0
@@ -248,7 +248,7 @@ def test_without_yes_a_drain_shows_the_order_and_asks_for_nothing(
     assert claims(twin.store) == []
 
 
-def test_where_nothing_is_due_a_drain_says_so(opening: Callable[[TwinCluster], TwinCluster], run: Program) -> None:
+def test_where_nothing_is_due_a_drain_says_so(opening: Callable[[TwinCluster], TwinCluster], run: Run) -> None:
     opening(with_windows(overdue_twin({})))
     code, out, err = run("scrub", "drain", "--cluster", "twin", "--by", "1h")
     assert code == 0
@@ -258,7 +258,7 @@ def test_where_nothing_is_due_a_drain_says_so(opening: Callable[[TwinCluster], T
 
 
 def test_a_drain_has_the_lock_of_the_product_while_it_goes_on(
-    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch
+    twin: TwinCluster, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     holders, ask = [], type(twin.commander).mon
 
@@ -284,9 +284,7 @@ def test_a_drain_has_the_lock_of_the_product_while_it_goes_on(
         (("drain", "--by", "2020-01-01"), "a time to come"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(
-    twin: TwinCluster, run: Program, words: Tuple[str, ...], said: str
-) -> None:
+def test_what_cannot_be_is_refused_in_one_line(twin: TwinCluster, run: Run, words: Tuple[str, ...], said: str) -> None:
     code, out, err = run("scrub", *words, "--cluster", "twin")
     assert (code, out) == (2, "")
     assert said in err
@@ -302,7 +300,7 @@ def gathered(twin: TwinCluster, folder: Path) -> str:
 
 @pytest.mark.parametrize("keep", [(), ("--keep", "client.p95_ms<=20")])
 def test_a_plan_by_a_gathered_file_is_that_of_the_cluster_then(
-    twin: TwinCluster, run: Program, tmp_path: Path, keep: Tuple[str, ...]
+    twin: TwinCluster, run: Run, tmp_path: Path, keep: Tuple[str, ...]
 ) -> None:
     twin.store.set(SLO_KEY, json.dumps({"name": "x", "objectives": ["client.p95_ms <= 11"]}))
     twin.config.set("osd", "osd_scrub_begin_hour", "22")
@@ -317,21 +315,21 @@ def test_a_plan_by_a_gathered_file_is_that_of_the_cluster_then(
     assert f"{path}: as of 2026-01-01 00:0" in err
 
 
-def test_a_plan_by_a_file_says_of_when_it_is(twin: TwinCluster, run: Program, tmp_path: Path) -> None:
+def test_a_plan_by_a_file_says_of_when_it_is(twin: TwinCluster, run: Run, tmp_path: Path) -> None:
     code, out, err = run("scrub", "plan", "--from", gathered(twin, tmp_path))
     assert code == 0, err
     assert "12 of 16 PGs are late" in out
     assert "as of 2026-01-01 00:0" in err
 
 
-def test_a_file_knows_which_pools_there_were(twin: TwinCluster, run: Program, tmp_path: Path) -> None:
+def test_a_file_knows_which_pools_there_were(twin: TwinCluster, run: Run, tmp_path: Path) -> None:
     path = gathered(twin, tmp_path)
     code, _, err = run("scrub", "plan", "--from", path, "--keep", "client.mean_ms{pool=volumes}<=5")
     assert (code, "there is no pool called volumes" in " ".join(err.split())) == (2, True), err
 
 
 def test_without_windows_the_twin_of_a_file_s_cluster_is_asked(
-    opening: Callable[[TwinCluster], TwinCluster], run: Program, tmp_path: Path
+    opening: Callable[[TwinCluster], TwinCluster], run: Run, tmp_path: Path
 ) -> None:
     path = gathered(opening(with_windows(overdue_twin(LATE), scrubbed=0.0)), tmp_path)
     code, out, err = run("scrub", "plan", "--from", path, "--keep", "client.p95_ms<=200", "--format", "json")
@@ -341,7 +339,7 @@ def test_without_windows_the_twin_of_a_file_s_cluster_is_asked(
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])
 def test_of_a_drain_a_file_has_the_order_alone(
-    twin: TwinCluster, run: Program, tmp_path: Path, more: Tuple[str, ...]
+    twin: TwinCluster, run: Run, tmp_path: Path, more: Tuple[str, ...]
 ) -> None:
     _, live = document(run, "drain", "--by", "8h")
     path = gathered(twin, tmp_path)
@@ -352,7 +350,7 @@ def test_of_a_drain_a_file_has_the_order_alone(
     assert "a drain, which asks for scrubs, expected a live cluster (--cluster), or no --yes" in " ".join(err.split())
 
 
-def test_a_plan_needs_a_cluster_or_a_file(twin: TwinCluster, run: Program, tmp_path: Path) -> None:
+def test_a_plan_needs_a_cluster_or_a_file(twin: TwinCluster, run: Run, tmp_path: Path) -> None:
     for words in (("plan",), ("drain", "--by", "8h")):
         code, _, err = run("scrub", *words)
         assert (code, "a cluster, or a file of `ceph-tuner gather`" in " ".join(err.split())) == (2, True)
@@ -360,9 +358,7 @@ def test_a_plan_needs_a_cluster_or_a_file(twin: TwinCluster, run: Program, tmp_p
     assert (code, "--cluster twin beside it" in err) == (2, True)
 
 
-def test_pools_with_the_flag_are_left_out_of_a_drain(
-    opening: Callable[[TwinCluster], TwinCluster], run: Program
-) -> None:
+def test_pools_with_the_flag_are_left_out_of_a_drain(opening: Callable[[TwinCluster], TwinCluster], run: Run) -> None:
     twin = opening(with_windows(overdue_twin({**LATE, "2.0": 30.0}, pools=(Pool("rbd", 16, 2), Pool("archive", 1, 2)))))
     twin.twin.deep_scrubbed("2.0", twin.clock.now() - 30 * DAY)
     twin.commander.mon("osd pool set", {"pool": "archive", "var": "nodeep-scrub", "val": "1"})
@@ -372,7 +368,7 @@ def test_pools_with_the_flag_are_left_out_of_a_drain(
 
 
 def test_where_osd_max_scrubs_is_0_nothing_is_planned_and_a_drain_needs_a_number(
-    opening: Callable[[TwinCluster], TwinCluster], run: Program
+    opening: Callable[[TwinCluster], TwinCluster], run: Run
 ) -> None:
     opening(with_windows(overdue_twin(LATE, {"osd_max_scrubs": 0})))
     code, found = document(run, "plan")
@@ -384,7 +380,7 @@ def test_where_osd_max_scrubs_is_0_nothing_is_planned_and_a_drain_needs_a_number
     assert "--per-osd" in err
 
 
-def test_a_drain_against_a_flag_is_shown_and_refused_with_what_to_do(twin: TwinCluster, run: Program) -> None:
+def test_a_drain_against_a_flag_is_shown_and_refused_with_what_to_do(twin: TwinCluster, run: Run) -> None:
     twin.commander.mon("osd set", {"key": "nodeep-scrub"})
     code, found = document(run, "drain", "--by", "8h")
     assert (code, len(found["would"]), len(found["commands"]), len(found["refused"])) == (0, 12, 12, 1)
@@ -401,7 +397,7 @@ def test_a_drain_against_a_flag_is_shown_and_refused_with_what_to_do(twin: TwinC
 
 @pytest.mark.parametrize("words", [("plan",), ("drain", "--by", "8h")])
 def test_an_objective_about_a_pool_that_is_not_there_is_refused_by_name(
-    twin: TwinCluster, run: Program, words: Tuple[str, ...]
+    twin: TwinCluster, run: Run, words: Tuple[str, ...]
 ) -> None:
     code, _, err = run("scrub", *words, "--cluster", "twin", "--keep", "client.mean_ms{pool=volumes}<=5")
     assert code == 2

@@ -3,16 +3,15 @@ from __future__ import annotations
 import json
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Callable, Optional, Tuple
+from typing import Optional
 
 import pytest
 from small_cluster import CLUSTER
 
 from ceph_tuner.core.goals.stored_slo import BASELINE
 from ceph_tuner_cli import cluster_option, slo
+from running_program import Run
 from twins import small_twin
-
-Run = Callable[..., Tuple[int, str, str]]
 
 
 @pytest.mark.parametrize(("baseline", "met", "code"), [(None, None, 1), (1e6, True, 0), (1e-6, False, 1)])

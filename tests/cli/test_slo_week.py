@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Callable, List, Tuple
+from typing import Any, List, Tuple
 
 import pytest
 from small_cluster import CLUSTER
@@ -15,12 +15,12 @@ from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.recommend import SearchEffort, policy_hours
 from ceph_tuner_cli import slo_week
+from running_program import Run
 from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 pytestmark = pytest.mark.slow
 
-Run = Callable[..., Tuple[int, str, str]]
 WANTED = """\
 schema: 1
 name: x

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Callable, Dict, List, Tuple
+from typing import Dict, List
 
 import pytest
 
@@ -18,8 +18,8 @@ from ceph_tuner.fleet.portable import sealed
 from ceph_tuner_cli import cluster_option, fleet_rollout
 from ceph_tuner_profiles import catalogue
 from monitors import ManualClock, Monitors
+from running_program import Run
 
-Run = Callable[..., Tuple[int, str, str]]
 SCRUBS = {"osd_max_scrubs": 2}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, List
 
 import pytest
 
@@ -21,12 +21,12 @@ from ceph_tuner.twin.model import MIB, ScrubWork
 from ceph_tuner_cli import tune, tune_prior
 from ceph_tuner_cli.tune_page import TuneProgress
 from ceph_tuner_cli.tune_parts import canary_of
+from running_program import Run as Program
 from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 pytestmark = pytest.mark.slow
 
-Program = Callable[..., Tuple[int, str, str]]
 
 SLO = """\
 schema: 1

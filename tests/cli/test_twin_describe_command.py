@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Callable, Tuple
 
 import pytest
 
@@ -10,10 +9,9 @@ from ceph_tuner.core.goals.stored_slo import SLO_KEY
 from ceph_tuner.files import cluster_file
 from ceph_tuner.twin.model import MIB, ScrubWork
 from ceph_tuner_cli import twin_describe
+from running_program import Run
 from twin_cluster.cluster import TwinCluster
 from twins import in_classes, small_twin
-
-Run = Callable[..., Tuple[int, str, str]]
 
 
 @pytest.fixture

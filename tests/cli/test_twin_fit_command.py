@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List
 
 import pytest
 
@@ -15,23 +15,13 @@ from ceph_tuner.twin.forecast import metrics_of
 from ceph_tuner.twin.model import MIB
 from ceph_tuner.twin.observations import SimulatedRun, simulated
 from ceph_tuner_cli import main
+from running_program import Run
 
 # what all of them look at is fitted once, in one process
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("fit")]
 
 LAB = {"release": "tentacle", "osds": 3, "iops": 1075, "bandwidth": 60 * MIB, "size": 3}
 HARDWARE = {"capacity_iops": 811.7, "bandwidth_bytes_s": 60.0 * MIB, "shards": 1, "device_class": "ssd"}
-
-
-def called(capsys: pytest.CaptureFixture[str], *words: object) -> Tuple[int, str, str]:
-    argv, sys.argv = sys.argv, ["ceph-tuner", *map(str, words)]
-    try:
-        with pytest.raises(SystemExit) as ended:
-            main.main()
-    finally:
-        sys.argv = argv
-    captured = capsys.readouterr()
-    return int(ended.value.code or 0), captured.out, captured.err
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +77,9 @@ def test_a_fit_is_saved_with_its_evidence(fit: Path) -> None:
     assert "osd.device.iops" not in names
 
 
-def test_a_fit_predicts_with_intervals(fit: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = called(
-        capsys, "twin", "predict", "--fit", fit, "--settings", "balanced", "-s", "osd_max_scrubs=1", "--draws", 8,
+def test_a_fit_predicts_with_intervals(fit: Path, run: Run) -> None:
+    code, out, _ = run(
+        "twin", "predict", "--fit", fit, "--settings", "balanced", "-s", "osd_max_scrubs=1", "--draws", 8,
         "--window", 10, "--processes", 1, "--format", "json",
     )  # fmt: skip
     document = json.loads(out)
@@ -102,18 +92,18 @@ def test_a_fit_predicts_with_intervals(fit: Path, capsys: pytest.CaptureFixture[
     assert document["metrics"]["client.iops"]["low"] < 250 < document["metrics"]["client.iops"]["high"]
 
 
-def test_the_tables_are_for_people(fit: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, err = called(capsys, "twin", "predict", "--fit", fit, "-s", "high_client_ops", "--draws", 4)
+def test_the_tables_are_for_people(fit: Path, run: Run) -> None:
+    code, out, err = run("twin", "predict", "--fit", fit, "-s", "high_client_ops", "--draws", 4)
     assert code == 0
     assert "90% interval" in out
     assert "client.p99_ms" in out
     assert "guess" not in err
 
 
-def test_a_described_cluster_is_predicted_without_a_fit(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_described_cluster_is_predicted_without_a_fit(run: Run) -> None:
     described = Path(__file__).resolve().parents[2] / "examples" / "cluster-nvme-node.yaml"
-    code, out, err = called(
-        capsys, "twin", "predict", "--cluster-file", described, "-s", "balanced", "--draws", 4, "--window", 1,
+    code, out, err = run(
+        "twin", "predict", "--cluster-file", described, "-s", "balanced", "--draws", 4, "--window", 1,
         "--settle", 0.5, "--processes", 1, "--format", "json",
     )  # fmt: skip
     assert code == 0, err
@@ -144,9 +134,9 @@ def test_a_described_cluster_is_predicted_without_a_fit(capsys: pytest.CaptureFi
     ],
 )
 def test_what_cannot_be_used_is_refused_with_its_place(
-    words: List[str], fault: str, windows: Path, fit: Path, capsys: pytest.CaptureFixture[str]
+    words: List[str], fault: str, windows: Path, fit: Path, run: Run
 ) -> None:
-    code, out, err = called(capsys, "twin", *(word.format(windows=windows, fit=fit) for word in words))
+    code, out, err = run("twin", *(word.format(windows=windows, fit=fit) for word in words))
     assert code == 2
     assert out == ""
     assert fault in err

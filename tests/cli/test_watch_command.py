@@ -4,7 +4,7 @@ import io
 import json
 import re
 from dataclasses import replace
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Dict, Optional
 
 import pytest
 from hypothesis import given
@@ -23,10 +23,9 @@ from ceph_tuner.core.measure.sample import NEVER_S, Sample
 from ceph_tuner.core.moments import utc
 from ceph_tuner_cli import watch
 from ceph_tuner_cli.watch_page import Moment, page
+from running_program import Run
 from twin_cluster.cluster import TwinCluster
 from twins import small_twin
-
-Program = Callable[..., Tuple[int, str, str]]
 
 SLO = Slo("cluster", tuple(parse_objective(text) for text in ("client.p95_ms <= 80", "recovery.bytes_s >= 20 MB/s")))
 TRIAL = {"words": ["The automatic mode is on.", *(f"Sentence {number} " + "x" * 90 for number in range(9))]}
@@ -135,7 +134,7 @@ def twin(monkeypatch: pytest.MonkeyPatch) -> TwinCluster:
     return opened
 
 
-def test_once_gives_programs_what_was_seen_and_how_it_compares(twin: TwinCluster, run: Program) -> None:
+def test_once_gives_programs_what_was_seen_and_how_it_compares(twin: TwinCluster, run: Run) -> None:
     twin.store.set("slo", json.dumps(SLO.to_dict()))
     code, out, _ = run("watch", "--cluster", "twin", "--once", "--interval", "10", "--format", "json")
     document = json.loads(out)
@@ -150,7 +149,7 @@ def test_once_gives_programs_what_was_seen_and_how_it_compares(twin: TwinCluster
 
 
 def test_what_a_tuning_run_or_a_rollout_has_on_trial_is_shown_until_it_is_taken_back(
-    twin: TwinCluster, run: Program
+    twin: TwinCluster, run: Run
 ) -> None:
     def seen() -> Any:
         return json.loads(run("watch", "--cluster", "twin", "--once", "--interval", "5", "--format", "json")[1])
@@ -171,7 +170,7 @@ def test_what_a_tuning_run_or_a_rollout_has_on_trial_is_shown_until_it_is_taken_
 
 
 def test_pages_follow_each_other_where_there_is_no_terminal_until_ctrl_c(
-    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch
+    twin: TwinCluster, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sleep, naps = twin.clock.sleep, []
 
@@ -223,7 +222,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, twin: TwinCluster, seconds: float, 
     "error", [RetryLater(UNHEARD), ClusterTimeout("`pg ls` did not answer"), CommandFailed("pg ls", -11, "no mgr")]
 )
 def test_a_first_look_that_falls_into_a_failover_of_the_mgr_is_waited_for(
-    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch, error: TunerError
+    twin: TwinCluster, run: Run, monkeypatch: pytest.MonkeyPatch, error: TunerError
 ) -> None:
     failing(monkeypatch, twin, 35.0, error)
     code, out, err = run("watch", "--cluster", "twin", "--once", "--format", "json")
@@ -233,7 +232,7 @@ def test_a_first_look_that_falls_into_a_failover_of_the_mgr_is_waited_for(
 
 
 def test_a_cluster_that_cannot_be_looked_at_for_a_minute_ends_with_3_and_what_to_do(
-    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch
+    twin: TwinCluster, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(monkeypatch, twin, 1e6, RetryLater(UNHEARD))
     began = twin.clock.now()
@@ -247,7 +246,7 @@ def test_a_cluster_that_cannot_be_looked_at_for_a_minute_ends_with_3_and_what_to
 
 
 def test_what_a_cluster_refuses_for_a_minute_ends_with_4(
-    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch
+    twin: TwinCluster, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing(monkeypatch, twin, 1e6, CommandFailed("pg ls", -22, "invalid command"))
     code, _, err = run("watch", "--cluster", "twin")
@@ -255,7 +254,7 @@ def test_what_a_cluster_refuses_for_a_minute_ends_with_4(
     assert "error: `pg ls` failed with -22: invalid command" in err
 
 
-def test_ctrl_c_ends_the_waiting(twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_the_waiting(twin: TwinCluster, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(clock: Any, seconds: float) -> None:
         raise KeyboardInterrupt
 
@@ -301,7 +300,7 @@ def test_what_a_sample_lacks_is_a_note_on_the_page(twin: TwinCluster, monkeypatc
 
 
 def test_at_the_longest_interval_a_look_still_has_rates(
-    twin: TwinCluster, run: Program, monkeypatch: pytest.MonkeyPatch
+    twin: TwinCluster, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sleep = type(twin.clock).sleep
     # asking 64 OSDs takes a while

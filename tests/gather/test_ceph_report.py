@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Dict
 
 import pytest
 
@@ -11,9 +11,8 @@ from ceph_tuner.doctor import examine
 from ceph_tuner.doctor import gather as gather_facts
 from ceph_tuner.gather.replay import open_state
 from ceph_tuner.twin.replay import replay
+from running_program import Run
 from whole_cluster import whole_cluster
-
-Run = Callable[..., Tuple[int, str, str]]
 
 
 def report() -> Dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Callable, Dict, List
 
 import pytest
 from test_ceph_report import report
@@ -17,8 +17,7 @@ from ceph_tuner.gather.replay import open_state
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.model import MIB, Pool
 from ceph_tuner_cli.recommend import _description
-
-Run = Callable[..., Tuple[int, str, str]]
+from running_program import Run
 
 DAY = 86_400.0
 

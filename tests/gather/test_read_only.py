@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Callable, Collection, Tuple
+from typing import Collection, Tuple
 
 import pytest
 
@@ -22,10 +22,9 @@ from ceph_tuner.gather.read_commands import gather
 from ceph_tuner.gather.replay import open_state
 from ceph_tuner_cli import doctor, prefix_option, twin_describe, watch, why
 from ceph_tuner_cli import gather as gather_command
+from running_program import Run
 from twins import answering
 from whole_cluster import Limited, over, whole_cluster
-
-Run = Callable[..., Tuple[int, str, str]]
 
 ALL = ("mon", "mgr", "config-key", "osd")
 NO_OSD = ("mon", "mgr", "config-key")

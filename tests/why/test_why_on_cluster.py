@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager
-from typing import Any, Callable, Iterator, Mapping, Tuple
+from typing import Any, Iterator, Mapping
 
 import pytest
 from made_causes import HEALTHY, MADE, ON_COMMON_LAB, MadeCause, made
@@ -13,8 +13,7 @@ from made_causes import HEALTHY, MADE, ON_COMMON_LAB, MadeCause, made
 from ceph_lab.bringup import up
 from ceph_lab.cluster import Lab
 from ceph_lab.teardown import down
-
-Run = Callable[..., Tuple[int, str, str]]
+from running_program import Run
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
