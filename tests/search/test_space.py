@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.knobs.catalogue import OVERRIDE
 from ceph_tuner.core.knobs.releases import CLASSES, MCLOCK_NINE, QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release, nine
 from ceph_tuner.core.knobs.settings import check_settings
-from ceph_tuner.search.space import CLIENT_LIMIT, DEFERRED, OVERRIDE, Count, KnobSpace, space_for
+from ceph_tuner.search.space import CLIENT_LIMIT, DEFERRED, Count, KnobSpace, space_for
 
 FRACTIONAL = [release for release in RELEASES.values() if release.units == "fraction"]
 units = st.floats(min_value=0, max_value=1, allow_nan=False)

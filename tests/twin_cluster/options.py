@@ -11,10 +11,9 @@ from functools import cache
 from typing import Mapping, Optional
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.knobs.catalogue import KNOBS, Knob
+from ceph_tuner.core.knobs.catalogue import KNOBS, OVERRIDE, Knob
 from ceph_tuner.core.knobs.releases import RELEASES, Release, Value, Version
 
-OVERRIDE = "osd_mclock_override_recovery_settings"
 NEEDS_OVERRIDE = tuple(
     name for name, entry in KNOBS.items() if (OVERRIDE, True) in entry.effective(RELEASES["tentacle"]).needs
 )

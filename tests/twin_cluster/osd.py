@@ -12,13 +12,13 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Set, Tuple
 
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.shard_rereading import BANDWIDTHS
-from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, OVERRIDE, PROFILE
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import Release, Settings, Version
 from ceph_tuner.core.knobs.settings import format_settings
 from ceph_tuner.core.profiles.in_force import hardware_of
 from ceph_tuner.core.profiles.translation import from_release_units, to_release_units
-from twin_cluster.options import NEEDS_OVERRIDE, OVERRIDE, QUEUE, stock, typed
+from twin_cluster.options import NEEDS_OVERRIDE, QUEUE, stock, typed
 
 Key = Tuple[str, str]
 """Section with its mask, and option."""

@@ -7,7 +7,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Optional, Sequence
 
-QUANTILES = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
+from ceph_tuner.core.measure.metrics import PERCENTILES
+
 NANOSECONDS_PER_MS = 1e6
 
 
@@ -99,7 +100,7 @@ class LatencyInterval:
             values[f"client.{kind}bytes_s"] = entry.count * block_bytes / self.seconds
             if entry.count > 0:
                 values[f"client.{kind}mean_ms"] = entry.sum_ms / entry.count
-                for name, fraction in QUANTILES.items():
+                for name, fraction in PERCENTILES.items():
                     value = entry.quantile_ms(fraction)
                     if value is not None:
                         values[f"client.{kind}{name}"] = value

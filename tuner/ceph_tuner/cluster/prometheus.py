@@ -28,7 +28,7 @@ from ceph_tuner.core.errors import (
 MOST_POINTS = 11_000
 """Of one series in one answer: the server refuses more."""
 
-_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TOO_MANY = "too many samples"
 """In the server's words when a page needs more memory than it allows a query (`--query.max-samples`)."""
 
@@ -92,7 +92,7 @@ def quoted(text: str) -> str:
 def matchers(selector: Mapping[str, str]) -> str:
     """`cluster="berlin",`, to be put between the braces of every selector of a query."""
     for label in selector:
-        if not _LABEL.match(label):
+        if not LABEL.match(label):
             raise ValueError(f"a label (={label!r}) has a name of a-z, A-Z, 0-9 and _")
     return "".join(f"{label}={quoted(value)}," for label, value in selector.items())
 

@@ -12,6 +12,7 @@ from typing import Callable, Dict, FrozenSet, List, NamedTuple, Optional, Sequen
 from ceph_tuner.core.knobs.scrub_hours import bounding_options, bounds_of, may_begin
 from ceph_tuner.core.knobs.scrub_slots import (
     COUNTED_APART,
+    RECOVERING,
     SCRUBS_DEFAULT,
     ScrubSlots,
     forbidding_flag,
@@ -26,7 +27,6 @@ from ceph_tuner.doctor.scrub import permitted_share, seconds_seen
 
 _SLOTS, _HOURS = "osd_max_scrubs", "the permitted hours"
 _LOAD = "osd_scrub_load_threshold"
-_AT_WORK = frozenset(("recovering", "backfilling"))
 
 
 class _Hold(NamedTuple):
@@ -83,7 +83,7 @@ def late_scrubs(facts: Facts) -> List[Finding]:
 def _holds(facts: Facts, waiting: Sequence[PgFacts]) -> Tuple[List[_Hold], List[PgFacts]]:
     """What holds these PGs, who holds most first, and those that nothing holds that shows. A PG counts once."""
     osds = {osd.place.osd: osd for osd in facts.with_options}
-    recovering = frozenset(osd for pg in facts.pgs if pg.states & _AT_WORK for osd in pg.acting)
+    recovering = frozenset(osd for pg in facts.pgs if pg.states & RECOVERING for osd in pg.acting)
     slots = _slots(facts, osds)
     rules: Tuple[Callable[[PgFacts], Optional[Tuple[str, str, Tuple[str, ...]]]], ...] = (
         lambda pg: _flag(facts, pg),

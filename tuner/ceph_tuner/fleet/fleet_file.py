@@ -36,6 +36,7 @@ from typing import Any, Mapping, Tuple, Union
 from urllib.parse import urlsplit
 
 from ceph_tuner.cluster.prefix_command import PrefixCommand
+from ceph_tuner.cluster.prometheus import LABEL
 from ceph_tuner.core.changes.custom_resource import CustomResource
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.profiles.profile import NAME, NAME_RULE
@@ -92,7 +93,6 @@ _MEMBER = schema.mapping(
     }
 )
 _WAYS = ("ceph", "prefix_command", "dashboard", "lab")
-_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _SECRETS = (("dashboard", "password"), ("prometheus", "password"), ("prometheus", "token"))
 
 
@@ -245,7 +245,7 @@ class _MemberReader:
         secrets = {key: self._secret(way, key) for key in ("password", "token") if key in data}
         selector = dict(data.get("selector", {}))
         for label in selector:
-            if not _LABEL.match(label):
+            if not LABEL.match(label):
                 raise InputError(self._place(way, "selector", label), repr(label), "a label's name")
         return PrometheusServer(
             self._url(way, data["url"], verify and bool(secrets)),

@@ -8,11 +8,11 @@ from datetime import timezone, tzinfo
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.knobs.scrub_hours import may_begin
+from ceph_tuner.core.knobs.scrub_slots import RECOVERING
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.scrub_plan import ScrubPg, ScrubRules, ScrubView
 from ceph_tuner.scrub_plan.rates import lasts_s, usual_pace
 
-RECOVERING = frozenset(("recovering", "backfilling"))
 FLAG = "nodeep-scrub"
 TRIMMING = frozenset(("snaptrim", "snaptrim_wait"))
 TRIM_WAITS = "scrub before snaptrim"

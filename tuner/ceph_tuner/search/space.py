@@ -18,7 +18,7 @@ from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.knobs.catalogue import KNOBS, searchable
+from ceph_tuner.core.knobs.catalogue import KNOBS, OVERRIDE, searchable
 from ceph_tuner.core.knobs.releases import CLASSES, MCLOCK_NINE, Release, Settings, Value
 from ceph_tuner.optimise.contract import Array
 
@@ -81,8 +81,6 @@ WORK_ON_DISKS: Dict[str, Tuple[str, ...]] = {"client": (DEFERRED,)}
 no share, weight or limit of mClock shortens these."""
 
 CLIENT_LIMIT = "osd_mclock_scheduler_client_lim"
-
-OVERRIDE = "osd_mclock_override_recovery_settings"
 
 
 @dataclass(frozen=True)

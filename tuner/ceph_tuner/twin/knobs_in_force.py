@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Mapping, Tuple
 
-from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
+from ceph_tuner.core.knobs.catalogue import KNOBS, OVERRIDE, PROFILE
 from ceph_tuner.core.knobs.cost import (
     item_cost,
     recovery_item_bytes,
@@ -88,7 +88,7 @@ def number(settings: Mapping[str, Value], name: str, release: Release) -> int:
 def limits_of(settings: Mapping[str, Value], model: ClusterModel) -> BackgroundLimits:
     """Of settings as given; recovery's own limits count only with the override, as under mClock."""
     release = model.release
-    overridden = model.scheduler == WPQ or bool(settings.get("osd_mclock_override_recovery_settings", False))
+    overridden = model.scheduler == WPQ or bool(settings.get(OVERRIDE, False))
     recovery = settings if overridden else {}
     kind = model.osd.kind
     chunk = max(number(settings, "osd_scrub_chunk_max", release), number(settings, "osd_scrub_chunk_min", release))

@@ -11,13 +11,12 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Trial
-from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.catalogue import OVERRIDE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings, Version
 from ceph_tuner.core.knobs.settings import check_settings
 from ceph_tuner.core.moments import utc_minute
 
 HIGH_RECOVERY = "high_recovery_ops"
-_OVERRIDE = "osd_mclock_override_recovery_settings"
 QUEUE, WPQ = "osd_op_queue", "wpq"
 
 _RECOVERY_KNOBS = (("osd_max_backfills", 4),)
@@ -29,7 +28,7 @@ RAISED: Mapping[str, Tuple[Tuple[str, float], ...]] = {
 }
 """Kind of work -> knobs that bound how much of it goes on at once, with a value well above their defaults."""
 
-LOOKED_AT = (PROFILE, QUEUE, _OVERRIDE, *dict.fromkeys(name for knobs in RAISED.values() for name, _ in knobs))
+LOOKED_AT = (PROFILE, QUEUE, OVERRIDE, *dict.fromkeys(name for knobs in RAISED.values() for name, _ in knobs))
 """Knobs whose values in force are needed."""
 
 
@@ -118,7 +117,7 @@ def known(kind: Kind, in_force: Settings, release: Release, version: Version) ->
         if isinstance(current, (int, float)) and current >= value:
             continue
         # wpq does not look at it, and does no harm by it: settings are checked alike for either queue
-        needs = {_OVERRIDE: True} if name in dict(_RECOVERY_KNOBS) else {}
+        needs = {OVERRIDE: True} if name in dict(_RECOVERY_KNOBS) else {}
         if _fits({**needs, name: value}, release, version):
             settings.update({**needs, name: value})
     return settings

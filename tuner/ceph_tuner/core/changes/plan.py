@@ -31,11 +31,10 @@ from ceph_tuner.core.changes.resource_steps import beside, stated_steps
 from ceph_tuner.core.changes.shard_rereading import BANDWIDTHS, Key, touches
 from ceph_tuner.core.changes.step import Step as Step
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, OVERRIDE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings, Version
 from ceph_tuner.core.knobs.settings import check_settings, format_settings, same
 
-OVERRIDE = "osd_mclock_override_recovery_settings"
 """Opens the recovery and backfill options: while it is false, OSDs remove those keys as they do the nine."""
 
 

@@ -17,6 +17,7 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.knob import Knob, KnobEffect, Since
 from ceph_tuner.core.knobs.releases import CLASSES, MCLOCK_NINE, Release, Settings, Value
 from ceph_tuner.core.knobs.table import TABLE
+from ceph_tuner.core.knobs.table_background import OVERRIDE
 from ceph_tuner.core.knobs.table_unsearched import KNOWN
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "KNOBS",
     "MCLOCK_NINE",
     "NEVER_SET",
+    "OVERRIDE",
     "PROFILE",
     "WORKS",
     "Knob",
@@ -129,7 +131,7 @@ _NOT_TUNED = {
     "osd_scrub_load_threshold": "it goes by the load of the host, which no objective is about",
     "osd_deep_scrub_interval": "how often PGs are scrubbed is the operator's policy",
     "osd_requested_scrub_priority": "mClock goes by no priority",
-    "osd_mclock_override_recovery_settings": "it is set where a knob that needs it is tuned",
+    OVERRIDE: "it is set where a knob that needs it is tuned",
     "osd_recovery_max_active": "osd_recovery_max_active_ssd and _hdd are tuned; 0 leaves it to them",
     "pg_num": "a change moves data: `recommend` plans it",
 }

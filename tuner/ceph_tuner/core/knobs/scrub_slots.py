@@ -8,6 +8,9 @@ SCRUBS_DEFAULT = 3
 COUNTED_APART = 20
 """Tentacle lets the scrubs that an OSD leads and those of its copies each reach `osd_max_scrubs`; before, their sum."""
 
+RECOVERING = frozenset(("recovering", "backfilling"))
+"""States of a PG on whose OSDs no scrub begins while osd_scrub_during_recovery is false."""
+
 
 class ScrubSlots(NamedTuple):
     """What counts against `osd_max_scrubs` of each OSD, and who has none left."""

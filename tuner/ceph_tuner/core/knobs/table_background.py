@@ -44,7 +44,8 @@ SNAPTRIM_SUBSTITUTES = (
     "osd_max_trimming_pgs",
 )
 
-_OVERRIDE = "osd_mclock_override_recovery_settings"
+OVERRIDE = "osd_mclock_override_recovery_settings"
+"""Without it mClock refuses, and deletes, values for backfills and recovery."""
 
 
 def always(default: Optional[Value], effect: KnobEffect = WORKS) -> Tuple[Since, ...]:
@@ -258,7 +259,7 @@ DELETION = [
 
 
 def _recovery(name: str, meaning: str, default: int, early: int, zero_means: str = "", searched: bool = True) -> Knob:
-    needs = ((_OVERRIDE, True),)
+    needs = ((OVERRIDE, True),)
     refused = "without osd_mclock_override_recovery_settings the OSD deletes the value again, under custom too"
     return Knob(
         name,
@@ -282,7 +283,7 @@ def _recovery(name: str, meaning: str, default: int, early: int, zero_means: str
 
 RECOVERY = [
     Knob(
-        _OVERRIDE,
+        OVERRIDE,
         "whether osd_max_backfills and osd_recovery_max_active* may be changed under mClock",
         "bool",
         "",

@@ -7,6 +7,7 @@ from datetime import datetime, timezone, tzinfo
 from typing import Callable, Dict, FrozenSet, List, Tuple
 
 from ceph_tuner.core.knobs.scrub_hours import bounding_options, bounds_of, may_begin
+from ceph_tuner.core.knobs.scrub_slots import RECOVERING
 from ceph_tuner.core.why.cause import Cause, Evidence
 from ceph_tuner.core.why.facts import BACKFILL, CLIENT, RECOVERY, SCRUB, SNAPTRIM, PgNow, WhyFacts
 from ceph_tuner.core.why.pg_cause import pg_cause
@@ -132,9 +133,8 @@ def scrub_hours(facts: WhyFacts, zone: tzinfo = timezone.utc) -> List[Cause]:
 
 def recovery_first(facts: WhyFacts) -> List[Cause]:
     """Late PGs on OSDs that recover: no scrub begins there."""
-    at_work = frozenset(("recovering", "backfilling"))
     recovery_osds: FrozenSet[int] = frozenset(
-        osd for pg in facts.pgs if pg.states & pg.lasting & at_work for osd in pg.osds
+        osd for pg in facts.pgs if pg.states & pg.lasting & RECOVERING for osd in pg.osds
     )
     barred_osds = {
         osd.id for osd in facts.osds if osd.options.get("osd_scrub_during_recovery") == "false"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import List, Optional, Set, Tuple
 
+from ceph_tuner.core.knobs.catalogue import OVERRIDE
 from ceph_tuner.core.knobs.scrub_slots import COUNTED_APART, SCRUBS_DEFAULT, forbidding_flag, scrub_slots_of
 from ceph_tuner.core.why.cause import Cause, Evidence
 from ceph_tuner.core.why.facts import BACKFILL, RECOVERY, SCRUB, SNAPTRIM, OsdNow, PgNow, WhyFacts
@@ -11,7 +12,6 @@ from ceph_tuner.core.why.pg_cause import pg_cause
 from ceph_tuner.core.why.work import TOO_FULL, judged, led, left, running, some_pgs, waiting
 from ceph_tuner.core.wording import named
 
-OVERRIDE = "osd_mclock_override_recovery_settings"
 _STOPPED = {RECOVERY: {"norecover"}, BACKFILL: {"norecover", "nobackfill", "norebalance"}}
 
 
