@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence
 
@@ -15,6 +14,7 @@ from ceph_tuner.core.ceph.target import reach
 from ceph_tuner.core.changes.plan import ChangePlan
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.moments import iso
 from ceph_tuner.fleet import fleet_file, portable_file
 from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Fleet, Member
@@ -111,8 +111,7 @@ def export_profile(
         with working(f"reading what {name} has"), closing(open_member(member, within)) as connection:
             own = wanted(member, connection) if member.slo else None
             content = with_evidence(profiles.profile_of_target(connection, target, name), connection, own)
-    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    portable_file.write(output, sealed(content, {"cluster": name, "exported": now}, key), force)
+    portable_file.write(output, sealed(content, {"cluster": name, "exported": iso(time.time())}, key), force)
     document = {"saved": str(output), "cluster": name, "profile": content.name, "release": content.release.name}
     line = f"{output}: {content.name}, for {content.release.title}{', signed' if key else ''}"
     emit({**document, "signed": key is not None}, form, lambda: line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -23,7 +23,7 @@ from ceph_tuner.core.hours import DAY_S, WEEK_S, zone_of
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Window
-from ceph_tuner.core.moments import moment_ahead
+from ceph_tuner.core.moments import clock, moment_ahead
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import Prediction, SearchEffort
 from ceph_tuner.report.words import amount, quantity
@@ -255,15 +255,12 @@ def _verdicts(judge: Judge, prediction: Prediction) -> List[Dict[str, Any]]:
 def _pages(document: Mapping[str, Any]) -> List[Any]:
     zone = zone_of(document["zone"])
 
-    def clock(moment: float) -> str:
-        return datetime.fromtimestamp(moment, zone).strftime("%a %Y-%m-%d %H:%M")
-
     title = f"{document['slo']}, by the clock of {document['zone']}"
     times = columns("from", "until", ">hours", "policy", keep=("from", "until", "policy"))
     times.title = title
     for spell in document["spells"]:
         hours = (spell["end"] - spell["start"]) / 3600
-        times.add_row(clock(spell["start"]), clock(spell["end"]), f"{hours:.4g}", spell["policy"])
+        times.add_row(clock(spell["start"], zone), clock(spell["end"], zone), f"{hours:.4g}", spell["policy"])
     table = columns("policy", ">hours", "objective", "", keep=("objective",))
     for entry in document["policies"]:
         name, hours = entry["name"], f"{entry['hours_in_force']:.4g}"
@@ -272,7 +269,7 @@ def _pages(document: Mapping[str, Any]) -> List[Any]:
             table.add_row(name, hours, row["objective"], f"{kind}, priority {row['priority']:g}")
             name = hours = ""
     notes = [
-        f"{clock(each['at'])}: the clock is set {'forward' if each['after'] > each['before'] else 'back'}, "
+        f"{clock(each['at'], zone)}: the clock is set {'forward' if each['after'] > each['before'] else 'back'}, "
         f"from UTC{each['before'] / 3600:+g} h to UTC{each['after'] / 3600:+g} h"
         for each in document["clock_changes"]
     ]
@@ -354,6 +351,5 @@ def _missed(past: Mapping[str, Any], zone: tzinfo) -> List[Any]:
             f"{each['objective']}: {quantity(each['objective'].split()[0], each['seen'])}"
             for each in window["objectives"]
         )
-        clock = datetime.fromtimestamp(window["start"], zone).strftime("%a %Y-%m-%d %H:%M")
-        table.add_row(clock, window["policy"], words)
+        table.add_row(clock(window["start"], zone), window["policy"], words)
     return [table, *notes]

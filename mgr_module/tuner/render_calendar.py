@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, List, Mapping, Optional, Sequence
 
 from ceph_tuner.core.goals.slo_calendar import boosts_in_words
 from ceph_tuner.core.hours import zone_of
-from ceph_tuner.core.moments import utc_minute
+from ceph_tuner.core.moments import clock, utc_minute
 
 from .render_table import folded, table
 
@@ -50,13 +49,11 @@ def week(document: Mapping[str, Any]) -> str:
     """Which policy holds when, what it wants, when the clock is set, and how to accept it."""
     zone = zone_of(document["zone"])
 
-    def clock(moment: float) -> str:
-        return datetime.fromtimestamp(moment, zone).strftime("%a %Y-%m-%d %H:%M")
-
-    rows = [[clock(spell["start"]), clock(spell["end"]), spell["policy"]] for spell in document["spells"]]
+    rows = [[clock(spell["start"], zone), clock(spell["end"], zone), spell["policy"]] for spell in document["spells"]]
     lines = [f"SLO {document['slo']}, by the clock of {document['zone']}", table(["FROM", "UNTIL", "POLICY"], rows)]
     lines += [
-        f"{clock(each['at'])}: the clock is set from UTC{each['before'] / 3600:+g} h to UTC{each['after'] / 3600:+g} h"
+        f"{clock(each['at'], zone)}: the clock is set from UTC{each['before'] / 3600:+g} h "
+        f"to UTC{each['after'] / 3600:+g} h"
         for each in document["clock_changes"]
     ]
     for entry in document["policies"]:

@@ -12,6 +12,7 @@ from ceph_tuner.controller.part import Changed
 from ceph_tuner.controller.resource import RECORD_BYTES, Report, Resource, status_of
 from ceph_tuner.core.bounded import MISREAD
 from ceph_tuner.core.errors import CommandFailed, InputError, PermissionRefused, RetryLater
+from ceph_tuner.core.moments import iso
 from ceph_tuner.rook.kubernetes_api import MERGE, ApiAnswer, KubernetesApi
 
 MOST = 500
@@ -52,8 +53,7 @@ class Resources:
 
     def report(self, resource: Resource, report: Report) -> None:
         """Say in its status what became of it, where it does not say so yet. Raises as `refuse`."""
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._now()))
-        status = status_of(resource, report, now)
+        status = status_of(resource, report, iso(self._now()))
         if status == resource.status:
             return
         path = f"{resource.kind.path(self.namespace)}/{resource.name}/status"

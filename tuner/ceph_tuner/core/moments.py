@@ -38,6 +38,16 @@ def utc_minute(at: float) -> str:
     return _calendar_text(at, "%Y-%m-%d %H:%M UTC")
 
 
+def iso(at: float) -> str:
+    """`2026-11-21T18:42:06Z`, for documents that programs read."""
+    return _calendar_text(at, "%Y-%m-%dT%H:%M:%SZ")
+
+
+def clock(at: float, zone: tzinfo) -> str:
+    """`Sat 2026-11-21 19:42`, by the clock of a zone."""
+    return datetime.fromtimestamp(at, zone).strftime("%a %Y-%m-%d %H:%M")
+
+
 def _calendar_text(at: float, form: str) -> str:
     """What is stored may say any number: one that no calendar has is shown as it is, and costs nothing else."""
     try:

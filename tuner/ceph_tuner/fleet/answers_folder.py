@@ -7,7 +7,6 @@ paris.yaml      the profile under a digest; none where nothing is better than wh
 from __future__ import annotations
 
 import json
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, Iterable, Optional
@@ -15,6 +14,7 @@ from typing import Any, Dict, Iterable, Optional
 from ceph_tuner.core.bounded import DOCUMENT, read_file, read_json
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.errors import InputError, PermissionRefused
+from ceph_tuner.core.moments import iso
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files.atomic_write import write_text
 from ceph_tuner.fleet import portable_file
@@ -95,7 +95,7 @@ class AnswersFolder:
 
     def _put_profile(self, name: str, profile: Profile) -> None:
         """Write it where there is none."""
-        origin = {"cluster": name, "exported": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._clock.now()))}
+        origin = {"cluster": name, "exported": iso(self._clock.now())}
         portable_file.write(self.profile(name), sealed(profile, origin))
 
     def _is_own_profile(self, name: str) -> bool:
