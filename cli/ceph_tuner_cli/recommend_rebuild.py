@@ -9,7 +9,7 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.metrics import METRICS, work_of
 from ceph_tuner.core.wording import rounded
 from ceph_tuner.recommend import COVERAGE
 from ceph_tuner.recommend.paired_effect import PairedEffect
@@ -140,7 +140,7 @@ def _bytes_text(cost: Cost) -> str:
 
 def _meanwhile(entry: Planned, cost: Cost) -> str:
     means: Mapping[str, float] = cost.meanwhile.means if cost.meanwhile else {}
-    metrics = [effect.metric for effect in entry.effects if effect.metric.split(".")[0] in ("client", "scrub")]
+    metrics = [effect.metric for effect in entry.effects if work_of(effect.metric) in ("client", "scrub")]
     return ", ".join(f"{metric} {amount(metric, means[metric])[0]}" for metric in metrics if metric in means)
 
 

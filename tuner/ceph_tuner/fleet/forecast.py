@@ -18,6 +18,7 @@ from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
+from ceph_tuner.core.measure.metrics import work_of
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.core.profiles.translation import from_release_units
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction, Question, SearchEffort
@@ -201,7 +202,7 @@ def _forecast_or_raise(answer: Union[Foreseen, _Fault]) -> Foreseen:
 def _forecast_question(target: ForecastCluster) -> Question:
     """Raises InputError where no objective is about what the twin simulates."""
     question = question_of(target.described, target.slo)
-    objectives = [objective for objective in target.slo.objectives if _kind(objective.metric) in question.work]
+    objectives = [objective for objective in target.slo.objectives if work_of(objective.metric) in question.work]
     objectives = [objective for objective in objectives if objective.metric != "scrub.pgs_late"]
     if not objectives:
         raise InputError(
@@ -209,7 +210,7 @@ def _forecast_question(target: ForecastCluster) -> Question:
             f"no objective about the work that its twin knows of ({', '.join(question.work) or 'none'})",
             "one about it, or work of the kinds in `description:`",
         )
-    goal = target.slo.goal if target.slo.goal is not None and _kind(target.slo.goal.metric) in question.work else None
+    goal = target.slo.goal if target.slo.goal is not None and work_of(target.slo.goal.metric) in question.work else None
     return replace(question, slo=replace(target.slo, objectives=tuple(objectives), goal=goal))
 
 
@@ -260,7 +261,7 @@ def _objectives_in_runs(target: ForecastCluster, question: Question, runs: Seque
     objectives = [o for o in question.slo.objectives if any(o.metric in run for run in runs)]
     notes = [f"not predicted: {o.text}" for o in target.slo.objectives if o not in question.slo.objectives]
     notes += [
-        f"not predicted: {objective.text}, as no {_kind(objective.metric)} got on in the runs"
+        f"not predicted: {objective.text}, as no {work_of(objective.metric)} got on in the runs"
         for objective in question.slo.objectives
         if objective not in objectives
     ]
@@ -331,7 +332,7 @@ def _scale(
         off = max(scale[name], 1 / scale[name])
         contrast = f"{name} of {amount(name, mean)[0]} where {amount(name, measurement)[0]} was measured"
         # rates of background work are low in windows of which it fills only a part
-        if off > ELSEWHERE and _kind(name) == "client":
+        if off > ELSEWHERE and work_of(name) == "client":
             raise InputError(
                 f"the twin of {target.name}", contrast, "a fit (`ceph-tuner twin fit`) as its `calibration:`"
             )
@@ -366,7 +367,3 @@ def _words(verdict: Verdict, value: Optional[float]) -> str:
 
 def _significant(value: float, digits: int) -> float:
     return float(f"{value:.{digits}g}")
-
-
-def _kind(metric: str) -> str:
-    return metric.split(".")[0]

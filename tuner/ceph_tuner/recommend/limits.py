@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.goals.judge import Verdict
-from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.metrics import METRICS, work_of
 from ceph_tuner.recommend import Prediction
 from ceph_tuner.recommend.runs import Runs
 from ceph_tuner.recommend.search import SearchedSettings
@@ -66,7 +66,7 @@ def _look_into(verdict: Verdict, search_result: SearchedSettings, means_alone: M
 
 def kind_of(verdict: Verdict) -> str:
     """The kind of work that an objective is about."""
-    return verdict.objective.metric.split(".")[0]
+    return work_of(verdict.objective.metric)
 
 
 def alone(model: ClusterModel, kind: str) -> ClusterModel:

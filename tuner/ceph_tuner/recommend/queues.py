@@ -18,7 +18,7 @@ from scipy.special import stdtrit
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.core.measure.metrics import METRICS, parted
+from ceph_tuner.core.measure.metrics import METRICS, work_of
 from ceph_tuner.recommend import COVERAGE, Error, Prediction
 from ceph_tuner.recommend.rebuild import RESTART, RebuildChange
 from ceph_tuner.recommend.rebuild_cost import Cost, cost_of
@@ -57,7 +57,7 @@ class QueueOrder:
 
         NOT_TOLD where wpq sleeps: how fast such work then is, and how slow clients, the twin knows badly.
         """
-        if _kind(self.metric) in self.sleeps:
+        if work_of(self.metric) in self.sleeps:
             return NOT_TOLD
         if self.ratio is None or self.ratio[1] <= 1.0 <= self.ratio[2]:
             return UNDECIDED
@@ -159,7 +159,7 @@ def _against(
         )
         for effect in forth.effects
     )
-    kinds = {_kind(objective.metric) for objective in question.slo.objectives}
+    kinds = {work_of(objective.metric) for objective in question.slo.objectives}
     return AgainstWpq(mclock, orders, _better(forth, back, sleeps, kinds))
 
 
@@ -168,10 +168,6 @@ def _better(forth: Planned, back: Planned, sleeps: Mapping[str, str], kinds: Abs
     if kinds & set(sleeps) or (sleeps and back.worth):
         return NOT_TOLD
     return BETTER_WPQ if forth.worth else BETTER_MCLOCK if back.worth else UNDECIDED
-
-
-def _kind(metric: str) -> str:
-    return parted(metric)[0].split(".")[0]
 
 
 def _with_model_error(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Dict, Mapping, Sequence, Tuple
 
-from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.metrics import METRICS, work_of
 from ceph_tuner.twin.model import ClusterModel
 
 _TOLD = (
@@ -45,7 +45,7 @@ def together(means_by_turn: Sequence[Mapping[str, float]]) -> Dict[str, float]:
 
 
 def _of_both(name: str, recovery_means: Mapping[str, float], scrub_means: Mapping[str, float]) -> Sequence[float]:
-    kind = name.split(".")[0]
+    kind = work_of(name)
     if kind in _OF_RECOVERY or kind in _OF_SCRUB:
         own = recovery_means if kind in _OF_RECOVERY else scrub_means
         return [own[name]] if name in own else []

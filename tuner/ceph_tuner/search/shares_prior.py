@@ -15,7 +15,7 @@ import numpy as np
 
 from ceph_tuner.core.knobs.recovery_limit import BACKFILLS, DEFAULT_CHUNK, LIMIT, OBJECT_BYTES
 from ceph_tuner.core.knobs.releases import CLASSES
-from ceph_tuner.core.measure.metrics import METRICS, parted
+from ceph_tuner.core.measure.metrics import METRICS, parted, work_of
 from ceph_tuner.optimise.contract import Array
 from ceph_tuner.search.entitlements import entitlements
 from ceph_tuner.search.space import CHUNK, DEFERRED, KnobSpace
@@ -105,7 +105,7 @@ class SharesPrior:
         batch = knobs[DEFERRED] / self._space.origin[DEFERRED] if DEFERRED in knobs else np.ones(len(points))
         metrics = {}
         for name in self._metrics:
-            rate = np.maximum(rates.get(name.split(".")[0], np.ones(len(points))), _LEAST)
+            rate = np.maximum(rates.get(work_of(name), np.ones(len(points))), _LEAST)
             metrics[name] = wait if name.endswith("_ms") else 1.0 / rate if METRICS[name].unit == "s" else rate
             # a mean stays where it is: fewer writes wait, and more often
             metrics[name] = metrics[name] * batch ** _TAIL_OF_BATCHES.get(parted(name)[0], 0.0)

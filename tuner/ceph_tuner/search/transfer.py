@@ -18,6 +18,7 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import Release, Settings, parse_version
+from ceph_tuner.core.measure.metrics import work_of
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import from_release_units, translate
 from ceph_tuner.optimise.contract import Array, Prior
@@ -206,7 +207,7 @@ def _settings_here(profile: Profile, here: Here) -> Settings:
 
 
 def _unlike_work(profile: Profile, here: Here) -> str:
-    there = {str(_objective(entry)).split(".")[0] for slo in profile.slos for entry in slo.get("objectives", [])}
+    there = {work_of(str(_objective(entry))) for slo in profile.slos for entry in slo.get("objectives", [])}
     if not there:
         return "it does not say for which work it was found"
     if there - {"client"} != here.work - {"client"}:

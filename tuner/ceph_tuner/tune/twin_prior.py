@@ -19,7 +19,7 @@ from scipy.stats import qmc
 from sklearn.ensemble import ExtraTreesRegressor
 
 from ceph_tuner.core.knobs.releases import CLASSES, Settings
-from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.metrics import METRICS, work_of
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.recommend.runs import run_length_s
 from ceph_tuner.search.designs import informed_designs
@@ -70,8 +70,8 @@ class TwinPrior:
         """
         if designs < 1:
             raise ValueError(f"designs(={designs}) must be 1 or more")
-        kinds = {name.split(".")[0] for name in metrics_of(model)}
-        self.metrics = tuple(name for name in metrics if name.split(".")[0] in kinds and name not in _NOT_SEEN)
+        kinds = {work_of(name) for name in metrics_of(model)}
+        self.metrics = tuple(name for name in metrics if work_of(name) in kinds and name not in _NOT_SEEN)
         self._model, self._space, self._kept, self._seed = model, space, dict(beside), seed
         shortest = SHORTEST_SCRUB_S if model.scrub else SHORTEST_S
         self._effort = SearchEffort(seed=seed, events=EVENTS, shortest_s=shortest, longest_s=LONGEST_S)

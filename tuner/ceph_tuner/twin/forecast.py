@@ -15,6 +15,7 @@ import numpy as np
 
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
+from ceph_tuner.core.measure.metrics import work_of
 from ceph_tuner.twin.discrepancy import Discrepancy, Unexplained, spread_and_freedom
 from ceph_tuner.twin.fit import Fit
 from ceph_tuner.twin.fit_runs import Runner
@@ -106,7 +107,7 @@ def metrics_of(model: ClusterModel) -> Tuple[str, ...]:
         "scrub": bool(model.scrub),
         "snaptrim": bool(model.snaptrim),
     }
-    return tuple(name for name in FITTED if has[name.split(".")[0]])
+    return tuple(name for name in FITTED if has[work_of(name)])
 
 
 def _guess(metric: str) -> Unexplained:

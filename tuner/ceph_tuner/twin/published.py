@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Dict, Iterator, Tuple
 
+from ceph_tuner.core.measure.metrics import work_of
+
 WPQ = "WPQ"
 CLIENT, BALANCED, RECOVERY = "high_client_ops", "balanced", "high_recovery_ops"
 PROFILES = (CLIENT, BALANCED, RECOVERY)
@@ -224,4 +226,4 @@ def published_metric(metric: str) -> str:
     """The published metric that a metric of ours is nearest to."""
     if metric.startswith("client."):
         return MEAN_MS if metric.endswith("_ms") else IOPS
-    return _OF_METRICS.get(metric.split(".")[0], "")
+    return _OF_METRICS.get(work_of(metric), "")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Generic, List, Mapping, Optional, Protocol, Sequence, Tuple, TypeVar
 
 from ceph_tuner.core.goals.judge import Judge
-from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.metrics import METRICS, work_of
 
 GAP = 2.0
 """Factor between neighbours from which on what lies between them is not known."""
@@ -68,14 +68,10 @@ def front_of(judge: Judge, entries: Sequence[SomeTried]) -> Optional[Front[SomeT
         return None
     one = slo.goal.metric if slo.goal is not None else slo.metrics[0]
     others = [metric for metric in slo.metrics if metric != one]
-    other = next((metric for metric in others if _work(metric) != _work(one)), others[0])
+    other = next((metric for metric in others if work_of(metric) != work_of(one)), others[0])
     candidates = [entry for entry in entries if judge.keeps_hard(entry.means)]
     entries = _pareto_front(candidates, one, other)
     return Front(one, other, entries) if len(entries) > 1 else None
-
-
-def _work(metric: str) -> str:
-    return metric.split(".")[0]
 
 
 def _pareto_front(entries: Sequence[SomeTried], one: str, other: str) -> Tuple[SomeTried, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, List, Mapping, Optional
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.measure.metrics import CLASS, METRICS, OF_POOLS, POOL, Scope, parted
+from ceph_tuner.core.measure.metrics import CLASS, METRICS, OF_POOLS, POOL, Scope, parted, work_of
 
 MINIMISE, MAXIMISE = "minimise", "maximise"
 
@@ -97,5 +97,5 @@ def nearest(metric: str) -> str:
         if kind == POOL and plain not in OF_POOLS:
             return f"a device class, such as {plain}{{class=nvme}}: OSDs do not tell it by pool"
         return f"a scope of one device class or one pool: {plain}{{{CLASS}=nvme}} or {plain}{{{POOL}=volumes}}"
-    group = [name for name in objective_metrics() if name.split(".")[0] == metric.split(".")[0]]
+    group = [name for name in objective_metrics() if work_of(name) == work_of(metric)]
     return "one of " + ", ".join(group or objective_metrics())

@@ -22,7 +22,7 @@ from typing import Any, Collection, Dict, FrozenSet, List, Mapping, Optional, Tu
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.goal import Goal, can_be_wanted, nearest, parse_goal
 from ceph_tuner.core.knobs.settings import Place, dotted
-from ceph_tuner.core.measure.metrics import CLASS, METRICS, POOL, Scope, parted
+from ceph_tuner.core.measure.metrics import CLASS, METRICS, POOL, Scope, parted, work_of
 from ceph_tuner.core.moments import TIME_UNITS, TIME_WORDS
 
 slo_place: Place = partial(dotted, "slo")
@@ -160,7 +160,7 @@ class Slo:
     @property
     def work(self) -> FrozenSet[str]:
         """The kinds of work the objectives are about: client, recovery, backfill, scrub, snaptrim."""
-        return frozenset(metric.split(".")[0] for metric in self.metrics)
+        return frozenset(work_of(metric) for metric in self.metrics)
 
     @property
     def metrics(self) -> Tuple[str, ...]:

@@ -88,12 +88,18 @@ _ALL = [
     Metric("osds.down", "1", True, "OSDs that are in and down"),
 ]
 
+
+def work_of(metric: str) -> str:
+    """The kind of work that a metric is about, `client` of `client.p95_ms`; of a scope's as well."""
+    return metric.partition(".")[0]
+
+
 _BY_NAME: Dict[str, Metric] = {metric.name: metric for metric in _ALL}
 
 PERCENTILES = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
 """How metrics end that come from histograms, and the fraction that each is."""
 OF_POOLS: FrozenSet[str] = frozenset(
-    name for name in _BY_NAME if name.split(".")[0] not in ("queue", "ops", "osds") and name != "recovery.objects_s"
+    name for name in _BY_NAME if work_of(name) not in ("queue", "ops", "osds") and name != "recovery.objects_s"
 )
 """Metrics that a pool has as well: OSDs count queues, slow operations and recoveries begun without their pool."""
 

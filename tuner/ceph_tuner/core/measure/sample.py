@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from ceph_tuner.core.measure.histogram import Histogram, pooled
-from ceph_tuner.core.measure.metrics import METRICS, PERCENTILES, POOL, Scope, in_order, parted, scoped
+from ceph_tuner.core.measure.metrics import METRICS, PERCENTILES, POOL, Scope, in_order, parted, scoped, work_of
 
 _Seen = TypeVar("_Seen")
 
@@ -235,7 +235,7 @@ def at_work(means: Mapping[str, float]) -> Dict[str, float]:
     """Leave out the rates of work that is not there: nothing to recover is no missed recovery rate."""
 
     def idle(name: str) -> bool:
-        signs = _SIGNS_OF_WORK.get(name.split(".")[0])
+        signs = _SIGNS_OF_WORK.get(work_of(name))
         return signs is not None and not any(means.get(scoped(sign, parted(name)[1])) for sign in signs)
 
     return {name: value for name, value in means.items() if not (METRICS[name].unit.endswith("/s") and idle(name))}
