@@ -167,7 +167,7 @@ def drain(
 
             outcome = Drain(connection, scrub_plan.view, task, lock, report).run()
     warn(outcome.remarks)
-    emit({"cluster": name, "by": until, **outcome.to_dict()}, form, lambda: drain_page(outcome, until))
+    emit({"cluster": name, "by": until, **outcome.to_dict()}, form, lambda: drain_page(outcome))
     if outcome.reason == INTERRUPTED:
         return CODE_INTERRUPTED
     return 0 if outcome.reason == DONE else 1

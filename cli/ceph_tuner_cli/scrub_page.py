@@ -143,7 +143,7 @@ def order_page(order: Sequence[ScrubPg], by: float, keeps: str, refusals: Sequen
     return Group(*map(Text, lines), *(Text(line, "yellow") for line in refused))
 
 
-def drain_page(outcome: DrainOutcome, by: float) -> RenderableType:
+def drain_page(outcome: DrainOutcome) -> RenderableType:
     """How a drain ended."""
     seconds = max(outcome.ended - outcome.began, 1e-9)
     lines = [

@@ -172,10 +172,6 @@ class ParameterPrior:
         values = np.exp(self._centre + self._spread * self.inside(np.asarray(x)))
         return {parameter.name: float(value) for parameter, value in zip(self.parameters, values)}
 
-    def deviations(self, x_deviations: Array) -> Array:
-        """Standard deviations of the logarithms of the values."""
-        return np.asarray(x_deviations * self._spread)
-
 
 def fittable(models: Sequence[ClusterModel], known: Sequence[str] = ()) -> Tuple[Parameter, ...]:
     """Parameters on which the work of any of the models bears, but for those that are known."""
