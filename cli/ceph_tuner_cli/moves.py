@@ -156,7 +156,6 @@ def step(
         lines = [f"pool {pool}: pg_num {own.pg_num}, pgp_num {own.pgp_num}, both to {pg_num}."]
         if bytes_by_pg:
             lines.append(f"{len(bytes_by_pg)} PGs would be moved, {_size(total_bytes(bytes_by_pg))}.")
-        if bytes_by_pg:
             lines.append(_later(own, pg_num, at_most))
         if own.pg_num < pg_num:
             lines.append("A split is not undone: the way back merges PGs, and moves their data again.")
