@@ -26,13 +26,19 @@ LOG_AT = 1.3 / 6
 
 def disk(begin: float, end: float) -> Device:
     """With what is read within a part of the stroke, and the log elsewhere."""
-    way_s, places = HDD.position_s(end - begin), np.linspace(begin, end, 1001)
-    # a seek goes by the root of the distance, which has a mean of 8/15 between two random places
-    farther = float(np.mean(np.sqrt(np.abs(places - LOG_AT)))) / (8 / 15)
+    way_s = HDD.position_s(end - begin)
     return Device(
         HDD.queued_iops(end - begin), HDD.bandwidth, latency_s=way_s, read_latency_s=way_s, turn_s=60 / HDD.rpm,
-        log_way_s=HDD.position_s(farther**2),
+        log_way_s=HDD.apart_s(begin, end, LOG_AT),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(("begin", "end"), [(0.0, 1 / 6), (0.0, 0.37), (0.3, 0.5)])
+def test_the_way_to_the_log_is_a_seek_over_its_distance_and_half_a_turn(begin: float, end: float) -> None:
+    """As `disk_done` of model.c: a seek goes by the root of the distance, 8/15 in the mean of the whole stroke."""
+    roots = np.sqrt(np.abs(np.linspace(begin, end, 10_001) - LOG_AT))
+    seek_ms = HDD.track_seek_ms + (HDD.average_seek_ms - HDD.track_seek_ms) / (8 / 15) * float(np.mean(roots))
+    assert HDD.apart_s(begin, end, LOG_AT) == pytest.approx(1e-3 * seek_ms + 30 / HDD.rpm, rel=1e-3)
 
 
 READ_BYTES, COMMIT_BYTES, COMMITS_S, THINKS_S = 256.0 * KIB, 10.0 * KIB, 15.0, 6e-4

@@ -86,7 +86,7 @@ def test_a_pull_costs_the_chunk_and_a_push_its_part_of_the_object() -> None:
     small = {"osd_recovery_max_chunk": 512 << 10}
     assert recovery_parts(1.0 * MIB, small, model()) == 2
     assert recovery_costs(1.0 * MIB, 2, small, model()) == (MIB, MIB / 2 + 1000, MIB / 2)
-    assert recovery_costs(1.0 * MIB, 2, small, model(scheduler=WPQ))[1:] == (MIB / 2, MIB / 2)
+    assert recovery_costs(1.0 * MIB, 2, small, model(scheduler=WPQ))[1:] == (MIB / 2 + 1000, MIB / 2 + 1000)
 
 
 def test_what_starts_an_erasure_coded_object_costs_all_of_it() -> None:

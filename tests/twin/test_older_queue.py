@@ -124,6 +124,18 @@ def test_a_read_of_an_erasure_code_costs_its_bytes_under_mclock_and_nothing_here
     assert read_cost(replace(model(), scheduler="mclock_scheduler"), 1) == MIB
 
 
+@pytest.mark.parametrize(("scheduler", "cost"), [(WPQ, 8 * MIB + 1000), ("mclock_scheduler", 0.0)])
+def test_the_answer_to_a_push_costs_a_whole_chunk_here(scheduler: str, cost: float) -> None:
+    """PushReplyOp::cost: osd_push_per_object_cost and osd_recovery_max_chunk, however small the object was."""
+    own = replace(model(recovery=(RecoveryWork("archive", 200, MIB),)), scheduler=scheduler)
+    found = over_objects(Simulation(own, {}, compiled=False)._tables)
+    number = next(place for place, task in enumerate(found.tasks) if task.target > 0)
+    found.tasks[number].pending = 1
+    i = events.new_item(found, records.PUSH, 1, 0, number, 0.0, 0.0, 0.0)
+    recovery.part_durable(found, i, number, found.progress.now_s)
+    assert found.items[i].cost_bytes == (cost or found.parameters.least_cost_bytes)
+
+
 def lane_of_reads(degraded: bool, release: str, scheduler: str) -> int:
     work = RecoveryWork("archive", 200, MIB, degraded)
     own = replace(model(recovery=(work,)), scheduler=scheduler, release=RELEASES[release])

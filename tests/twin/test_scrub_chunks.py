@@ -7,6 +7,10 @@ from dataclasses import replace
 import pytest
 
 from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.twin.kernel import records
+from ceph_tuner.twin.kernel.events import new_item
+from ceph_tuner.twin.kernel.state import over_objects
+from ceph_tuner.twin.kernel.threads import start, thread_ends
 from ceph_tuner.twin.model import KIB, MIB, ClusterModel, Device, OsdModel, Pool, ScrubWork
 from ceph_tuner.twin.simulation import Simulation
 
@@ -58,6 +62,28 @@ def test_a_whole_number_of_strides_takes_a_read_that_finds_nothing() -> None:
 def test_objects_below_a_stride_are_read_in_one_turn() -> None:
     """Steps: two before and two after, a list of the objects on each copy, and the two replicas' maps."""
     assert items(4 * KIB) == 2 + 2 + 2 * 3 + 2
+
+
+def test_a_chunk_has_its_pg_s_lock_from_its_first_object_to_its_last() -> None:
+    """PgScrubber::build_scrub_map_chunk: a replica's map waits, and its thread with it, until all objects are read."""
+    model = replace(MODEL, scrub=(ScrubWork("rbd", 10, 4 * KIB),))
+    state, now = over_objects(Simulation(model, {}, compiled=False)._tables), 1001.0
+    chunk, answer = (new_item(state, role, records.HIGH, 0, 0, 0.0, 0.0, 0.0) for role in
+                     (records.SCRUB_CHUNK, records.SCRUB_MAP))  # fmt: skip
+    slot, state.items[chunk].objects_left, state.items[chunk].strides_left = state.slots[0], 3, -1
+    state.tasks[0].pending = 3
+    start(state, chunk, now)
+    thread_ends(state, chunk, now)
+    assert slot.held_by == -1, "it is queued anew between the list of its objects and the first of them"
+    start(state, chunk, now)
+    start(state, answer, now)
+    for _ in range(2):
+        thread_ends(state, chunk, now)
+        assert (slot.held_by, slot.waiting_head) == (chunk, answer)
+    thread_ends(state, chunk, now)
+    assert (slot.held_by, slot.waiting_head) == (-1, -1)
+    ends = [event.index for event in state.events[: state.progress.heap_size] if event.kind == records.THREAD_ENDS]
+    assert answer in ends
 
 
 def begun_s(backoff_ratio: float) -> float:

@@ -210,5 +210,5 @@ def _device(drive: Optional[Drive], options: LabOptions, stored_bytes: float) ->
         latency_s=way_s,
         read_latency_s=way_s,
         turn_s=60 / drive.rpm * drive.slow_motion,
-        log_way_s=drive.position_s(LOG_AT),
+        log_way_s=drive.apart_s(0.0, full, LOG_AT),
     )

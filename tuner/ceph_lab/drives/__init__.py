@@ -68,6 +68,8 @@ class Flash:
         )
 
 
+MEAN_ROOT_DISTANCE = 8 / 15
+"""Of two random places, the whole stroke being 1: a seek goes by the root of the distance."""
 SHORTER_WAY = 0.28
 """The shortest of n ways of a disk's head is shorter than one at random by this power of n: the model's own."""
 
@@ -114,7 +116,15 @@ class Disk:
 
     def position_s(self, full: float = 1.0) -> float:
         """Mean time to a random place in slow motion, within that part of the stroke: a seek and half a turn."""
-        reach_ms = (self.average_seek_ms - self.track_seek_ms) * math.sqrt(full)
+        return self._way_s(MEAN_ROOT_DISTANCE * math.sqrt(full))
+
+    def apart_s(self, begin: float, end: float, to: float) -> float:
+        """Mean time in slow motion from a random place between two parts of the stroke to one at a third."""
+        farther, nearer = (math.copysign(abs(place - to) ** 1.5, place - to) for place in (end, begin))
+        return self._way_s((farther - nearer) * 2 / 3 / (end - begin))
+
+    def _way_s(self, root_distance: float) -> float:
+        reach_ms = (self.average_seek_ms - self.track_seek_ms) * root_distance / MEAN_ROOT_DISTANCE
         return (1e-3 * (self.track_seek_ms + reach_ms) + 30 / self.rpm) * self.slow_motion
 
     def queued_iops(self, full: float = 1.0) -> float:

@@ -211,7 +211,7 @@ def recovery_costs(
     """
     part_bytes, chunk = object_bytes / parts, number(settings, "osd_recovery_max_chunk", model.release)
     if model.scheduler == WPQ:
-        return float(WPQ_RECOVERY_COST), part_bytes, float(chunk)
+        return float(WPQ_RECOVERY_COST), part_bytes + PUSH_COST_PER_OBJECT, float(chunk + PUSH_COST_PER_OBJECT)
     hardware, release = model.osd.hardware, model.release
     cost = float(item_cost(recovery_item_bytes(1, object_bytes * max(1, k), release), hardware, release, model.version))
     if release.cost_model == "scaled":

@@ -198,7 +198,8 @@ def part_durable(state: SimulationState, i: int, number: int, now: float) -> Non
         return
     item.role = PUSHED
     item.slot = task.pg * state.parameters.width
-    item.cost_bytes = state.parameters.least_cost_bytes
+    # in the older queue an answer costs as much as a pull (PushReplyOp::cost)
+    item.cost_bytes = task.pull_cost_bytes if state.parameters.wpq == 1 else state.parameters.least_cost_bytes
     send(state, i, now + state.parameters.network_s)
 
 

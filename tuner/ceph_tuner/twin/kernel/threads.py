@@ -89,6 +89,8 @@ def start(state: SimulationState, i: int, now: float) -> None:
     elif role == DELETE:
         end = begin + parameters.write_cpu_s + state.tasks[item.owner].pending * parameters.trim_cpu_s
     else:
+        if role == SCRUB_CHUNK:
+            slot.held_by = i
         end = begin + (parameters.scan_cpu_s if role == SCRUB_CHUNK else parameters.read_cpu_s)
         # of an erasure code, and of what is pulled, others are asked for what is to be read
         asks = role == EC_READ
@@ -291,7 +293,7 @@ def _take_durable(state: SimulationState, shard: Shard, only_first: bool) -> int
 
 
 def _unlock(state: SimulationState, number: int, now: float) -> None:
-    """A trim gives its PG's lock back: threads that wait for it go on."""
+    """A trim or a scrub's chunk gives its PG's lock back: threads that wait for it go on."""
     slot = state.slots[number]
     slot.held_by = -1
     while slot.waiting_head >= 0 and slot.held_by < 0:
@@ -339,9 +341,9 @@ def thread_ends(state: SimulationState, i: int, now: float) -> None:
         release(state, i)
     elif role != SUBWRITE:
         after = background_item_ends(state, i, osd, now)
+    if state.slots[slot].held_by == i and after <= SUBMITS:
+        _unlock(state, slot, now)
     if role == TRIM or role == TRIM_REPLICA:
-        if after <= SUBMITS:
-            _unlock(state, slot, now)
         next_removal(state, osd, now)
     if after == GOES_ON:
         start(state, i, now)
