@@ -41,7 +41,7 @@ class Heard:
 
 def searched(winner: Settings, better: bool = True, confirmed: bool = True) -> SearchedSettings:
     in_force = {PROFILE: "balanced"}
-    with Runs(EFFORT, 8.0, processes=1) as runs:
+    with Runs(QUESTION, EFFORT, 8.0, processes=1) as runs:
         seeds = fresh_seeds(EFFORT)
         started = [(label, own, runs.start(MODEL, own, seeds)) for label, own in ((IN_FORCE, in_force), ("w", winner))]
         before, after = (Prediction(label, dict(own), waiting.collect()) for label, own, waiting in started)
@@ -107,7 +107,7 @@ def test_several_steps_together_lose_no_more_than_one_may(monkeypatch: pytest.Mo
             return tuple({**run, "client.p95_ms": lost * run["client.p95_ms"]} for run in before.winner.runs)
 
     monkeypatch.setattr(knob_worth._KnobTrials, "_start", lambda self, settings, seeds: Made())
-    with Runs(EFFORT, 8.0, processes=1) as runs:
+    with Runs(QUESTION, EFFORT, 8.0, processes=1) as runs:
         weighing = knob_worth._KnobTrials(before, Heard(), runs)
         lost = 1.015
         first, choice = weighing._confirmation(before.winner, ("osd_max_scrubs",))

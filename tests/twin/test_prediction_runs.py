@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ceph_tuner.recommend import SearchEffort
+from ceph_tuner.core.goals.slo import Slo, parse_objective
+from ceph_tuner.recommend import Question, SearchEffort
 from ceph_tuner.recommend.runs import Runs
 from ceph_tuner.twin.model import MIB, ScrubWork
 from ceph_tuner.twin.prediction import PredictionRun, predict
@@ -14,6 +15,7 @@ from twins import small_model
 
 MODEL = small_model(scrub=(ScrubWork("rbd", 200_000, MIB, once=True),))
 FEW, MANY = {"osd_max_scrubs": 1}, {"osd_max_scrubs": 5}
+SLO = Slo("some", (parse_objective("client.p95_ms <= 10 ms"),))
 RUN = PredictionRun(MODEL, FEW, 20.0, 10.0, 3)
 
 
@@ -27,7 +29,7 @@ def test_scrubs_that_run_go_on_when_fewer_are_let_begin() -> None:
 
 def test_runs_begin_under_what_is_in_force_where_that_is_asked_for() -> None:
     effort = SearchEffort(settle_share=1 / 3)
-    for before in (MANY, None):
-        with Runs(effort, 30.0, 1, before) as runs:
+    for switched in (True, False):
+        with Runs(Question(MODEL, SLO, MANY, switched=switched), effort, 30.0, 1) as runs:
             (means,) = runs.start(MODEL, FEW, [3]).collect()
-        assert means == pytest.approx(predict(replace(RUN, before=before)).means)
+        assert means == pytest.approx(predict(replace(RUN, before=MANY if switched else None)).means)

@@ -61,8 +61,7 @@ def weighed(
         or moved_knobs_of(search_result.winner, search_result.question) == []
     ):
         return search_result, ()
-    before = search_result.question.switched_from
-    with Runs(search_result.effort, search_result.run_s, processes, before) as runs:
+    with Runs(search_result.question, search_result.effort, search_result.run_s, processes) as runs:
         trials = _KnobTrials(search_result, listener, runs)
         worths, put_back = trials.of(search_result.winner), []
         simpler = trials.simpler(search_result.winner, worths)

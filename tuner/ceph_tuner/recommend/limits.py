@@ -33,13 +33,12 @@ def missed_objectives(search_result: SearchedSettings, processes: Optional[int] 
     misses = [verdict for verdict in search_result.judge.verdicts(search_result.winner.means) if not verdict.met]
     if not misses:
         return []
-    before = search_result.question.switched_from
-    with Runs(search_result.effort, search_result.run_s, 1 if processes == 1 else None, before) as runs:
-        seeds = range(search_result.effort.seed, search_result.effort.seed + search_result.effort.seeds)
+    question, effort = search_result.question, search_result.effort
+    with Runs(question, effort, search_result.run_s, 1 if processes == 1 else None) as runs:
+        seeds = range(effort.seed, effort.seed + effort.seeds)
         kinds = sorted({kind_of(verdict) for verdict in misses})
         runs_by_kind = {
-            kind: runs.start(alone(search_result.question.model, kind), search_result.winner.settings, seeds)
-            for kind in kinds
+            kind: runs.start(alone(question.model, kind), search_result.winner.settings, seeds) for kind in kinds
         }
         means_alone = {kind: Prediction(kind, {}, run.collect()).means for kind, run in runs_by_kind.items()}
     return [_look_into(verdict, search_result, means_alone[kind_of(verdict)]) for verdict in misses]

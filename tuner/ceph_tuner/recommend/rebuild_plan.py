@@ -63,7 +63,7 @@ def plan_rebuild(
     processes: Optional[int] = None,
 ) -> Plan:
     """Look for them. `search_result` must be confirmed on fresh seeds; `stored_bytes`: by pool, where known."""
-    with Runs(search_result.effort, search_result.run_s, processes) as runs:
+    with Runs(search_result.question, search_result.effort, search_result.run_s, processes) as runs:
         planner = _Planner(search_result, report, runs)
         model, before = search_result.question.model, search_result.winner
         worth: List[Planned] = []

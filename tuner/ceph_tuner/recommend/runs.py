@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.recommend import SearchEffort
+from ceph_tuner.recommend import Question, SearchEffort
 from ceph_tuner.recommend.turns import together, turns
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.prediction import PredictionRun, predict
@@ -40,17 +40,10 @@ class Runs:
     """A context manager: runs are started at once and collected later, in any order."""
 
     def __init__(
-        self,
-        effort: SearchEffort,
-        seconds: float,
-        processes: Optional[int] = None,
-        before: Optional[Settings] = None,
+        self, question: Question, effort: SearchEffort, seconds: float, processes: Optional[int] = None
     ) -> None:
-        """`processes` of None: one for each core; 1: in this process, when a run is collected.
-
-        `before`: settings that are in force first in each run (`PredictionRun`); None: none are.
-        """
-        self._effort, self.seconds, self._before = effort, seconds, before
+        """`processes` of None: one for each core; 1: in this process, when a run is collected."""
+        self._effort, self.seconds, self._before = effort, seconds, question.switched_from
         self._pool = simulation_pool(processes)
         self.done = 0
 

@@ -114,7 +114,7 @@ def search(
     total = effort.seeds * (len(profiles) + effort.trials) + effort.fresh * (len(profiles) + effort.finalists)
     report.phase("preparing: compiles the model on its first use", 0, total)
     run_s = run_length_s(question.model, question.in_force, effort)
-    with Runs(effort, run_s, processes, question.switched_from) as runs:
+    with Runs(question, effort, run_s, processes) as runs:
         race = _Race(question, effort, report, runs, total)
         try:
             race.open(profiles)
