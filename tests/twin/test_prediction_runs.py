@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ceph_tuner.core.goals.slo import Slo, parse_objective
+from ceph_tuner.processes.process_pool import ProcessPool
 from ceph_tuner.recommend import Question, SearchEffort
 from ceph_tuner.recommend.runs import Runs
 from ceph_tuner.twin.model import MIB, ScrubWork
@@ -33,3 +34,17 @@ def test_runs_begin_under_what_is_in_force_where_that_is_asked_for() -> None:
         with Runs(Question(MODEL, SLO, MANY, switched=switched), effort, 30.0, 1) as runs:
             (means,) = runs.start(MODEL, FEW, [3]).collect()
         assert means == pytest.approx(predict(replace(RUN, before=MANY if switched else None)).means)
+
+
+def test_a_pool_that_was_there_is_there_after_the_runs() -> None:
+    ended = []
+
+    class Watched(ProcessPool):
+        def __exit__(self, *_: object) -> None:
+            ended.append(self)
+
+    with Watched(1) as pool:
+        with Runs(Question(MODEL, SLO), SearchEffort(), 8.0, pool) as runs:
+            assert len(runs.start(MODEL, FEW, [1, 2]).collect()) == 2
+        assert ended == []
+    assert ended == [pool]

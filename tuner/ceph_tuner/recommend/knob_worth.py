@@ -22,7 +22,7 @@ from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.profiles.translation import to_release_units
 from ceph_tuner.recommend import Prediction, Question, SearchListener
 from ceph_tuner.recommend.paired_effect import PairedEffect, paired_effects
-from ceph_tuner.recommend.runs import Runs, StartedRuns
+from ceph_tuner.recommend.runs import Processes, Runs, StartedRuns
 from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
 
 NEAR = 0.02
@@ -51,7 +51,7 @@ class KnobWorth:
 
 
 def weighed(
-    search_result: SearchedSettings, listener: SearchListener, processes: Optional[int] = None
+    search_result: SearchedSettings, listener: SearchListener, processes: Processes = None
 ) -> Tuple[SearchedSettings, Tuple[KnobWorth, ...]]:
     """Weigh the winner's knobs; give what is recommended without those worth nothing, and the worth of all of them.
 
@@ -146,8 +146,8 @@ class _KnobTrials:
                 without[group] = paired_effects(self._metrics, before, after[group])
             doubtful = [group for group in doubtful if leaves_doubt(without[group], self._metrics)]
         return tuple(
-            KnobWorth(name, _in_force(name, question), winner.settings[name], without[(name, *beside)], tuple(beside))
-            for name, *beside in groups
+            KnobWorth(group[0], _in_force(group[0], question), winner.settings[group[0]], without[group], group[1:])
+            for group in groups
         )
 
     def simpler(

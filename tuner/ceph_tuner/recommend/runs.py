@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
-from typing import Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Sequence, Tuple, Union
 
 from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.processes.process_pool import ProcessPool
 from ceph_tuner.recommend import Question, SearchEffort
 from ceph_tuner.recommend.turns import together, turns
 from ceph_tuner.twin.model import ClusterModel
@@ -14,6 +16,8 @@ from ceph_tuner.twin.simulation import Simulation
 from ceph_tuner.twin.simulation_pool import simulation_pool
 
 Means = Dict[str, float]
+Processes = Union[int, None, ProcessPool]
+"""How many; None: one for each core. A pool that is there already is used, and stays."""
 
 _PROBE_S = 0.5
 
@@ -39,19 +43,20 @@ def run_length_s(model: ClusterModel, settings: Settings, effort: SearchEffort) 
 class Runs:
     """A context manager: runs are started at once and collected later, in any order."""
 
-    def __init__(
-        self, question: Question, effort: SearchEffort, seconds: float, processes: Optional[int] = None
-    ) -> None:
-        """`processes` of None: one for each core; 1: in this process, when a run is collected."""
+    def __init__(self, question: Question, effort: SearchEffort, seconds: float, processes: Processes = None) -> None:
+        """With `processes` of 1 a run is made in this process, when it is collected."""
         self._effort, self.seconds, self._before = effort, seconds, question.switched_from
-        self._pool = simulation_pool(processes)
+        self._ending = ExitStack()
+        if not isinstance(processes, ProcessPool):
+            processes = self._ending.enter_context(simulation_pool(processes))
+        self._pool = processes
         self.done = 0
 
     def __enter__(self) -> Runs:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pool.__exit__()
+        self._ending.close()
 
     def start(
         self, model: ClusterModel, settings: Settings, seeds: Sequence[int], at_once: bool = False

@@ -22,7 +22,7 @@ from ceph_tuner.core.measure.sample import Measure, measured_once
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.optimise import Options
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, SearchListener
-from ceph_tuner.recommend.runs import Runs, StartedRuns, run_length_s
+from ceph_tuner.recommend.runs import Processes, Runs, StartedRuns, run_length_s
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.knob_search import KnobSearch
 from ceph_tuner.search.optimiser import Optimiser, SettingsProposal
@@ -94,7 +94,7 @@ def search(
     question: Question,
     effort: SearchEffort,
     report: SearchListener,
-    processes: Optional[int] = None,
+    processes: Processes = None,
     search_for: Optional[SearchFor] = None,
     profiles_elsewhere: Sequence[Profile] = (),
 ) -> SearchedSettings:
