@@ -16,6 +16,7 @@ import flight
 import kills_on_lab
 import mgr_scale
 import pytest
+import recommendations
 import repeatability
 import runs_file
 import scrub_backlog
@@ -73,6 +74,11 @@ def test_a_page_says_what_the_twin_said_when_it_was_written() -> None:
 def test_the_page_of_the_automatic_mode_says_what_its_runs_say() -> None:
     lines = runs_file.lines_of(RESULTS / "automatic-on-lab.jsonl")
     assert measured(RESULTS / "automatic.md") == automatic_on_lab.table(lines)
+
+
+def test_the_page_of_speed_says_what_recommendations_cost_and_are_worth() -> None:
+    lines = runs_file.lines_of(RESULTS / "recommendations.jsonl")
+    assert measured(RESULTS / "twin-speed.md") == recommendations.table(lines)
 
 
 @pytest.mark.parametrize("name", ["search-families", "search-fresh-seeds", "search-new-scenarios", "search-scenarios"])

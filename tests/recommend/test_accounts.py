@@ -10,7 +10,7 @@ import pytest
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.files import slo_file
-from ceph_tuner.recommend import Prediction, SearchEffort
+from ceph_tuner.recommend import Prediction, Question, SearchEffort
 from ceph_tuner.recommend.accounts import BELOW, LIMIT, LOAD, NOTHING, SHARE, Account, accounts
 from ceph_tuner.recommend.runs import Runs
 from ceph_tuner.twin.model import MIB, WPQ, ClientStream, ClusterModel, Device, OsdModel, Pool, RecoveryWork
@@ -40,7 +40,7 @@ def nine(client: Tuple[float, int, float], recovery: Tuple[float, int, float]) -
 
 
 def simulated(cluster: ClusterModel, settings: Mapping[str, Any]) -> Dict[str, Account]:
-    with Runs(SearchEffort(), 30.0, processes=1) as runs:
+    with Runs(Question(cluster, SLO), SearchEffort(), 30.0, processes=1) as runs:
         means = Prediction("one", dict(settings), runs.start(cluster, dict(settings), [1, 2]).collect()).means
     return {account.name: account for account in accounts(Judge(SLO, means), cluster, settings, means)}
 

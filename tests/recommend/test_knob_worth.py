@@ -13,7 +13,7 @@ from ceph_tuner.core.knobs.releases import TENTACLE, Settings, nine
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, knob_worth
 from ceph_tuner.recommend.answer import answer
-from ceph_tuner.recommend.knob_worth import NEAR, KnobWorth, moved_knobs_of, weighed, worth_nothing
+from ceph_tuner.recommend.knob_worth import NEAR, KnobWorth, leaves_doubt, moved_knobs_of, weighed, worth_nothing
 from ceph_tuner.recommend.paired_effect import PairedEffect, paired_effects
 from ceph_tuner.recommend.runs import Runs
 from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
@@ -41,7 +41,7 @@ class Heard:
 
 def searched(winner: Settings, better: bool = True, confirmed: bool = True) -> SearchedSettings:
     in_force = {PROFILE: "balanced"}
-    with Runs(EFFORT, 8.0, processes=1) as runs:
+    with Runs(QUESTION, EFFORT, 8.0, processes=1) as runs:
         seeds = fresh_seeds(EFFORT)
         started = [(label, own, runs.start(MODEL, own, seeds)) for label, own in ((IN_FORCE, in_force), ("w", winner))]
         before, after = (Prediction(label, dict(own), waiting.collect()) for label, own, waiting in started)
@@ -107,7 +107,7 @@ def test_several_steps_together_lose_no_more_than_one_may(monkeypatch: pytest.Mo
             return tuple({**run, "client.p95_ms": lost * run["client.p95_ms"]} for run in before.winner.runs)
 
     monkeypatch.setattr(knob_worth._KnobTrials, "_start", lambda self, settings, seeds: Made())
-    with Runs(EFFORT, 8.0, processes=1) as runs:
+    with Runs(QUESTION, EFFORT, 8.0, processes=1) as runs:
         weighing = knob_worth._KnobTrials(before, Heard(), runs)
         lost = 1.015
         first, choice = weighing._confirmation(before.winner, ("osd_max_scrubs",))
@@ -167,6 +167,57 @@ Ratio = Tuple[float, float, float]
 )
 def test_worth_nothing_is_no_worse_by_what_counts_nor_surely(metric: str, ratio: Ratio, nothing: bool) -> None:
     assert worth_nothing([PairedEffect(metric, 1.0, ratio[0], ratio)], [metric]) == nothing
+
+
+@pytest.mark.parametrize(
+    ("metric", "ratio", "doubt"),
+    [
+        ("client.p95_ms", (1.1, 1 + 1.1 * NEAR, 1.2), False),
+        ("client.p95_ms", (1.1, 1 + NEAR / 2, 1.2), True),
+        ("client.p95_ms", (1.0, 0.9, 1 + 0.9 * NEAR), False),
+        ("client.p95_ms", (1.0, 0.9, 1 + 1.1 * NEAR), True),
+        ("recovery.bytes_s", (0.9, 0.85, 0.95), False),
+        ("recovery.bytes_s", (0.99, 0.96, 1.1), True),
+        ("recovery.bytes_s", (1.1, 1.0, 1.2), False),
+    ],
+)
+def test_more_runs_are_made_where_they_may_tell_otherwise(metric: str, ratio: Ratio, doubt: bool) -> None:
+    assert leaves_doubt([PairedEffect(metric, 1.0, ratio[0], ratio)], [metric]) == doubt
+
+
+def test_what_one_metric_tells_for_sure_no_other_can_change() -> None:
+    unsure = PairedEffect("client.p95_ms", 1.0, 1.0, (1.0, 0.5, 2.0))
+    worse = PairedEffect("recovery.bytes_s", 1.0, 0.5, (0.5, 0.4, 0.6))
+    assert leaves_doubt([unsure], ["client.p95_ms"])
+    assert not leaves_doubt([unsure, worse], ["client.p95_ms", "recovery.bytes_s"])
+    # it is not seen without the knob, and would not be in more runs
+    assert not leaves_doubt([unsure], ["client.p95_ms", "recovery.bytes_s"])
+
+
+def test_a_knob_that_the_first_seeds_tell_all_of_runs_on_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    winner = balanced(**{RESERVATION: 0.1, LIMIT: 0.15, "osd_max_scrubs": 1, "osd_scrub_chunk_max": 9})
+    much, nothing, unsure = (1.5, 1.52), (1.0, 1.0), (0.9, 1.1)
+    times = {RESERVATION: much, LIMIT: much, "osd_max_scrubs": nothing, "osd_scrub_chunk_max": unsure}
+    runs_by_knob: Dict[str, int] = {}
+
+    class Made:
+        def __init__(self, settings: Settings, count: int) -> None:
+            # a reservation takes its limit with it
+            name = next((name for name in times if settings.get(name) != winner[name]), "none")
+            runs_by_knob[name] = runs_by_knob.get(name, 0) + count
+            self.means = [{"client.p95_ms": times.get(name, nothing)[number % 2]} for number in range(count)]
+
+        def collect(self) -> List[Dict[str, float]]:
+            return self.means
+
+    monkeypatch.setattr(knob_worth._KnobTrials, "_start", lambda self, settings, seeds: Made(settings, len(seeds)))
+    effort = SearchEffort(seeds=4, fresh=12)
+    before = replace(searched(winner), effort=effort)
+    with Runs(QUESTION, effort, 8.0, processes=1) as runs:
+        worths = knob_worth._KnobTrials(before, Heard(), runs).of(before.winner)
+    assert runs_by_knob == {"none": 12, RESERVATION: 4, LIMIT: 4, "osd_max_scrubs": 4, "osd_scrub_chunk_max": 12}
+    spared = {entry.name for entry in worths if worth_nothing(entry.without, ["client.p95_ms"])}
+    assert spared == {"osd_max_scrubs", "osd_scrub_chunk_max"}
 
 
 def test_what_is_not_seen_any_more_has_got_worse() -> None:

@@ -227,7 +227,7 @@ EFFORT = SearchEffort(trials=1, batch=1, seeds=1, finalists=1, fresh=2)
 
 def test_the_cost_of_a_split_is_what_moves_at_the_rate_that_is_simulated() -> None:
     change = next(entry for entry in changes(MODEL, MOVES_DATA) if entry.values["pg_num"] == (64, 128))
-    with Runs(EFFORT, 4.0, processes=1) as simulated:
+    with Runs(Question(MODEL, SLO), EFFORT, 4.0, processes=1) as simulated:
         cost = cost_of(change, MODEL, BALANCED, {}, {"rbd": 1e12}, simulated, range(2))
         unknown = cost_of(change, MODEL, BALANCED, {}, {}, simulated, range(2))
     assert cost.moved_bytes == pytest.approx(3e12 * cost.moved_share)
@@ -243,7 +243,7 @@ def test_the_cost_of_a_split_is_what_moves_at_the_rate_that_is_simulated() -> No
 def test_meanwhile_scrubs_go_on_beside_what_moves_and_wait_for_it_osd_by_osd() -> None:
     model = replace(MODEL, scrub=(ScrubWork("rbd", 1_000_000, MIB),))
     change = next(entry for entry in changes(model, MOVES_DATA) if entry.values["pg_num"] == (64, 128))
-    with Runs(EFFORT, 4.0, processes=1) as simulated:
+    with Runs(Question(MODEL, SLO), EFFORT, 4.0, processes=1) as simulated:
         cost = cost_of(change, model, BALANCED, {}, {"rbd": 1e12}, simulated, range(2))
         idle = Prediction("scrub", BALANCED, simulated.start(model, BALANCED, range(2)).collect())
     assert cost.meanwhile is not None
@@ -254,7 +254,7 @@ def test_meanwhile_scrubs_go_on_beside_what_moves_and_wait_for_it_osd_by_osd() -
 
 
 def test_a_restart_takes_longer_where_clients_write_meanwhile() -> None:
-    with Runs(EFFORT, 4.0, processes=1) as simulated:
+    with Runs(Question(MODEL, SLO), EFFORT, 4.0, processes=1) as simulated:
         written = cost_of(layout(MODEL, 1), MODEL, BALANCED, {"client.write_iops": 100.0}, {}, simulated, range(2))
         small = cost_of(
             layout(MODEL, 1), MODEL, BALANCED, {"client.write_iops": 100.0}, {"rbd": 4 * MIB}, simulated, range(2)
@@ -272,7 +272,7 @@ def test_a_plan_is_tried_on_the_fresh_seeds_of_the_winner() -> None:
     model = replace(MODEL, osd=replace(OSD, shards=1, threads_per_shard=1), pools=(Pool("rbd", 64),), osds=6)
     model = replace(model, recovery=(RecoveryWork("rbd", 10_000),))
     effort = replace(EFFORT, shortest_s=2.0)
-    with Runs(effort, 2.0, processes=1) as simulated:
+    with Runs(Question(model, SLO), effort, 2.0, processes=1) as simulated:
         before = Prediction(IN_FORCE, BALANCED, simulated.start(model, BALANCED, fresh_seeds(effort)).collect())
     choice = RankingChoice(before.candidate, (), before.candidate, False, "nothing better")
     found = SearchedSettings(Question(model, SLO), effort, 2.0, 0, (before,), (before,), choice, True)

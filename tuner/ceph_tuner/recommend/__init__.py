@@ -106,8 +106,8 @@ class SearchEffort:
     fresh: int = 12
     """Seeds of that: the winner is chosen, and every number in the answer comes, from these alone."""
     seed: int = 1
-    events: float = 1e6
-    """Events that a run is to have; the simulated time follows from it."""
+    events: Optional[float] = None
+    """Events that a run is to have; the simulated time follows from it. None: by the drives (`EVENTS`)."""
     shortest_s: float = 4.0
     longest_s: float = 60.0
     settle_share: float = 0.25

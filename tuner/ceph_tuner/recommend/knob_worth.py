@@ -1,16 +1,17 @@
 """What each knob of the winner is worth, by the winner without it: with the knob as it is in force.
 
-Both run on the same seeds, which neither the search nor the choice of the winner has used. A knob is worth nothing,
-and goes back, where no metric of an objective or of the goal gets worse without it by `NEAR` or more, nor by more than
-chance unless that is less than `NEAR`. Several such knobs may stand in for each other: what is put back together is
-judged together, on the fresh seeds of the choice, and by half where it is too much. Then the knobs that are left are
-weighed again.
+Both run on the same seeds, which neither the search nor the choice of the winner has used: on as many as the search ran
+on, and where these leave doubt on as many as the choice did. A knob is worth nothing, and goes back, where no metric of
+an objective or of the goal gets worse without it by `NEAR` or more, nor by more than chance unless that is less than
+`NEAR`. Several such knobs may stand in for each other: what is put back together is judged together, on the fresh seeds
+of the choice, and by half where it is too much. Then the knobs that are left are weighed again.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.ranking import RankingChoice, choose
@@ -21,7 +22,7 @@ from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.profiles.translation import to_release_units
 from ceph_tuner.recommend import Prediction, Question, SearchListener
 from ceph_tuner.recommend.paired_effect import PairedEffect, paired_effects
-from ceph_tuner.recommend.runs import Runs, StartedRuns
+from ceph_tuner.recommend.runs import Processes, Runs, StartedRuns
 from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
 
 NEAR = 0.02
@@ -50,7 +51,7 @@ class KnobWorth:
 
 
 def weighed(
-    search_result: SearchedSettings, listener: SearchListener, processes: Optional[int] = None
+    search_result: SearchedSettings, listener: SearchListener, processes: Processes = None
 ) -> Tuple[SearchedSettings, Tuple[KnobWorth, ...]]:
     """Weigh the winner's knobs; give what is recommended without those worth nothing, and the worth of all of them.
 
@@ -61,8 +62,7 @@ def weighed(
         or moved_knobs_of(search_result.winner, search_result.question) == []
     ):
         return search_result, ()
-    before = search_result.question.switched_from
-    with Runs(search_result.effort, search_result.run_s, processes, before) as runs:
+    with Runs(search_result.question, search_result.effort, search_result.run_s, processes) as runs:
         trials = _KnobTrials(search_result, listener, runs)
         worths, put_back = trials.of(search_result.winner), []
         simpler = trials.simpler(search_result.winner, worths)
@@ -95,13 +95,25 @@ def worth_nothing(without: Sequence[PairedEffect], metrics: Sequence[str]) -> bo
     return len(without) == len(set(metrics)) and not any(_is_worse(effect) for effect in without)
 
 
+def leaves_doubt(without: Sequence[PairedEffect], metrics: Sequence[str]) -> bool:
+    """Whether more runs may tell otherwise: no metric is surely worse by `NEAR`, and not all are surely not."""
+    intervals = [_worse(effect) for effect in without]
+    is_sure = len(without) < len(set(metrics)) or any(low > 1 + NEAR for _, low, _ in intervals)
+    return not is_sure and any(high >= 1 + NEAR for _, _, high in intervals)
+
+
 def _is_worse(effect: PairedEffect) -> bool:
-    if effect.ratio is None:
-        return effect.before != effect.after
-    mean, low, high = effect.ratio
-    if not METRICS[effect.metric].lower_is_better:
-        mean, low, high = 1 / mean, 1 / high, 1 / low
+    mean, low, high = _worse(effect)
     return mean >= 1 + NEAR or (low > 1 and high >= 1 + NEAR)
+
+
+def _worse(effect: PairedEffect) -> Tuple[float, float, float]:
+    """How many times worse the metric is, and the ends of the interval: below 1 it is better."""
+    if effect.ratio is None:
+        times = 1.0 if effect.before == effect.after else math.inf
+        return times, times, times
+    mean, low, high = effect.ratio
+    return (mean, low, high) if METRICS[effect.metric].lower_is_better else (1 / mean, 1 / high, 1 / low)
 
 
 class _KnobTrials:
@@ -115,20 +127,28 @@ class _KnobTrials:
         self._metrics = search_result.question.slo.metrics
 
     def of(self, winner: Prediction) -> Tuple[KnobWorth, ...]:
-        """Weigh each knob that the winner moves."""
-        question = self._search_result.question
-        groups = [_group(name, winner, question) for name in moved_knobs_of(winner, question)]
-        whole = self._start(winner.settings, self._seeds)
-        runs_by_group = [
-            (group, self._start(_without(group, winner.settings, question), self._seeds)) for group in groups
-        ]
-        before = replace(winner, runs=whole.collect())
-        worths = []
-        for number, ((name, *beside), runs) in enumerate(runs_by_group):
-            self._listener.phase("what each knob is worth", number, len(runs_by_group))
-            without = paired_effects(self._metrics, before, replace(winner, runs=runs.collect()))
-            worths.append(KnobWorth(name, _in_force(name, question), winner.settings[name], without, tuple(beside)))
-        return tuple(worths)
+        """Weigh each knob that the winner moves; on the later seeds those of which the first leave doubt."""
+        question, before = self._search_result.question, replace(winner, runs=())
+        groups = doubtful = [_group(name, winner, question) for name in moved_knobs_of(winner, question)]
+        after = dict.fromkeys(groups, before)
+        without: Dict[Tuple[str, ...], Tuple[PairedEffect, ...]] = {}
+        # of one pair nothing is known
+        few = max(2, self._search_result.effort.seeds)
+        for seeds in (self._seeds[:few], self._seeds[few:]):
+            if not (doubtful and seeds):
+                break
+            whole = self._start(winner.settings, seeds)
+            started = [self._start(_without(group, winner.settings, question), seeds) for group in doubtful]
+            before = replace(before, runs=(*before.runs, *whole.collect()))
+            for number, (group, runs) in enumerate(zip(doubtful, started)):
+                self._listener.phase("what each knob is worth", number, len(started))
+                after[group] = replace(winner, runs=(*after[group].runs, *runs.collect()))
+                without[group] = paired_effects(self._metrics, before, after[group])
+            doubtful = [group for group in doubtful if leaves_doubt(without[group], self._metrics)]
+        return tuple(
+            KnobWorth(group[0], _in_force(group[0], question), winner.settings[group[0]], without[group], group[1:])
+            for group in groups
+        )
 
     def simpler(
         self, winner: Prediction, worths: Sequence[KnobWorth]

@@ -8,7 +8,7 @@ from typing import List, Mapping, Optional, Tuple
 from ceph_tuner.core.goals.judge import Verdict
 from ceph_tuner.core.measure.metrics import METRICS, work_of
 from ceph_tuner.recommend import Prediction
-from ceph_tuner.recommend.runs import Runs
+from ceph_tuner.recommend.runs import Processes, Runs
 from ceph_tuner.recommend.search import SearchedSettings
 from ceph_tuner.twin.model import ClusterModel
 
@@ -28,18 +28,17 @@ class Missed:
     """Hard objectives that those settings miss beside it."""
 
 
-def missed_objectives(search_result: SearchedSettings, processes: Optional[int] = None) -> List[Missed]:
+def missed_objectives(search_result: SearchedSettings, processes: Processes = None) -> List[Missed]:
     """Look into every objective that the winner misses; two more simulations for each kind of work."""
     misses = [verdict for verdict in search_result.judge.verdicts(search_result.winner.means) if not verdict.met]
     if not misses:
         return []
-    before = search_result.question.switched_from
-    with Runs(search_result.effort, search_result.run_s, 1 if processes == 1 else None, before) as runs:
-        seeds = range(search_result.effort.seed, search_result.effort.seed + search_result.effort.seeds)
+    question, effort = search_result.question, search_result.effort
+    with Runs(question, effort, search_result.run_s, processes) as runs:
+        seeds = range(effort.seed, effort.seed + effort.seeds)
         kinds = sorted({kind_of(verdict) for verdict in misses})
         runs_by_kind = {
-            kind: runs.start(alone(search_result.question.model, kind), search_result.winner.settings, seeds)
-            for kind in kinds
+            kind: runs.start(alone(question.model, kind), search_result.winner.settings, seeds) for kind in kinds
         }
         means_alone = {kind: Prediction(kind, {}, run.collect()).means for kind, run in runs_by_kind.items()}
     return [_look_into(verdict, search_result, means_alone[kind_of(verdict)]) for verdict in misses]

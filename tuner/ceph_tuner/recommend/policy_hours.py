@@ -122,10 +122,11 @@ def _simulated(
     means: Dict[_Key, Dict[str, Mapping[str, float]]] = {}
     if not questions:
         return means
-    first = next(iter(settings_of[next(iter(questions))[0]].values()))
+    (policy, _), question = next(iter(questions.items()))
+    run_s = run_length_s(description.model, next(iter(settings_of[policy].values())), EFFORT)
     seeds = range(EFFORT.seed, EFFORT.seed + EFFORT.fresh)
     started: Dict[_Key, Dict[str, StartedRuns]] = {}
-    with Runs(EFFORT, run_length_s(description.model, first, EFFORT), processes) as runs:
+    with Runs(question, EFFORT, run_s, processes) as runs:
         for key, question in questions.items():
             own = settings_of[key[0]]
             started[key] = {name: runs.start(question.model, settings, seeds) for name, settings in own.items()}

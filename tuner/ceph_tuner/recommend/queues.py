@@ -125,7 +125,7 @@ def compare_queues(
     model = replace(question.model, scheduler=WPQ)
     change = RebuildChange(RESTART, model, {QUEUE: (MCLOCK, WPQ)})
     seeds = fresh_seeds(effort) if search_result.confirmed else range(effort.seed, effort.seed + effort.seeds)
-    with Runs(effort, search_result.run_s, processes) as runs:
+    with Runs(question, effort, search_result.run_s, processes) as runs:
         settings = dict(question.kept)
         wpq = Prediction(WPQ, settings, runs.start(model, settings, seeds).collect(), errors=question.errors)
         predictions = [search_result.closest, search_result.before, *search_result.built_in]

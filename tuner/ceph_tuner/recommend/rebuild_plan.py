@@ -18,7 +18,7 @@ from ceph_tuner.recommend import Prediction, SearchListener
 from ceph_tuner.recommend.paired_effect import PairedEffect, mean_and_reach, paired_effects
 from ceph_tuner.recommend.rebuild import MOVES_DATA, RESTART, RebuildChange, changes
 from ceph_tuner.recommend.rebuild_cost import Cost, cost_of
-from ceph_tuner.recommend.runs import Runs
+from ceph_tuner.recommend.runs import Processes, Runs
 from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
 from ceph_tuner.twin.model import ClusterModel
 
@@ -60,10 +60,10 @@ def plan_rebuild(
     search_result: SearchedSettings,
     stored_bytes: Mapping[str, float],
     report: SearchListener,
-    processes: Optional[int] = None,
+    processes: Processes = None,
 ) -> Plan:
     """Look for them. `search_result` must be confirmed on fresh seeds; `stored_bytes`: by pool, where known."""
-    with Runs(search_result.effort, search_result.run_s, processes) as runs:
+    with Runs(search_result.question, search_result.effort, search_result.run_s, processes) as runs:
         planner = _Planner(search_result, report, runs)
         model, before = search_result.question.model, search_result.winner
         worth: List[Planned] = []

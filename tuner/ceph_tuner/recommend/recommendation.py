@@ -17,6 +17,7 @@ from ceph_tuner.recommend.search import SearchedSettings, search
 from ceph_tuner.search.explanation import Explained, explained
 from ceph_tuner.search.transfer import Elsewhere
 from ceph_tuner.twin.knobs_in_force import completed
+from ceph_tuner.twin.simulation_pool import simulation_pool
 
 
 @dataclass(frozen=True)
@@ -77,24 +78,26 @@ def recommend(
     is raised. Raises InputError for objectives that the twin has nothing to say about, and for knobs that cannot be
     searched.
     """
-    with interruptible():
-        search_result = search(question, effort, listener, processes, profiles_elsewhere=profiles_elsewhere)
     misses: List[Missed] = []
     worths: Tuple[KnobWorth, ...] = ()
     explanation, plan, interrupted = None, None, True
-    # not again what takes long, where somebody does not want to wait
-    with suppress(KeyboardInterrupt), interruptible():
-        if not search_result.interrupted:
-            search_result, worths = weighed(search_result, listener, processes)
-            if stored_bytes is not None and search_result.confirmed:
-                plan = plan_rebuild(search_result, stored_bytes, listener, processes)
-            listener.phase("looking into what is missed", search_result.runs, search_result.runs)
-            misses = missed_objectives(search_result, processes)
-            if explain and search_result.learnt is not None:
-                listener.phase("working out what was learnt", search_result.runs, search_result.runs)
-                unmet = not search_result.judge.keeps_hard(search_result.winner.means)
-                explanation = explained(search_result.learnt, question.slo, unmet, curves=curves)
-            interrupted = False
+    # a process takes a second to begin
+    with simulation_pool(processes) as pool:
+        with interruptible():
+            search_result = search(question, effort, listener, pool, profiles_elsewhere=profiles_elsewhere)
+        # not again what takes long, where somebody does not want to wait
+        with suppress(KeyboardInterrupt), interruptible():
+            if not search_result.interrupted:
+                search_result, worths = weighed(search_result, listener, pool)
+                if stored_bytes is not None and search_result.confirmed:
+                    plan = plan_rebuild(search_result, stored_bytes, listener, pool)
+                listener.phase("looking into what is missed", search_result.runs, search_result.runs)
+                misses = missed_objectives(search_result, pool)
+                if explain and search_result.learnt is not None:
+                    listener.phase("working out what was learnt", search_result.runs, search_result.runs)
+                    unmet = not search_result.judge.keeps_hard(search_result.winner.means)
+                    explanation = explained(search_result.learnt, question.slo, unmet, curves=curves)
+                interrupted = False
     instructions, classes = answer(search_result), tuple(accounts_of(search_result))
     return Recommendation(search_result, instructions, classes, tuple(misses), explanation, plan, worths, interrupted)
 

@@ -253,7 +253,7 @@ def _tried_in(answer: RegimeAnswer, sources: Sequence[RegimeAnswer], processes: 
     own = settings_by_source.pop(answer.asked.regime, None)
     if not searched.confirmed:
         settings_by_source = {}
-    with Runs(searched.effort, searched.run_s, processes, question.switched_from) as runs:
+    with Runs(question, searched.effort, searched.run_s, processes) as runs:
         tried = _run(runs, question, settings_by_source, searched.effort)
     if own is not None:
         tried[answer.asked.regime] = searched.winner
@@ -270,7 +270,7 @@ def _tried_anew(
         source: from_release_units(page.settings, model.release, model.osd.hardware) for source, page in pages.items()
     }
     run_s = run_length_s(model, question.in_force, effort)
-    with Runs(effort, run_s, processes, question.switched_from) as runs:
+    with Runs(question, effort, run_s, processes) as runs:
         tried = _run(runs, question, {**by_source, IN_FORCE: in_force}, effort)
     before = tried.pop(IN_FORCE)
     return TriedSettings(asked, Judge(question.slo, before.means), before, tried)

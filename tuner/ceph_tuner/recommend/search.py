@@ -22,7 +22,7 @@ from ceph_tuner.core.measure.sample import Measure, measured_once
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.optimise import Options
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, SearchListener
-from ceph_tuner.recommend.runs import Runs, StartedRuns, run_length_s
+from ceph_tuner.recommend.runs import Processes, Runs, StartedRuns, run_length_s
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.knob_search import KnobSearch
 from ceph_tuner.search.optimiser import Optimiser, SettingsProposal
@@ -94,7 +94,7 @@ def search(
     question: Question,
     effort: SearchEffort,
     report: SearchListener,
-    processes: Optional[int] = None,
+    processes: Processes = None,
     search_for: Optional[SearchFor] = None,
     profiles_elsewhere: Sequence[Profile] = (),
 ) -> SearchedSettings:
@@ -114,7 +114,7 @@ def search(
     total = effort.seeds * (len(profiles) + effort.trials) + effort.fresh * (len(profiles) + effort.finalists)
     report.phase("preparing: compiles the model on its first use", 0, total)
     run_s = run_length_s(question.model, question.in_force, effort)
-    with Runs(effort, run_s, processes, question.switched_from) as runs:
+    with Runs(question, effort, run_s, processes) as runs:
         race = _Race(question, effort, report, runs, total)
         try:
             race.open(profiles)

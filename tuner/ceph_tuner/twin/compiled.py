@@ -11,11 +11,11 @@ CEPH_TUNER_NUMBA=0 runs the plain functions, which give the same results bit for
 from __future__ import annotations
 
 import os
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Callable, Dict, NamedTuple
+from typing import Any, Callable, Dict, NamedTuple, Sequence
 
 from ceph_tuner.twin.kernel import (
     background,
@@ -105,7 +105,7 @@ def functions(compile_them: bool = True) -> Functions:
                     own.__module__ = module.__name__
                     entry = name in ENTRIES
                     inlined = not entry and (module, name) not in SELDOM
-                    bound[name] = compiled[function] = njit(
+                    made = njit(
                         own,
                         cache=entry and folder is not None,
                         error_model="numpy",
@@ -115,9 +115,21 @@ def functions(compile_them: bool = True) -> Functions:
                         no_cpython_wrapper=not entry,
                         no_cfunc_wrapper=True,
                     )
+                    made.get_call_template = partial(_for_any_number, made.get_call_template)
+                    bound[name] = compiled[function] = made
     finally:
         config.CACHE_DIR = elsewhere
     return Functions(True, compiled[loop.run], compiled[dmclock.run_queues], folder is not None)
+
+
+def _for_any_number(template: Callable[..., Any], arguments: Sequence[Any], names: Any) -> Any:
+    """The compiled version of a function for a call; numba would make another for each number that a call gives.
+
+    Where it is inlined the number reaches all of it anyway; a third more functions would be compiled.
+    """
+    from numba.core.types import unliteral
+
+    return template(tuple(map(unliteral, arguments)), names)
 
 
 def _key(value: Any) -> Any:

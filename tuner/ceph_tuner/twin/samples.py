@@ -155,7 +155,7 @@ def _latency(before: CounterSnapshot, after: CounterSnapshot, row: int) -> Histo
     counts: Any = np.zeros(STREAM_BUCKETS, dtype=np.int64)
     for old, new in zip(before.clients, after.clients):
         counts = counts + (new.latency[row] - old.latency[row])
-    return Histogram(_edges_ms(), tuple(int(count) for count in counts))
+    return Histogram(_edges_ms(), tuple(counts.tolist()))
 
 
 @cache

@@ -7,8 +7,10 @@ bucket, so it can be up to half as low or twice as high; `Histogram.bracket` giv
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 NS_PER_MS = 1e6
@@ -87,12 +89,14 @@ class Histogram:
         """Bucket of a quantile and the part of its operations that are below it."""
         if not 0 <= fraction <= 1:
             raise ValueError(f"fraction must be in 0..1, got {fraction}")
-        rank, below = fraction * self.total, 0
-        for bucket, count in enumerate(self.counts):
-            if count and below + count >= rank:
-                return bucket, (rank - below) / count
-            below += count
-        return None
+        upto = list(accumulate(self.counts))
+        rank = fraction * upto[-1]
+        # the first that is not empty where the rank is 0
+        bucket = bisect_left(upto, max(rank, 0.5))
+        if bucket == len(upto):
+            return None
+        count = self.counts[bucket]
+        return bucket, (rank - (upto[bucket] - count)) / count
 
 
 @lru_cache(maxsize=256)
@@ -104,4 +108,4 @@ def pooled(histograms: Iterable[Histogram], *more: Histogram) -> Optional[Histog
     """One histogram of all operations; those with other buckets than the first are left out."""
     parts: List[Histogram] = [*histograms, *more]
     same = [histogram.counts for histogram in parts if histogram.upper_ms == parts[0].upper_ms]
-    return Histogram(parts[0].upper_ms, tuple(sum(column) for column in zip(*same))) if parts else None
+    return Histogram(parts[0].upper_ms, tuple(map(sum, zip(*same)))) if parts else None

@@ -211,6 +211,6 @@ class Slot(Record):
     held_by: int
     waiting_head: int
     waiting_tail: int
-    """The trim that has the PG's lock, also while it waits, and items whose threads wait for the lock."""
+    """The trim or scrub chunk that has the PG's lock, also while it waits, and items whose threads wait for it."""
     writes_under_way: int
     """Of clients, at the primary of an erasure-coded PG."""
