@@ -255,7 +255,8 @@ def write_pages(
     from ceph_tuner.core.goals.slo import parse_slo
     from ceph_tuner.recommend import SearchEffort
     from ceph_tuner.recommend.recommendation import recommend
-    from ceph_tuner.recommend.regime_pages import RegimeAnswer, combinations_of, pages_of, question_in
+    from ceph_tuner.recommend.regime_pages import RegimeAnswer, pages_of
+    from ceph_tuner.recommend.regime_questions import combinations_of, question_in
     from ceph_tuner.twin.described_cluster import DescribedCluster
     from silent_listener import SilentListener
 

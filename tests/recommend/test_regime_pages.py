@@ -20,12 +20,10 @@ from ceph_tuner.core.regimes.bounds import DEFAULT, Marker, RegimeBounds, regime
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import Prediction, SearchEffort
 from ceph_tuner.recommend.recommendation import recommend
-from ceph_tuner.recommend.regime_pages import (
+from ceph_tuner.recommend.regime_pages import RegimeAnswer, TriedSettings, pages_of
+from ceph_tuner.recommend.regime_questions import (
     MOST_PREDICTED,
-    RegimeAnswer,
-    TriedSettings,
     combinations_of,
-    pages_of,
     question_in,
     usual_regimes,
     work_in,
