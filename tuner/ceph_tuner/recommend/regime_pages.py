@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ceph_tuner.core.book.page import LONGEST_TEXT, TWIN, UNVALIDATED, Page
 from ceph_tuner.core.boost.kinds import KINDS as BOOSTED
@@ -68,7 +68,7 @@ def pages_of(
     pages: List[Page] = []
     for regime, source in _shared(tried).items():
         each = tried[regime]
-        settings = _settings_of(each.by_source[source], each.asked.question)
+        settings = _settings_of(each.by_source[source].standing, each.asked.question)
         why = reasons[regime] if source == regime else f"found for {source}, and {each.words(source)}"
         pages.append(_page(each, source, settings, why, len(pages) + 1, at, target))
     pages = list(with_knobs_of_other_work(pages, {regime: each.asked.work for regime, each in tried.items()}))
@@ -85,6 +85,15 @@ def pages_of(
     return tuple(pages)
 
 
+class PageTrial(NamedTuple):
+    """What settings do in a regime."""
+
+    coming: Prediction
+    """As they come into force in it: what goes on began under what is in force now."""
+    standing: Prediction
+    """As they were in force before it began: the page of the regime before has the same."""
+
+
 @dataclass(frozen=True)
 class TriedSettings:
     """Settings of several regimes, as they do in one."""
@@ -92,32 +101,37 @@ class TriedSettings:
     asked: RegimeQuestion
     judge: Judge
     before: Prediction
-    by_source: Mapping[str, Prediction]
+    by_source: Mapping[str, PageTrial]
 
     def margins(self) -> Dict[str, float]:
         """Of those that may have a page the margin of the clients, by source.
 
         That is the least one of hard objectives in the worst run, as a share of the bound. A page keeps each hard
-        objective, and is no worse than what is in force. Where none does, and what is in force misses one too, to go
-        back to that would be worse: then it is those that miss the least, and break nothing that is kept now by more
-        than `TOLERANCE`.
+        objective once it stands, and is no worse than what is in force. Where none does, and what is in force misses
+        one too, to go back to that would be worse: then it is those that miss the least, and break nothing that is
+        kept now by more than `TOLERANCE`. What comes into force is no worse than what is, and breaks nothing either:
+        the guard would take it back.
         """
-        losses = {source: self.judge.loss(prediction.means) for source, prediction in self.by_source.items()}
         now = self.judge.loss(self.before.means)
+        losses = {
+            source: self.judge.loss(trial.standing.means)
+            for source, trial in self.by_source.items()
+            if self.judge.loss(trial.coming.means) <= now + SLACK and not self._breaks(trial.coming.means)
+        }
         fit = [source for source, loss in losses.items() if self.keeps(source) and loss <= now + SLACK]
         if not fit:
             mending = [
                 source
                 for source, loss in losses.items()
-                if loss < now - LEAST_GAIN[True] and not self._breaks(self.by_source[source].means)
+                if loss < now - LEAST_GAIN[True] and not self._breaks(self.by_source[source].standing.means)
             ]
             least = min((losses[source] for source in mending), default=0.0)
             fit = [source for source in mending if losses[source] <= least + LEAST_GAIN[True]]
-        return {source: self._client_margin(self.by_source[source]) for source in fit}
+        return {source: self._client_margin(self.by_source[source].standing) for source in fit}
 
     def keeps(self, source: str) -> bool:
-        """Whether each hard objective holds with the settings of that source."""
-        return self.judge.keeps_hard(self.by_source[source].means)
+        """Whether each hard objective holds once the settings of that source stand."""
+        return self.judge.keeps_hard(self.by_source[source].standing.means)
 
     def words(self, source: str) -> str:
         """What they do here."""
@@ -145,12 +159,9 @@ def _tried_in(answer: RegimeAnswer, sources: Sequence[RegimeAnswer], processes: 
     """What was found for others, in a regime with an answer of its own."""
     searched, question = answer.found.searched, answer.asked.question
     settings_by_source = {source.asked.regime: source.found.searched.winner.settings for source in sources}
-    own = settings_by_source.pop(answer.asked.regime, None)
     if not searched.confirmed:
         settings_by_source = {}
-    tried = _run(question, settings_by_source, searched.effort, searched.run_s, processes)
-    if own is not None:
-        tried[answer.asked.regime] = searched.winner
+    tried = _trials(question, settings_by_source, searched.effort, searched.run_s, processes)
     return TriedSettings(answer.asked, searched.judge, searched.before, tried)
 
 
@@ -164,28 +175,30 @@ def _tried_anew(
         source: from_release_units(page.settings, model.release, model.osd.hardware) for source, page in pages.items()
     }
     run_s = run_length_s(model, question.in_force, effort)
-    tried = _run(question, {**by_source, IN_FORCE: in_force}, effort, run_s, processes)
-    before = tried.pop(IN_FORCE)
+    tried = _trials(question, {**by_source, IN_FORCE: in_force}, effort, run_s, processes)
+    before = tried.pop(IN_FORCE).standing
     return TriedSettings(asked, Judge(question.slo, before.means), before, tried)
 
 
-def _run(
+def _trials(
     question: Question,
     settings_by_label: Mapping[str, Settings],
     effort: SearchEffort,
     run_s: float,
     processes: Optional[int],
-) -> Dict[str, Prediction]:
+) -> Dict[str, PageTrial]:
     """Each of them on the fresh seeds."""
+    seeds = fresh_seeds(effort)
     with Runs(question, effort, run_s, processes) as runs:
-        started = {
-            label: runs.start(question.model, settings, fresh_seeds(effort))
+        started = [
+            (label, settings, runs.start(question.model, settings, seeds, standing=standing))
             for label, settings in settings_by_label.items()
-        }
-        return {
-            label: Prediction(label, settings_by_label[label], run.collect(), errors=question.errors)
-            for label, run in started.items()
-        }
+            for standing in (False, True)
+        ]
+        predictions = [
+            Prediction(label, settings, run.collect(), errors=question.errors) for label, settings, run in started
+        ]
+    return {each.label: PageTrial(each, standing) for each, standing in zip(predictions[::2], predictions[1::2])}
 
 
 def _settings_of(prediction: Prediction, question: Question) -> Settings:
@@ -198,7 +211,7 @@ def _settings_of(prediction: Prediction, question: Question) -> Settings:
 def _page(tried: TriedSettings, source: str, settings: Settings, why: str, number: int, at: float, target: str) -> Page:
     # the rates of work too: a boost asks which page is faster
     metrics = (*tried.asked.question.slo.metrics, *_SPEEDS)
-    effects = paired_effects(metrics, tried.before, tried.by_source[source])
+    effects = paired_effects(metrics, tried.before, tried.by_source[source].standing)
     # and how much clients asked for. A book has little room
     load = {name: value for name, value in tried.before.means.items() if name in (CLIENTS, *metrics)}
     return Page(
