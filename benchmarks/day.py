@@ -71,7 +71,7 @@ OSD = OsdModel(
     threads_per_shard=2,
     throttle_bytes=256.0 * KIB,
 )
-FIRST_TOLD = 1
+FIRST_TOLD = 5
 """The first day that is told. Once somebody has looked at a day to make book or pages better, it is a later one."""
 DONE = 0.01
 """Share of the scrubs that may be left where they count as done."""
