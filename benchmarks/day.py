@@ -71,7 +71,7 @@ OSD = OsdModel(
     threads_per_shard=2,
     throttle_bytes=256.0 * KIB,
 )
-FIRST_TOLD = 1
+FIRST_TOLD = 5
 """The first day that is told. Once somebody has looked at a day to make book or pages better, it is a later one."""
 DONE = 0.01
 """Share of the scrubs that may be left where they count as done."""
@@ -255,7 +255,8 @@ def write_pages(
     from ceph_tuner.core.goals.slo import parse_slo
     from ceph_tuner.recommend import SearchEffort
     from ceph_tuner.recommend.recommendation import recommend
-    from ceph_tuner.recommend.regime_pages import RegimeAnswer, combinations_of, pages_of, question_in
+    from ceph_tuner.recommend.regime_pages import RegimeAnswer, pages_of
+    from ceph_tuner.recommend.regime_questions import combinations_of, question_in
     from ceph_tuner.twin.described_cluster import DescribedCluster
     from silent_listener import SilentListener
 

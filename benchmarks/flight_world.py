@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Set
 import numpy as np
 
 from ceph_tuner.core.ceph.target import Place
+from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.twin.model import (
     KIB,
     MIB,
@@ -29,6 +30,7 @@ from ceph_tuner.twin.model import (
     ScrubWork,
     SnaptrimWork,
 )
+from ceph_tuner.twin.samples import edges_ms
 from ceph_tuner.twin.simulation import Simulation
 from twin_cluster.cluster import TwinCluster, twin_cluster
 from twin_cluster.monitors import refusal
@@ -219,9 +221,10 @@ class World:
 
 
 def p95_ms(counts: np.ndarray[Any, Any]) -> float:
-    """Of client operations by bucket of `twin.simulation.ClientCounts`, reads and writes together."""
-    row = np.cumsum(counts)
-    return float(2.0 ** (np.searchsorted(row, 0.95 * row[-1]) / 32.0) / 1000.0)
+    """Of client operations by bucket of `twin.simulation.ClientCounts`, reads and writes together; some at least."""
+    seen = Histogram(edges_ms(), tuple(int(count) for count in counts)).quantile(0.95)
+    assert seen is not None
+    return seen
 
 
 def _clients(rate: float) -> ClientStream:

@@ -40,7 +40,8 @@ from ceph_tuner_cli.prefix_option import open_cluster
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn, working
 
 if TYPE_CHECKING:
-    from ceph_tuner.recommend.regime_pages import RegimeAnswer, RegimeQuestion
+    from ceph_tuner.recommend.regime_pages import RegimeAnswer
+    from ceph_tuner.recommend.regime_questions import RegimeQuestion
 
 STILL_MISSED = "whatever was tried, a hard objective would be missed that is kept now, or it was not confirmed"
 NONE_SERVES = "no page of another regime is better here than what is in force"
@@ -157,7 +158,7 @@ def _known(
             raise InputError("--slo", "nothing", "an SLO file: a described cluster keeps no objectives")
         return _of_file(read_description(cluster_file), own, regimes)
     from ceph_tuner.describe.live_cluster import describe
-    from ceph_tuner.recommend.regime_pages import regimes_named, work_in
+    from ceph_tuner.recommend.regime_questions import regimes_named, work_in
 
     with (
         working(f"looking at {cluster or state}"),
@@ -178,7 +179,7 @@ def _of_file(description: DescribedCluster, slo: Slo, regimes: Sequence[str]) ->
     import time
 
     from ceph_tuner.core.knobs.releases import format_version
-    from ceph_tuner.recommend.regime_pages import regimes_named
+    from ceph_tuner.recommend.regime_questions import regimes_named
 
     model = description.model
     names = regimes_named(regimes, DEFAULT)
@@ -202,7 +203,7 @@ def _others(
     known: ClusterAccount, searched: Sequence[RegimeQuestion], knobs: Optional[Sequence[str]]
 ) -> List[RegimeQuestion]:
     """What the regimes that are searched may come to together, and was not met yet: the pages are tried there too."""
-    from ceph_tuner.recommend.regime_pages import combinations_of
+    from ceph_tuner.recommend.regime_questions import combinations_of
 
     names = combinations_of([asked.regime for asked in searched], known.bounds)
     results = [_question(known, name, knobs) for name in names]
@@ -210,7 +211,7 @@ def _others(
 
 
 def _question(known: ClusterAccount, name: str, knobs: Optional[Sequence[str]]) -> Union[RegimeQuestion, InputError]:
-    from ceph_tuner.recommend.regime_pages import question_in
+    from ceph_tuner.recommend.regime_questions import question_in
 
     try:
         return question_in(name, known.description, known.slo, known.bounds, known.iops_seen, knobs)

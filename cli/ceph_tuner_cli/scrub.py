@@ -154,7 +154,6 @@ def drain(
             wanted,
             scrub_plan.rates,
             stored_baseline(connection.store),
-            where,
             any_hour,
             despite_flags,
             window,

@@ -51,7 +51,7 @@ def planned(
         policy: tuple(objective.text for objective in about_clients(each.slo))
         for policy, each in wanted.by_policy.items()
     }
-    return plan(view, rates, texts, recent.means if recent is not None else None, days, zone, notes, window_s)
+    return plan(view, rates, texts, recent.means if recent is not None else None, days, notes, window_s)
 
 
 class _Rates:
@@ -81,7 +81,7 @@ class _Rates:
             note if len(policies) == everywhere else f"{', '.join(policies)}: {note}"
             for note, policies in notes.items()
         )
-        return RatesAhead(rates, wanted.calendar), texts
+        return RatesAhead(rates, wanted.calendar, self._zone), texts
 
     def _by_bounds(self, wanted: WantedNow, bounds: Mapping[Objective, float]) -> Tuple[HourlyRates, Tuple[str, ...]]:
         connection, view, windows = self._connection, self._view, self._windows

@@ -23,8 +23,13 @@ from day import (
     singles,
     table,
 )
+from flight_world import p95_ms
 
 from ceph_tuner.core.boost.rules import parse_rules
+from ceph_tuner.twin.model import ClientStream
+from ceph_tuner.twin.samples import look, sample_between
+from ceph_tuner.twin.simulation import Simulation
+from twins import small_model
 
 
 def line(policy: str, day: int, **counts: Any) -> Dict[str, Any]:
@@ -50,6 +55,16 @@ def test_work_that_is_not_done_goes_on_in_the_next_phase() -> None:
     twin = DayWorld(1)
     twin.advance(HOUR_S)
     assert twin.remaining() == world.remaining()
+
+
+def test_clients_are_judged_by_what_a_sample_of_the_twin_says_of_them() -> None:
+    simulation = Simulation(small_model(clients=(ClientStream("rbd", rate=300.0, read_share=0.3),)), {}, 1)
+    before = look(simulation)
+    simulation.advance(20.0)
+    after = look(simulation)
+    counts = sum(stream.latency.sum(axis=0) for stream in after.clients)
+    sample = sample_between(before, after, simulation.model, after.counters.at)
+    assert p95_ms(counts) == pytest.approx(sample.values["client.p95_ms"])
 
 
 def test_an_osd_is_lost_in_the_night() -> None:

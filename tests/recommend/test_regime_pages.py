@@ -20,12 +20,10 @@ from ceph_tuner.core.regimes.bounds import DEFAULT, Marker, RegimeBounds, regime
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import Prediction, SearchEffort
 from ceph_tuner.recommend.recommendation import recommend
-from ceph_tuner.recommend.regime_pages import (
+from ceph_tuner.recommend.regime_pages import PageTrial, RegimeAnswer, TriedSettings, pages_of
+from ceph_tuner.recommend.regime_questions import (
     MOST_PREDICTED,
-    RegimeAnswer,
-    TriedSettings,
     combinations_of,
-    pages_of,
     question_in,
     usual_regimes,
     work_in,
@@ -230,15 +228,20 @@ P95, RECOVERY = "client.p95_ms", "recovery.bytes_s"
 TRIED = slo("client.p95_ms <= 100 ms", "recovery.bytes_s >= 0.9 * baseline")
 
 
+def prediction(p95: float, recovery: float) -> Prediction:
+    return Prediction("tried", {}, tuple({P95: p95 * worse, RECOVERY: recovery} for worse in (0.9, 1.1)))
+
+
+def tried(before: Prediction, by_source: Dict[str, PageTrial]) -> TriedSettings:
+    asked = question_in("recovering", CLUSTER, TRIED, DEFAULT)
+    return TriedSettings(asked, Judge(TRIED, before.means), before, by_source)
+
+
 def fit(before: Tuple[float, float], **by_source: Tuple[float, float]) -> Dict[str, float]:
     """p95 and recovery of each; gives the margins of those that may have a page."""
-    predictions = {
-        name: Prediction(name, {}, tuple({P95: p95 * worse, RECOVERY: recovery} for worse in (0.9, 1.1)))
-        for name, (p95, recovery) in {"before": before, **by_source}.items()
-    }
-    own = predictions.pop("before")
-    asked = question_in("recovering", CLUSTER, TRIED, DEFAULT)
-    return TriedSettings(asked, Judge(TRIED, own.means), own, predictions).margins()
+    predictions = {name: prediction(*values) for name, values in by_source.items()}
+    trials = {name: PageTrial(each, each) for name, each in predictions.items()}
+    return tried(prediction(*before), trials).margins()
 
 
 def test_settings_that_keep_every_hard_objective_may_have_a_page_and_others_beside_them_not() -> None:
@@ -258,6 +261,18 @@ def test_where_what_is_in_force_keeps_them_no_page_misses_one() -> None:
     assert fit((90.0, 50.0), missed=(101.0, 80.0)) == {}
     # nor is one worse than that
     assert fit((50.0, 50.0), worse=(99.0, 46.0)) == {}
+
+
+def test_a_page_is_judged_as_it_stands_and_does_no_harm_as_it_comes() -> None:
+    in_force, kept, missed = prediction(300.0, 50.0), prediction(60.0, 50.0), prediction(110.0, 50.0)
+    # scrubs that began before it go on: still better than what is in force, and the guard leaves it alone
+    shared = tried(in_force, {"shared": PageTrial(prediction(150.0, 50.0), kept), "own": PageTrial(missed, missed)})
+    assert shared.margins() == {"shared": pytest.approx(0.34)}
+    assert shared.words("shared") == "keeps the objectives here too"
+    # worse than what is in force, or what is kept now is broken meanwhile
+    for harm in (prediction(400.0, 50.0), prediction(60.0, 42.0)):
+        assert tried(in_force, {"harm": PageTrial(harm, kept)}).margins() == {}
+    assert tried(prediction(90.0, 50.0), {"harm": PageTrial(prediction(111.0, 50.0), kept)}).margins() == {}
 
 
 @pytest.mark.slow

@@ -51,11 +51,16 @@ def test_the_hours_of_the_hosts_and_the_zone_of_the_calendar_are_two_things() ->
         }
     )
     by_hour = tuple(rate((1 + hour) * MB) for hour in range(HOURS))
-    rates = RatesAhead({"base": by_hour, "night": by_hour}, berlin)
     tokyo = timezone(timedelta(hours=9))
+    rates = RatesAhead({"base": by_hour, "night": by_hour}, berlin, tokyo)
     assert rates.policy_at(NOW) == "night"
     assert rates.policy_at(NOW + 5 * HOUR) == "base"
-    assert rates.at(NOW, tokyo).mean == (1 + datetime.fromtimestamp(NOW, tokyo).hour) * MB
+    hour = datetime.fromtimestamp(NOW, tokyo).hour
+    assert rates.at(NOW).mean == (1 + hour) * MB
+    # Ceph's own hours are those of the hosts too, for the plan's shares and for the date of a drain
+    rules = ScrubRules(hours=(hour + 2, hour + 3))
+    assert shares([(NOW + each * HOUR, HOUR) for each in range(4)], rates, rules) == [0, 0, (3 + hour) * MB * HOUR, 0]
+    assert Expectation(rates, 1.0).finish_at(NOW, (3 + hour) * MB * HOUR / 2, rules) == pytest.approx(NOW + 2.5 * HOUR)
 
 
 def test_each_policy_must_have_its_rates() -> None:

@@ -33,7 +33,9 @@ def test_runs_begin_under_what_is_in_force_where_that_is_asked_for() -> None:
     for switched in (True, False):
         with Runs(Question(MODEL, SLO, MANY, switched=switched), effort, 30.0, 1) as runs:
             (means,) = runs.start(MODEL, FEW, [3]).collect()
+            (standing,) = runs.start(MODEL, FEW, [3], standing=True).collect()
         assert means == pytest.approx(predict(replace(RUN, before=MANY if switched else None)).means)
+        assert standing == pytest.approx(predict(replace(RUN, before=FEW)).means)
 
 
 @pytest.mark.parametrize(("kind", "osd"), [("ssd", OSD), ("hdd", DISK)])

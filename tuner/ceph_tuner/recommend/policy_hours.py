@@ -12,7 +12,7 @@ from ceph_tuner.core.goals.week_behind import HourAhead
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.recommend import Prediction, Question, SearchEffort
 from ceph_tuner.recommend.question import question_of
-from ceph_tuner.recommend.regime_pages import with_client_iops
+from ceph_tuner.recommend.regime_questions import with_client_iops
 from ceph_tuner.recommend.runs import Runs, StartedRuns, run_length_s
 from ceph_tuner.recommend.search import unpredictable
 from ceph_tuner.twin.described_cluster import LEAST_CLIENT_IOPS, DescribedCluster

@@ -64,12 +64,21 @@ class Runs:
         self._ending.close()
 
     def start(
-        self, model: ClusterModel, settings: Settings, seeds: Sequence[int], at_once: bool = False
+        self,
+        model: ClusterModel,
+        settings: Settings,
+        seeds: Sequence[int],
+        at_once: bool = False,
+        standing: bool = False,
     ) -> StartedRuns:
-        """Run settings on these seeds. `at_once`: what would take turns goes on together."""
+        """Run settings on these seeds. `at_once`: what would take turns goes on together.
+
+        `standing`: the settings of the run are in force first as well, in the place of `before`.
+        """
         run = means_at_once if at_once else means_of
         settle = self.seconds * self._effort.settle_share
-        jobs = [PredictionRun(model, settings, self.seconds - settle, settle, seed, self._before) for seed in seeds]
+        before = settings if standing else self._before
+        jobs = [PredictionRun(model, settings, self.seconds - settle, settle, seed, before) for seed in seeds]
         return StartedRuns(self, [self._pool.start(run, job) for job in jobs])
 
 

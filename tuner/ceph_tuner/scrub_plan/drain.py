@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 from collections import deque
 from dataclasses import dataclass, field, replace
-from datetime import timezone, tzinfo
 from typing import Any, Callable, Deque, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
@@ -77,7 +76,6 @@ class DrainTask:
     """The forecast."""
     baseline: Mapping[str, float] = field(default_factory=dict)
     """What relative bounds refer to; what is missing is measured before the first scrub."""
-    zone: tzinfo = timezone.utc
     any_hour: bool = False
     despite_flags: bool = False
     window_s: float = WINDOW_S
@@ -202,7 +200,7 @@ class Drain:
                 bytes_done = self._scrubbed_bytes() + self._half_done_bytes()
                 monotonic = self._clock.monotonic()
                 self._expectation = self._expectation.after(
-                    before, monotonic - last_look, bytes_done, self._task.zone, self._ahead, self._is_open(before)
+                    before, monotonic - last_look, bytes_done, self._ahead, self._is_open(before)
                 )
                 before, last_look = now, monotonic
                 if not self._pgids_to_do():
@@ -266,7 +264,7 @@ class Drain:
         if rest_s > 0:
             return f"a rest of {rest_s:.0f} s: one scrub at a time was too much"
         if not self._is_open(now):
-            opens = next_opening(rules, now, self._task.zone)
+            opens = next_opening(rules, now, self._task.rates.zone)
             return f"Ceph's own scrub hours, in {(opens - now) / 3600:.1f} h"
         to_do = self._pgids_to_do()
         with_flag = [pg for pg in self._view.pgs if pg.pgid in to_do and rules.forbids_deep(pg.pool)]
@@ -275,7 +273,7 @@ class Drain:
         return ""
 
     def _is_open(self, at: float) -> bool:
-        return self._task.any_hour or open_at(self._view.rules, at, self._task.zone)
+        return self._task.any_hour or open_at(self._view.rules, at, self._task.rates.zone)
 
     @property
     def _ahead(self) -> Optional[Beginning]:
@@ -401,7 +399,6 @@ class Drain:
                     self._clock.now() + max(0.0, self._rests_until - self._clock.monotonic()),
                     left_bytes,
                     rules,
-                    self._task.zone,
                     self._ahead,
                 ),
                 waits_for,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import timezone, tzinfo
 from typing import AbstractSet, Dict, List, Mapping, Optional, Set, Tuple
 
 from ceph_tuner.scrub_plan import MEASURED, RateRange, ScrubPg, ScrubRules, ScrubView
@@ -129,7 +128,6 @@ class Expectation:
         at: float,
         seconds: float,
         scrubbed_bytes: float,
-        zone: tzinfo = timezone.utc,
         beginning: Optional[Beginning] = None,
         is_open: bool = True,
     ) -> Expectation:
@@ -138,7 +136,7 @@ class Expectation:
         `is_open`: whether scrubs may begin; where they may not, time says nothing of the rate.
         """
         seconds = max(0.0, seconds) if is_open else 0.0
-        rate, fade = self.rates.at(at, zone).mean, 0.5 ** (seconds / HALF_S)
+        rate, fade = self.rates.at(at).mean, 0.5 ** (seconds / HALF_S)
         new_bytes, is_foreseen = max(0.0, scrubbed_bytes - self.scrubbed_bytes), rate > 0
         lost_s = 0.0 if beginning is None else beginning.lost_s(at, at + seconds, rate)
         return replace(
@@ -158,19 +156,14 @@ class Expectation:
         return (self.came_bytes + self.trusted_bytes) / prior_bytes if prior_bytes > 0 else 1.0
 
     def finish_at(
-        self,
-        now: float,
-        left_bytes: float,
-        rules: ScrubRules,
-        zone: tzinfo = timezone.utc,
-        beginning: Optional[Beginning] = None,
+        self, now: float, left_bytes: float, rules: ScrubRules, beginning: Optional[Beginning] = None
     ) -> Optional[float]:
         """When so many bytes are scrubbed; None where that takes longer than 60 days."""
         if left_bytes <= 0:
             return now
         corrected = self._corrected
         hours = (
-            (start, seconds, share(start, seconds, corrected, rules, "mean", zone))
+            (start, seconds, share(start, seconds, corrected, rules))
             for start, seconds in hours_ahead(now, LONGEST_DAYS)
         )
         for start, seconds, room in without_beginning(hours, beginning):
@@ -188,7 +181,7 @@ class Expectation:
         for policy, hours in self.rates.by_policy.items():
             means = [hour.mean * factor if hour.mean > 0 else unforeseen for hour in hours]
             by_policy[policy] = tuple(RateRange(mean, mean, mean, MEASURED) for mean in means)
-        return RatesAhead(by_policy, self.rates.calendar)
+        return replace(self.rates, by_policy=by_policy)
 
 
 def _hosts_of(pg: ScrubPg, view: ScrubView) -> Set[str]:

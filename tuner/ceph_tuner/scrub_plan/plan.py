@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone, tzinfo
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.pacing.client_watch import WINDOW_S
@@ -93,7 +92,6 @@ def plan(
     objectives: Optional[Mapping[str, Tuple[str, ...]]] = None,
     means: Optional[Mapping[str, float]] = None,
     days: Optional[float] = None,
-    zone: tzinfo = timezone.utc,
     notes: Sequence[str] = (),
     window_s: float = WINDOW_S,
 ) -> ScrubPlan:
@@ -106,12 +104,12 @@ def plan(
     hours = hours_ahead(view.at, days if days is not None else min(max(longest, 1.0), LONGEST_DAYS))
     hindrances = obstacles(view, means)
     ready_from = held_pgs(hindrances)
-    sources = [rates.at(start, zone).source for start, _ in hours]
+    sources = [rates.at(start).source for start, _ in hours]
     places = places_for(view.pgs, view.rules.max_scrubs)
     beginning = Beginning(judged_s(len(view.hosts), window_s), places, usual_pace(view.pgs))
     schedules = {}
     for end in ENDS:
-        share = shares(hours, rates, view.rules, end, zone) if view.rules.max_scrubs > 0 else [0.0] * len(hours)
+        share = shares(hours, rates, view.rules, end) if view.rules.max_scrubs > 0 else [0.0] * len(hours)
         first = next((start for (start, _), each in zip(hours, share) if each > 0), None)
         has_objectives = first is not None and (objectives or {}).get(rates.policy_at(first))
         whole = ((start, seconds, each) for (start, seconds), each in zip(hours, share))
@@ -122,7 +120,7 @@ def plan(
     return ScrubPlan(
         view,
         rates,
-        _hours_by_policy(rates, hours, zone),
+        _hours_by_policy(rates, hours),
         schedules["mean"],
         (schedules["high"].gone_at, schedules["low"].gone_at),
         needed_bytes_s(view.pgs),
@@ -133,9 +131,7 @@ def plan(
     )
 
 
-def _hours_by_policy(
-    rates: RatesAhead, hours: Sequence[Tuple[float, float]], zone: tzinfo
-) -> Dict[str, Tuple[int, ...]]:
+def _hours_by_policy(rates: RatesAhead, hours: Sequence[Tuple[float, float]]) -> Dict[str, Tuple[int, ...]]:
     if rates.calendar is None or not rates.calendar.policies:
         return {"": tuple(range(HOURS))}
     held: Dict[str, Set[int]] = {}
@@ -144,5 +140,5 @@ def _hours_by_policy(
         own = held.setdefault(spell.policy, set())
         for start, seconds in hours:
             if start < spell.end and start + seconds > spell.start:
-                own.add(datetime.fromtimestamp(start, zone).hour)
+                own.add(rates.hour_at(start))
     return {policy: tuple(sorted(own)) for policy, own in held.items()}

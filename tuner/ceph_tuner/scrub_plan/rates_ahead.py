@@ -20,6 +20,8 @@ class RatesAhead:
 
     by_policy: Mapping[str, Tuple[RateRange, ...]]
     calendar: Optional[SloCalendar] = None
+    zone: tzinfo = timezone.utc
+    """Of the OSDs' hosts, whose hours these are, as Ceph's own for scrubs."""
     _days: Dict[int, Tuple[PolicySpell, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -40,15 +42,19 @@ class RatesAhead:
         """Name of the policy that holds at a moment; empty without a calendar."""
         return self.calendar.policy_at(at) if self.calendar is not None and self.calendar.policies else ""
 
-    def at(self, at: float, zone: tzinfo = timezone.utc) -> RateRange:
-        """The rate of a moment."""
-        return self.by_policy[self.policy_at(at)][datetime.fromtimestamp(at, zone).hour]
+    def hour_at(self, at: float) -> int:
+        """Which of the 24 hours it is."""
+        return datetime.fromtimestamp(at, self.zone).hour
 
-    def bytes_in(self, start: float, seconds: float, end: str = "mean", zone: tzinfo = timezone.utc) -> float:
+    def at(self, at: float) -> RateRange:
+        """The rate of a moment."""
+        return self.by_policy[self.policy_at(at)][self.hour_at(at)]
+
+    def bytes_in(self, start: float, seconds: float, end: str = "mean") -> float:
         """What an hour, or a part of one, leaves for scrub; where a policy ends within it, by both."""
         if end not in ENDS:
             raise ValueError(f"end(={end!r}) must be one of {', '.join(ENDS)}")
-        hour = datetime.fromtimestamp(start, zone).hour
+        hour = self.hour_at(start)
         return sum(
             float(getattr(self.by_policy[policy][hour], end)) * length
             for policy, length in self._spells(start, seconds)

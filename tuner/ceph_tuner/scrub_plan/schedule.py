@@ -11,7 +11,6 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
-from datetime import timezone, tzinfo
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -92,22 +91,16 @@ def hours_ahead(now: float, days: float) -> List[Tuple[float, float]]:
     return spans
 
 
-def share(
-    start: float, seconds: float, rates: RatesAhead, rules: ScrubRules, end: str = "mean", zone: tzinfo = timezone.utc
-) -> float:
+def share(start: float, seconds: float, rates: RatesAhead, rules: ScrubRules, end: str = "mean") -> float:
     """Bytes that an hour has for scrub, by its policy's rate; none where Ceph's own hours allow none."""
-    return rates.bytes_in(start, seconds, end, zone) if open_at(rules, start, zone) else 0.0
+    return rates.bytes_in(start, seconds, end) if open_at(rules, start, rates.zone) else 0.0
 
 
 def shares(
-    hours: Sequence[Tuple[float, float]],
-    rates: RatesAhead,
-    rules: ScrubRules,
-    end: str = "mean",
-    zone: tzinfo = timezone.utc,
+    hours: Sequence[Tuple[float, float]], rates: RatesAhead, rules: ScrubRules, end: str = "mean"
 ) -> List[float]:
     """That of each hour."""
-    return [share(start, seconds, rates, rules, end, zone) for start, seconds in hours]
+    return [share(start, seconds, rates, rules, end) for start, seconds in hours]
 
 
 def schedule(

@@ -155,17 +155,17 @@ def _latency(before: CounterSnapshot, after: CounterSnapshot, row: int) -> Histo
     counts: Any = np.zeros(STREAM_BUCKETS, dtype=np.int64)
     for old, new in zip(before.clients, after.clients):
         counts = counts + (new.latency[row] - old.latency[row])
-    return Histogram(_edges_ms(), tuple(counts.tolist()))
+    return Histogram(edges_ms(), tuple(counts.tolist()))
 
 
 @cache
-def _edges_ms() -> Tuple[float, ...]:
-    """Where the streams' buckets end, but for the last, which is open: from 1 us on, PER_OCTAVE to a doubling."""
+def edges_ms() -> Tuple[float, ...]:
+    """Where the buckets of `ClientCounts` end, but for the last, which is open: PER_OCTAVE a doubling, from 0.5 us."""
     octaves = ((bucket // PER_OCTAVE, bucket % PER_OCTAVE) for bucket in range(STREAM_BUCKETS - 1))
     return tuple(2.0 ** (octave - 1) * (1.0 + (step + 1) / PER_OCTAVE) / 1000.0 for octave, step in octaves)
 
 
 @cache
 def _middles_s() -> Any:
-    edges = np.asarray((0.5e-3, *_edges_ms(), _edges_ms()[-1]))
+    edges = np.asarray((0.5e-3, *edges_ms(), edges_ms()[-1]))
     return (edges[:-1] + edges[1:]) / 2000.0

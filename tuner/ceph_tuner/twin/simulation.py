@@ -55,7 +55,7 @@ class ClientCounts:
     operations: float
     seconds: float
     latency: Array
-    """Operations by bucket, shape (2, 1024): reads and writes, 32 buckets to a doubling, from 1 us on."""
+    """Operations by bucket, shape (2, 1024): reads and writes; `samples.edges_ms` has the edges."""
 
 
 class PgWork(NamedTuple):

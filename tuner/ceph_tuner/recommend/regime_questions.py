@@ -1,0 +1,146 @@
+"""Each regime as a question to `recommend`.
+
+A regime is what its markers say. Those that are on say which work there is, and how much clients ask for at the
+least; those that are off say how much they ask for at the most. Of what was seen of clients in such a regime the most
+is taken, since settings that keep the objectives then keep them below it as well.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from itertools import combinations, islice
+from typing import FrozenSet, Iterable, List, Optional, Sequence, Tuple
+
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.measure.timeline import REGIME, TimelineEntry
+from ceph_tuner.core.regimes.bounds import IDLE, RegimeBounds, regime_of
+from ceph_tuner.recommend import Question
+from ceph_tuner.recommend.page_sharing import KINDS
+from ceph_tuner.recommend.question import question_of
+from ceph_tuner.recommend.search import unpredictable
+from ceph_tuner.twin.described_cluster import DescribedCluster
+from ceph_tuner.twin.model import ClusterModel
+
+CLIENTS = "client.iops"
+MOST_PREDICTED = 40
+"""Pages: a book has room for twice as many small ones, and trials are to find some."""
+
+
+@dataclass(frozen=True)
+class RegimeQuestion:
+    """A regime as `recommend` is asked of it."""
+
+    regime: str
+    question: Question
+    client_iops: Optional[float]
+    """What clients ask for together, operations per second; None where that is not told."""
+    left_out: Tuple[str, ...]
+    """Objectives that are about nothing in this regime, or that the twin does not predict."""
+
+    @property
+    def work(self) -> Tuple[str, ...]:
+        """Kinds of work that there are."""
+        return tuple(self.question.work)
+
+
+def usual_regimes(bounds: RegimeBounds, entries: Iterable[TimelineEntry] = (), scope: str = "") -> Tuple[str, ...]:
+    """Those that the scope, or the cluster, was in, and in any case one for each marker, and none."""
+    known = {marker.name for marker in bounds.markers}
+    names = {IDLE, *known}
+    for entry in entries:
+        if entry.kind == REGIME and entry.scope == scope and set(entry.name.split("+")) <= known:
+            names.add(entry.name)
+    return tuple(sorted(names, key=lambda name: (name != IDLE, name.count("+"), name)))
+
+
+def regimes_named(
+    names: Sequence[str], bounds: RegimeBounds, entries: Iterable[TimelineEntry] = (), scope: str = ""
+) -> Tuple[str, ...]:
+    """Those that are named, else the usual ones of the scope. Raises InputError as `regime_of`."""
+    return tuple(regime_of(name, bounds) for name in names) or usual_regimes(bounds, entries, scope)
+
+
+def combinations_of(regimes: Sequence[str], bounds: RegimeBounds) -> Tuple[str, ...]:
+    """Other regimes that the markers of these make together, those of the fewest markers first, as there is room."""
+    on = {part for regime in regimes for part in regime.split("+")}
+    markers = [marker.name for marker in bounds.markers if marker.name in on]
+    each = ("+".join(names) for count in range(2, len(markers) + 1) for names in combinations(markers, count))
+    return tuple(islice((name for name in each if name not in regimes), max(0, MOST_PREDICTED - len(regimes))))
+
+
+def work_in(regimes: Sequence[str], bounds: RegimeBounds) -> FrozenSet[str]:
+    """Kinds of background work that any of these regimes says."""
+    on = {part for regime in regimes for part in regime.split("+")}
+    kinds = (marker.metric.split(".")[0] for marker in bounds.markers if marker.name in on)
+    return frozenset(kind for kind in kinds if kind in KINDS)
+
+
+def question_in(
+    regime: str,
+    description: DescribedCluster,
+    slo: Slo,
+    bounds: RegimeBounds,
+    iops_seen: Sequence[float] = (),
+    knobs: Optional[Sequence[str]] = None,
+) -> RegimeQuestion:
+    """Ask for the best settings in a regime. `iops_seen`: what clients did at other times, operations per second.
+
+    Raises InputError where the description lacks the regime's work, and where no objective is about it.
+    """
+    kinds = work_in((regime,), bounds)
+    if "scrub" in slo.work and not kinds & {"recovery", "backfill"}:
+        # scrubs go on in any such regime, late or not
+        kinds |= {"scrub"}
+    model = _with_work(description.model, kinds)
+    asked_iops = _asked_iops(regime, bounds, model, iops_seen)
+    if asked_iops is not None:
+        model = with_client_iops(model, asked_iops)
+    question = question_of(replace(description, model=model), slo, knobs)
+    missing = [kind for kind in sorted(work_in((regime,), bounds)) if kind not in question.work]
+    if missing:
+        raise InputError(f"regime {regime}", f"no {missing[0]} in the description", f"some {missing[0]} there")
+    left_out = tuple(refusal.place for refusal in unpredictable(question))
+    objectives = tuple(each for each in question.slo.objectives if each.text not in left_out)
+    if not objectives:
+        raise InputError(f"regime {regime}", "no objective about its work", "one, such as 'client.p95_ms <= 20 ms'")
+    goal = question.slo.goal if question.slo.goal is None or question.slo.goal.text not in left_out else None
+    wanted = replace(question.slo, objectives=objectives, goal=goal)
+    return RegimeQuestion(regime, replace(question, slo=wanted, switched=True), asked_iops, left_out)
+
+
+def with_client_iops(model: ClusterModel, iops: float) -> ClusterModel:
+    """The cluster with clients that ask for so much together, shared out as they are. They must have rates."""
+    offered = sum(stream.rate or 0.0 for stream in model.clients)
+    streams = (replace(stream, rate=(stream.rate or 0.0) * iops / offered) for stream in model.clients)
+    return replace(model, clients=tuple(streams))
+
+
+def _with_work(model: ClusterModel, kinds: FrozenSet[str]) -> ClusterModel:
+    return replace(
+        model,
+        recovery=tuple(work for work in model.recovery if ("recovery" if work.degraded else "backfill") in kinds),
+        scrub=model.scrub if "scrub" in kinds else (),
+        snaptrim=model.snaptrim if "snaptrim" in kinds else (),
+    )
+
+
+def _asked_iops(regime: str, bounds: RegimeBounds, model: ClusterModel, seen: Sequence[float]) -> Optional[float]:
+    """The most that clients ask for in the regime; None where their bounds are not told by rates."""
+    on = regime.split("+")
+    capacity = model.osds * model.osd.capacity_iops
+    least, most, between = 0.0, math.inf, math.inf
+    for marker in bounds.markers:
+        if marker.metric != CLIENTS:
+            continue
+        scale = capacity if marker.of_capacity else 1.0
+        if marker.name in on:
+            least = max(least, marker.enter * scale)
+        elif marker.enter * scale < most:
+            most, between = marker.enter * scale, (marker.enter + marker.leave) / 2 * scale
+    if not model.clients or not all(stream.rate for stream in model.clients) or (least, most) == (0.0, math.inf):
+        return None
+    rates: List[float] = [sum(stream.rate or 0.0 for stream in model.clients), *seen]
+    fitting = [rate for rate in rates if least <= rate < most and rate > 0]
+    return max(fitting, default=least or between)
