@@ -121,7 +121,13 @@ def test_what_the_twin_tells_of_published_orders_is_what_the_page_of_results_say
 
 @pytest.mark.parametrize(
     ("metric", "weak"),
-    [("client.mean_ms", False), ("client.iops", True), ("snaptrim.drain_s", True), ("recovery.finish_s", False)],
+    [
+        ("client.mean_ms", False),
+        ("client.iops", False),
+        ("snaptrim.drain_s", True),
+        ("recovery.finish_s", False),
+        ("scrub.finish_s", True),
+    ],
 )
 def test_an_order_is_weak_where_the_twin_is_no_better_than_a_coin(metric: str, weak: bool) -> None:
     assert QueueOrder(metric, 1.0, 2.0, (2.0, 1.9, 2.1)).weak == weak
