@@ -65,7 +65,7 @@ def issue(state: SimulationState, number: int, now: float) -> None:
 
 
 def bucket(latency: float) -> int:
-    """A stream's bucket: PER_OCTAVE to each doubling, from 1 us on."""
+    """A stream's bucket: PER_OCTAVE to each doubling, from 0.5 us on."""
     fraction, exponent = math.frexp(latency * 1e6)
     place = exponent * PER_OCTAVE + int((fraction - 0.5) * (2 * PER_OCTAVE))
     if place < 0:

@@ -152,7 +152,7 @@ class Stream(Record):
     operations: float
     operation_s: float
     latency: Annotated[List[List[int]], (2, STREAM_BUCKETS)]
-    """Operations by bucket, PER_OCTAVE to a doubling from 1 us on: reads and writes."""
+    """Operations by bucket, PER_OCTAVE to a doubling from 0.5 us on: reads and writes."""
 
 
 class Task(Record):
