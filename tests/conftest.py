@@ -70,8 +70,8 @@ _WRITES = {
 def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
     """Whatever uses a lab is a real-cluster test; skip them where this machine can have no lab.
 
-    Tests of one lab stay in one process (pytest-xdist); they mostly wait, so labs are tested side by side: three of
-    Tentacle, one of Reef with what needs both, and beside them what brings up labs of its own.
+    Tests of one lab stay in one process (pytest-xdist); they mostly wait, so labs are tested side by side: two of
+    Tentacle, one of Reef, whose tests are fewer, and beside them what needs both or brings up labs of its own.
     """
     for item in items:
         if _LAB_FIXTURES & set(getattr(item, "fixturenames", ())):
@@ -98,8 +98,10 @@ def _lab_of(item: pytest.Item) -> str:
         # tests of a lab come one after the other: a second lab shortens the whole
         return "tentacle-writes" if release == "tentacle" and item.path.name in _WRITES else release
     names = set(getattr(item, "fixturenames", ()))
-    # what needs both releases brings up a Tentacle beside the one lab of Reef, whose tests are fewer
-    return "reef" if "reef_lab" in names else "tentacle-alone" if "tentacle_lab" in names else "own"
+    if {"tentacle_lab", "reef_lab"} <= names:
+        return "both"
+    # with those that need both: else the tests of one lab would last longer than all others
+    return "both" if "tentacle_lab" in names else "reef" if "reef_lab" in names else "own"
 
 
 @pytest.hookimpl(wrapper=True)

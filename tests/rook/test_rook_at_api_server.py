@@ -41,7 +41,7 @@ class Ceph:
     commander: Commander
 
 
-LAB = (pytest.mark.cluster, pytest.mark.xdist_group("tentacle-alone"))
+LAB = (pytest.mark.cluster, pytest.mark.xdist_group("both"))
 
 
 @pytest.fixture(scope="module", params=["twin", pytest.param("tentacle_lab", marks=LAB)])
