@@ -66,6 +66,7 @@ def drained(cluster: Cluster, keep: str, per_osd: int, look: Callable[[DrainProg
         return Drain(cluster, view, wanted, lock, look).run().reason
 
 
+@pytest.mark.long
 def test_a_backlog_is_drained_against_the_flags_and_no_stamp_ever_goes_back(backlog: Cluster) -> None:
     before, most = stamps(backlog), [0]
     newest = dict(before)
