@@ -193,7 +193,7 @@ def test_a_relative_bound_refers_to_what_was_before_the_first_scrub() -> None:
 
 def test_a_drain_that_is_begun_at_night_keeps_the_day_s_bound_by_day() -> None:
     twin = slow_twin()
-    night_ends = twin.clock.now() // 60 * 60 + 120
+    night_ends = twin.clock.now() // 60 * 60 + 60
     clock_text = stamp(night_ends)[11:16]
     store_slo(twin.store, by_day_and_night("2", f"00:00-{clock_text}"))
     seen: List[DrainProgress] = []
