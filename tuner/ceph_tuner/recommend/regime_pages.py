@@ -161,7 +161,9 @@ def _tried_in(answer: RegimeAnswer, sources: Sequence[RegimeAnswer], processes: 
     settings_by_source = {source.asked.regime: source.found.searched.winner.settings for source in sources}
     if not searched.confirmed:
         settings_by_source = {}
-    tried = _trials(question, settings_by_source, searched.effort, searched.run_s, processes)
+    # the search has run them on the fresh seeds
+    own = {regime: searched.winner for regime in settings_by_source if regime == answer.asked.regime}
+    tried = _trials(question, settings_by_source, searched.effort, searched.run_s, processes, own)
     return TriedSettings(answer.asked, searched.judge, searched.before, tried)
 
 
@@ -175,7 +177,7 @@ def _tried_anew(
         source: from_release_units(page.settings, model.release, model.osd.hardware) for source, page in pages.items()
     }
     run_s = run_length_s(model, question.in_force, effort)
-    tried = _trials(question, {**by_source, IN_FORCE: in_force}, effort, run_s, processes)
+    tried = _trials(question, {**by_source, IN_FORCE: in_force}, effort, run_s, processes, {})
     before = tried.pop(IN_FORCE).standing
     return TriedSettings(asked, Judge(question.slo, before.means), before, tried)
 
@@ -186,19 +188,25 @@ def _trials(
     effort: SearchEffort,
     run_s: float,
     processes: Optional[int],
+    coming: Mapping[str, Prediction],
 ) -> Dict[str, PageTrial]:
-    """Each of them on the fresh seeds."""
+    """Each of them on the fresh seeds. `coming`: those that have run there as they come into force."""
     seeds = fresh_seeds(effort)
     with Runs(question, effort, run_s, processes) as runs:
-        started = [
-            (label, settings, runs.start(question.model, settings, seeds, standing=standing))
+        started = {
+            (label, standing): runs.start(question.model, settings, seeds, standing=standing)
             for label, settings in settings_by_label.items()
             for standing in (False, True)
-        ]
-        predictions = [
-            Prediction(label, settings, run.collect(), errors=question.errors) for label, settings, run in started
-        ]
-    return {each.label: PageTrial(each, standing) for each, standing in zip(predictions[::2], predictions[1::2])}
+            if standing or label not in coming
+        }
+        predictions = {
+            (label, standing): Prediction(label, settings_by_label[label], run.collect(), errors=question.errors)
+            for (label, standing), run in started.items()
+        }
+    return {
+        label: PageTrial(coming[label] if label in coming else predictions[label, False], predictions[label, True])
+        for label in settings_by_label
+    }
 
 
 def _settings_of(prediction: Prediction, question: Question) -> Settings:
