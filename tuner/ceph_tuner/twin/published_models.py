@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, List, Mapping, Tuple
 
+from ceph_tuner.core.knobs.catalogue import OVERRIDE
 from ceph_tuner.core.knobs.cost import item_cost, snaptrim_item_bytes
 from ceph_tuner.core.knobs.releases import QUINCY, QUINCY_EARLY, Settings, Value, nine
 from ceph_tuner.twin import published as p
@@ -108,7 +109,7 @@ _A_PROFILES: Dict[str, Settings] = {
 """The article's own, which differ from the release's in best effort."""
 
 _A_RECOVERY: Settings = {
-    "osd_mclock_override_recovery_settings": True,
+    OVERRIDE: True,
     "osd_max_backfills": 1000,
     "osd_recovery_max_active_ssd": 1000,
 }
@@ -126,7 +127,7 @@ _F_PROFILES: Dict[str, Settings] = {
 """The study's own, which differ from the release's in the weight of best effort."""
 
 _F_BOOST: Settings = {
-    "osd_mclock_override_recovery_settings": True,
+    OVERRIDE: True,
     "osd_max_backfills": 1000,
     "osd_recovery_max_active_ssd": 1000,
     "osd_recovery_max_active_hdd": 1000,

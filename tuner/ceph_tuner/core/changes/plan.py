@@ -35,8 +35,6 @@ from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, OVERRIDE, PROFIL
 from ceph_tuner.core.knobs.releases import Release, Settings, Version
 from ceph_tuner.core.knobs.settings import check_settings, format_settings, same
 
-"""Opens the recovery and backfill options: while it is false, OSDs remove those keys as they do the nine."""
-
 
 @dataclass(frozen=True)
 class ChangePlan:
