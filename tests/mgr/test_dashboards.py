@@ -37,6 +37,7 @@ from dashboard_queries import (
 from prometheus_server import program
 from tuner.exposition import FAMILIES, ExportedState, exposition
 
+ALERT_TESTS = ("alerts_test.yaml", "alerts_of_days_test.yaml")
 SEEN = {"client.p95_ms": 91.0, "recovery.bytes_s": 3e6, "client.mean_ms{pool=volumes}": 5.0}
 
 
@@ -183,12 +184,12 @@ def test_promtool_accepts_the_alerts_and_every_query_of_the_dashboard(tmp_path: 
 
 @pytest.mark.cluster
 def test_each_alert_fires_when_it_should_and_no_other_does() -> None:
-    done = promtool("test", "rules", "alerts_test.yaml")
+    done = promtool("test", "rules", *ALERT_TESTS)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_alert_is_seen_firing_in_the_unit_tests() -> None:
-    text = (FOLDER / "alerts_test.yaml").read_text(encoding="utf-8")
+    text = "".join((FOLDER / name).read_text(encoding="utf-8") for name in ALERT_TESTS)
     fired = set(re.findall(r'ALERTS\{alertname="(\w+)", alertstate="firing"', text))
     assert fired == {rule["alert"] for rule in ALERTS}
 
