@@ -15,6 +15,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
 from typing import Iterable, List, Optional, Tuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
@@ -269,6 +270,7 @@ def _stretch(begin: int, length: int, zone: tzinfo) -> Stretch:
     return _first_moment(begin, zone), _first_moment(begin + length, zone)
 
 
+@lru_cache(maxsize=4096)  # a look at a calendar asks for those of many days again
 def _first_moment(clock_s: int, zone: tzinfo) -> int:
     """The first moment at which the zone's clock shows that second, or a later one."""
     clock = datetime.fromordinal(clock_s // DAY_S) + timedelta(seconds=clock_s % DAY_S)
