@@ -117,8 +117,8 @@ class TwinMap:
     def follow(self) -> None:
         """Look at what goes on; called once a second of the simulation."""
         simulation, now = self._simulation, self._now()
-        self.pgs.follow(simulation, now)
         counters = simulation.counters()
+        self.pgs.follow(simulation, counters, now)
         for osd in range(simulation.osds):
             answers, waiting = float(counters.read_ops[osd] + counters.write_ops[osd]), int(counters.waiting[osd][0])
             before, since = self._answered.get(osd, (answers, now))

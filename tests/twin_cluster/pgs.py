@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Dict, FrozenSet, List, Mapping, Sequence
 
 from ceph_tuner.twin.model import ClusterModel
-from ceph_tuner.twin.simulation import PgWork, Simulation
+from ceph_tuner.twin.simulation import PgWork, SimulatedCounters, Simulation
 
 _DAY_S = 86400.0
 
@@ -38,7 +39,7 @@ class TwinPool:
         """Name of its erasure-code profile; empty where it has copies."""
         return f"k{self.k}m{self.size - self.k}" if self.k else ""
 
-    @property
+    @cached_property
     def ids(self) -> List[str]:
         """Ids of the pool's PGs: `pool.hash`, the hash in hexadecimal."""
         return [f"{self.number}.{seed:x}" for seed in range(self.pgs)]
@@ -102,17 +103,19 @@ class PlacementGroups:
     _objects: Dict[str, int] = field(default_factory=dict)
     """By PG, as the last work on it said: they stay when the work ends."""
     _object_bytes: Dict[str, int] = field(default_factory=dict)
+    _seen: Any = None
+    """Scrub work, and what OSDs counted of it, at the last look; None where one was running or was asked for since."""
 
     def begin(self, simulation: Simulation, new_pools: List[TwinPool], now: float) -> None:
         """Take over the pools of a simulation, beside those that were made by command.
 
         Scrubs that are not known ended in the week before, spread evenly.
         """
-        self.pools = [*pools_of(simulation.model), *new_pools]
+        self.pools, self._seen = [*pools_of(simulation.model), *new_pools], None
         self._object_bytes.update({pool.name: pool.object_bytes for pool in self.pools if pool.object_bytes})
         objects: Dict[str, int] = {}
-        for kind in ("scrub", *_STATES):
-            for pgid, work in self._by_pg(simulation, kind).items():
+        for works in self._by_kind(simulation).values():
+            for pgid, work in works.items():
                 objects[pgid] = max(work.objects, objects.get(pgid, 0))
         self._objects.update(objects)
         ids = [pgid for pool in self.pools for pgid in pool.ids]
@@ -121,9 +124,15 @@ class PlacementGroups:
             scrub = self._scrubs.setdefault(pgid, _Scrub(ended, ended))
             scrub.running, scrub.left, scrub.total = False, 0, 0
 
-    def follow(self, simulation: Simulation, now: float) -> None:
+    def follow(self, simulation: Simulation, counters: SimulatedCounters, now: float) -> None:
         """Look how far scrubs are."""
-        deep, works = _deep(simulation.model), self._by_pg(simulation, "scrub")
+        if not simulation.model.scrub:
+            return
+        deep, works = _deep(simulation.model), self._by_kind(simulation)["scrub"]
+        seen = works, counters.scrub_objects.tolist()
+        if seen == self._seen:
+            return
+        self._seen = None if any(work.running for work in works.values()) else seen
         for pgid, work in works.items():
             scrub = self._scrubs[pgid]
             before = scrub.scrubbed if scrub.running else 0
@@ -141,11 +150,13 @@ class PlacementGroups:
                 scrub.total += scrub.scrubbed - before
             scrub.running, scrub.left = work.running, work.left
         if works:
-            self._count_unseen(simulation, works, now)
+            self._count_unseen(simulation, works, counters.scrub_objects, now)
 
-    def _count_unseen(self, simulation: Simulation, works: Mapping[str, PgWork], now: float) -> None:
+    def _count_unseen(
+        self, simulation: Simulation, works: Mapping[str, PgWork], objects: Sequence[float], now: float
+    ) -> None:
         """Scrubs that began and ended between two looks: their OSD counted them, and the longest ago come first."""
-        deep, objects = _deep(simulation.model), simulation.counters().scrub_objects
+        deep = _deep(simulation.model)
         primaries: Dict[int, List[str]] = {}
         for pool in self.pools:
             if any(work.pool == pool.name for work in simulation.model.scrub):
@@ -176,13 +187,13 @@ class PlacementGroups:
             if pgid in pool.ids and any(work.pool == pool.name for work in simulation.model.scrub):
                 place = pool.ids.index(pgid) % len(simulation.acting(pool.name))
                 if simulation.request_scrub(pool.name, place):
-                    self._scrubs[pgid].left = self._objects.get(pgid, 0)
+                    self._scrubs[pgid].left, self._seen = self._objects.get(pgid, 0), None
                     return True
         return False
 
     def rows(self, simulation: Simulation) -> List[Dict[str, Any]]:
         """Every PG's statistics."""
-        works = {kind: self._by_pg(simulation, kind) for kind in ("scrub", *_STATES)}
+        works = self._by_kind(simulation)
         acting = self._acting(simulation)
         deep = _deep(simulation.model)
         rows = []
@@ -194,20 +205,19 @@ class PlacementGroups:
                 rows.append(_row(pgid, sums, own, self._scrubs[pgid], acting.get(pgid, []), deep))
         return rows
 
-    def _by_pg(self, simulation: Simulation, kind: str) -> Dict[str, PgWork]:
-        """A kind of work by PG; several works of one kind on a PG are shown as one."""
-        shown: Dict[str, PgWork] = {}
-        simulated: Dict[str, Dict[int, PgWork]] = {}
+    def _by_kind(self, simulation: Simulation) -> Dict[str, Dict[str, PgWork]]:
+        """Each kind of work by PG; several works of one kind on a PG are shown as one."""
+        shown: Dict[str, Dict[str, PgWork]] = {kind: {} for kind in ("scrub", *_STATES)}
+        simulated: Dict[str, Dict[str, Dict[int, PgWork]]] = {}
         for work in simulation.work():
-            if work.kind == kind:
-                own = simulated.setdefault(work.pool, {})
-                own[work.pg] = _together(own[work.pg], work) if work.pg in own else work
+            own = simulated.setdefault(work.pool, {}).setdefault(work.kind, {})
+            own[work.pg] = _together(own[work.pg], work) if work.pg in own else work
         for pool in self.pools:
-            if pool.name in simulated:
-                count = len(simulation.acting(pool.name))
-                for seed, pgid in enumerate(pool.ids):
-                    if seed % count in simulated[pool.name]:
-                        shown[pgid] = simulated[pool.name][seed % count]
+            count = len(simulation.acting(pool.name)) if pool.name in simulated else 0
+            for kind, by_place in simulated.get(pool.name, {}).items():
+                shown[kind].update(
+                    (pgid, by_place[seed % count]) for seed, pgid in enumerate(pool.ids) if seed % count in by_place
+                )
         return shown
 
     def _acting(self, simulation: Simulation) -> Dict[str, List[int]]:

@@ -200,13 +200,14 @@ class Simulation:
     def work(self) -> List[PgWork]:
         """Background work, PG by PG."""
         rows = self._of_tasks()
-        work = []
-        for pool, (first, acting) in self._layout.pools.items():
-            for row in rows[(rows["pg"] >= first) & (rows["pg"] < first + len(acting))]:
-                running = bool(row["state"] == records.RUNNING)
-                kind = WORK_KINDS[int(row["kind"])]
-                work.append(PgWork(pool, int(row["pg"]) - first, kind, int(row["total"]), int(row["left"]), running))
-        return work
+        # as Python's own numbers, all at once: one by one they would take ten times as long
+        tasks = list(zip(*(rows[name].tolist() for name in ("pg", "kind", "total", "left", "state"))))
+        return [
+            PgWork(pool, pg - first, WORK_KINDS[kind], int(total), int(left), state == records.RUNNING)
+            for pool, (first, acting) in self._layout.pools.items()
+            for pg, kind, total, left, state in tasks
+            if first <= pg < first + len(acting)
+        ]
 
     def request_scrub(self, pool: str, pg: int) -> bool:
         """Let a PG of a pool with scrub work be scrubbed from its beginning when its OSDs have a place for it.
