@@ -35,6 +35,8 @@ class TwinMgr:
         self._twin, self._period_s = commander, period_s
         self._reported_at = float("-inf")
         self._reports: Dict[int, Dict[str, Any]] = {}
+        self._listed_at = float("-inf")
+        self._listed: List[Dict[str, Any]] = []
         self.health_checks: Dict[str, Mapping[str, Any]] = {}
         self._epoch = 0
 
@@ -163,8 +165,10 @@ class TwinMgr:
         ]
 
     def _rows(self) -> List[Dict[str, Any]]:
-        rows: List[Dict[str, Any]] = self._ask("pg ls")["pg_stats"]
-        return rows
+        # a mgr has one map of the PGs, and a tick of the plugin looks at it three times
+        if self._listed_at != self._twin.now():
+            self._listed_at, self._listed = self._twin.now(), self._ask("pg ls")["pg_stats"]
+        return self._listed
 
     def _ask(self, prefix: str) -> Any:
         return json.loads(self._twin.mon(prefix, {}))

@@ -104,7 +104,7 @@ class PlacementGroups:
     """By PG, as the last work on it said: they stay when the work ends."""
     _object_bytes: Dict[str, int] = field(default_factory=dict)
     _seen: Any = None
-    """Scrub work, and what OSDs counted of it, at the last look; None where one was running or was asked for since."""
+    """Scrub work, and what OSDs counted of it, at the last look; None where the next look may find more in the same."""
 
     def begin(self, simulation: Simulation, new_pools: List[TwinPool], now: float) -> None:
         """Take over the pools of a simulation, beside those that were made by command.
@@ -155,7 +155,10 @@ class PlacementGroups:
     def _count_unseen(
         self, simulation: Simulation, works: Mapping[str, PgWork], objects: Sequence[float], now: float
     ) -> None:
-        """Scrubs that began and ended between two looks: their OSD counted them, and the longest ago come first."""
+        """Scrubs that began and ended between two looks: their OSD counted them, and the longest ago come first.
+
+        Where there were any, another look may find more.
+        """
         deep = _deep(simulation.model)
         primaries: Dict[int, List[str]] = {}
         for pool in self.pools:
@@ -175,6 +178,7 @@ class PlacementGroups:
                     self._scrubs[pgid].end(own[pgid].objects, now, deep)
                     self._scrubs[pgid].total += own[pgid].objects
                     owed -= own[pgid].objects
+                    self._seen = None
 
     def deep_scrubbed(self, pgid: str, at: float) -> None:
         """Let the last scrub of a PG, a deep one, have ended then (seconds since the epoch)."""
