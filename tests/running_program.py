@@ -10,6 +10,7 @@ from unittest import mock
 
 import pytest
 
+from ceph_tuner.recommend import SearchEffort
 from ceph_tuner_cli.main import main
 
 Run = Callable[..., Tuple[int, str, str]]
@@ -25,6 +26,15 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return int(ended.value.code or 0), out, err
 
     return running
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what is said and not of how well it was found: commands search in few and short runs."""
+    little = SearchEffort(seeds=2, fresh=4, events=1e5, shortest_s=1.0)
+    for command in ("recommend", "book_predict", "slo_week", "compare_queues"):
+        monkeypatch.setattr(f"ceph_tuner_cli.{command}.SearchEffort", lambda: little)
+    monkeypatch.setattr("ceph_tuner.recommend.write_forecast.EFFORT", SearchEffort(shortest_s=4.0, longest_s=8.0))
 
 
 def in_this_process(words: List[str]) -> Tuple[int, str]:

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 FILES = ROOT / "tests" / "data" / "docs"
 TUNED = ROOT / "profiles" / "ceph_tuner_profiles" / "tuned" / "lab-scrub.yaml"
 TUTORIAL = DOCS / "tutorial.md"
-FEW = ["--trials", "2", "--live-only", "--processes", "1"]
+FEW = {"recommend": "--trials 2 --live-only --processes 1", "compare-queues": "--trials 2 --processes 1"}
 """What is searched for on the twin here is any answer, not the best."""
 
 Run = Callable[[str], Tuple[int, str]]
@@ -100,7 +100,9 @@ def execute(page: Path, run: Run) -> None:
 def fewer(text: str) -> str:
     """The same command with a search of a few trials."""
     text = text.replace(".venv/bin/ceph-tuner", "ceph-tuner")
-    return re.sub(r"(ceph-tuner recommend [^|>&]*?)(?= *(?:$|[|>&]))", rf"\1 {' '.join(FEW)}", text)
+    for command, few in FEW.items():
+        text = re.sub(rf"(ceph-tuner {command} [^|>&]*?)(?= *(?:$|[|>&]))", rf"\1 {few}", text)
+    return text
 
 
 @pytest.mark.parametrize("page", HERE, ids=named)

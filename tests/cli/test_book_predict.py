@@ -20,22 +20,14 @@ from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.measure.timeline import REGIME, TimelineEntry
 from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, Marker, RegimeBounds
-from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.twin.model import MIB, RecoveryWork
 from ceph_tuner_cli import book_predict, cluster_option
 from running_program import Run
 from twins import Answering, small_twin
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
 
 SLO = "schema: 1\nname: wanted\nobjectives:\n  - client.p95_ms <= 0.8 * baseline\n  - recovery.finish_s <= 12 h\n"
-
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        book_predict, "SearchEffort", lambda: SearchEffort(seeds=2, fresh=4, events=1e5, shortest_s=1.0)
-    )
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from running_program import Run
 from twin_cluster.cluster import TwinCluster
 from twins import OSD, small_model, small_twin
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
 
 CLUSTER = """\
 schema: 1

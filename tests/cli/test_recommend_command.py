@@ -52,14 +52,6 @@ def few(arguments: List[str], trials: int = 6) -> List[str]:
     return [*arguments, "--trials", str(trials), "--processes", "1", "--live-only"]
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests of what is said and not of how well it was found: short runs, and few of them."""
-    monkeypatch.setattr(
-        "ceph_tuner_cli.recommend.SearchEffort", lambda: SearchEffort(seeds=2, fresh=4, events=1e5, shortest_s=1.0)
-    )
-
-
 def by_label(document: Dict[str, Any]) -> Dict[str, Any]:
     return {entry["label"]: entry for entry in document["predictions"]}
 

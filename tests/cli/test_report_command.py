@@ -117,7 +117,7 @@ def test_a_cluster_tells_its_past(answer: str, run: Run, tmp_path: Path, monkeyp
     assert "answer.json and the memory of cluster twin" in text
     # further back than that there is nothing
     late = tmp_path / "late.html"
-    cluster.clock.sleep(7200)
+    cluster.twin.pass_over(7200)
     assert run("report", "--cluster", "twin", "--hours", "1", "-o", str(late))[0] == 0
     assert "Minute by minute" not in late.read_text(encoding="utf-8")
 
@@ -132,6 +132,7 @@ def test_a_gathered_file_tells_the_past_of_its_cluster(answer: str, run: Run, tm
     assert (code, "one of them" in err) == (2, True)
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_recommendation_is_made_where_there_is_none_yet(run: Run, tmp_path: Path) -> None:
     described, slo, output = tmp_path / "cluster.yaml", tmp_path / "slo.yaml", tmp_path / "page.html"
     described.write_text(CLUSTER, encoding="utf-8")

@@ -112,6 +112,7 @@ def test_a_measurement_is_held_against_the_policy_of_its_moment(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("quick")
 def test_what_the_twin_predicts_under_each_policy(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "slo.yaml"
     path.write_text(

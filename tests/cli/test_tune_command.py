@@ -203,6 +203,7 @@ def test_a_run_keeps_its_promises_and_leaves_either_its_winner_or_nothing(
     assert kept == {"run": began, "explanation": result["explanation"], "capacity": result["capacity"]}
 
 
+@pytest.mark.usefixtures("quick")
 def test_the_twin_is_asked_first_where_the_cluster_is_described(
     twin: TwinCluster, slo: str, run: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
