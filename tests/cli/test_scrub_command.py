@@ -308,7 +308,7 @@ def test_a_plan_by_a_gathered_file_is_that_of_the_cluster_then(
     twin.commander.mon("osd pool set", {"pool": "rbd", "var": "deep_scrub_interval", "val": str(15 * DAY)})
     code, live = document(run, "plan", *keep)
     path = gathered(twin, tmp_path)
-    twin.clock.sleep(3 * HOUR)
+    twin.twin.pass_over(3 * HOUR)
     later, out, err = run("scrub", "plan", "--from", path, "--format", "json", *keep)
     assert (later, json.loads(out)) == (code, live), err
     assert len(live["late"]) == 5

@@ -274,7 +274,7 @@ def test_what_was_seen_before_the_window_is_shown_no_longer(twin: TwinCluster, m
         raise ClusterTimeout("`osd dump` did not answer in time")
 
     monkeypatch.setattr(type(view._sampler), "sample", silent)
-    twin.clock.sleep(3600)
+    twin.twin.pass_over(3600)
     found = view.look()
     assert (found.means, found.newest, found.seconds) == ({}, {}, 0.0)
     assert found.notes == ("`osd dump` did not answer in time", f"last seen at {utc(seen_at)}")
