@@ -87,9 +87,21 @@ def undisturbed(fleet: Dict[str, SearchTask]) -> Dict[str, Optional[Advice]]:
     return advised(fleet, here(1))
 
 
-def test_each_cluster_has_its_answer_or_a_reason(fleet: Dict[str, SearchTask]) -> None:
-    events: List[Any] = []
-    found = advised(fleet, here(2), hear=events.append)
+@pytest.fixture(scope="module")
+def heard() -> List[Any]:
+    """What was told meanwhile by `side_by_side`."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def side_by_side(fleet: Dict[str, SearchTask], heard: List[Any]) -> Dict[str, Optional[Advice]]:
+    return advised(fleet, here(2), hear=heard.append)
+
+
+def test_each_cluster_has_its_answer_or_a_reason(
+    fleet: Dict[str, SearchTask], side_by_side: Dict[str, Optional[Advice]], heard: List[Any]
+) -> None:
+    found, events = side_by_side, heard
     assert set(found) == set(fleet)
     (reason,) = [event.reason for event in events if isinstance(event, CallFailure)]
     assert "found no scrub in the description" in reason
@@ -113,9 +125,12 @@ def test_each_cluster_has_its_answer_or_a_reason(fleet: Dict[str, SearchTask]) -
 
 
 def test_the_answers_do_not_depend_on_where_they_are_found(
-    fleet: Dict[str, SearchTask], undisturbed: Dict[str, Optional[Advice]], scheduler: str
+    fleet: Dict[str, SearchTask],
+    undisturbed: Dict[str, Optional[Advice]],
+    side_by_side: Dict[str, Optional[Advice]],
+    scheduler: str,
 ) -> None:
-    assert advised(fleet, here(2)) == undisturbed
+    assert side_by_side == undisturbed
     assert advised(fleet, DaskWorkers(scheduler, insecure=True)) == undisturbed
 
 

@@ -59,6 +59,16 @@ def recommended() -> str:
     return written(recommendation())
 
 
+@pytest.fixture(scope="module")
+def tuned() -> str:
+    return written(tuning())
+
+
+@pytest.fixture(params=["recommended", "tuned"])
+def text(request: pytest.FixtureRequest, recommended: str, tuned: str) -> str:
+    return {"recommended": recommended, "tuned": tuned}[request.param]
+
+
 def test_a_recommendation_is_told_with_all_of_its_parts(recommended: str) -> None:
     seen = Seen(recommended)
     for words in (
@@ -95,17 +105,15 @@ def test_each_knob_is_told_with_what_becomes_of_the_metrics_without_it(recommend
     assert "What each knob is worth" not in Seen(written(earlier)).words
 
 
-def test_a_tuning_run_is_told_over_time() -> None:
-    seen = Seen(written(tuning()))
+def test_a_tuning_run_is_told_over_time(tuned: str) -> None:
+    seen = Seen(tuned)
     for words in ("lab: tuning run", "The tuning run", "client.p95_ms is 20 ms at best", "4.2 ms ✓ met"):
         assert words in seen.words
     assert "wide" in seen.values("class")
     assert "narrow" in seen.values("class")
 
 
-@pytest.mark.parametrize("document", [recommendation(), tuning()], ids=["recommendation", "tuning"])
-def test_the_page_asks_nothing_of_anybody(document: Any) -> None:
-    text = written(document)
+def test_the_page_asks_nothing_of_anybody(text: str) -> None:
     seen = Seen(text)
     assert not {tag for tag, _ in seen.tags} & {"script", "iframe", "object", "embed", "form", "base", "img", "audio"}
     assert all(link.startswith("#") or link == "data:," for name in ("href", "src") for link in seen.values(name))
@@ -115,9 +123,7 @@ def test_the_page_asks_nothing_of_anybody(document: Any) -> None:
     assert "default-src 'none'" in seen.values("content")[0]
 
 
-@pytest.mark.parametrize("document", [recommendation(), tuning()], ids=["recommendation", "tuning"])
-def test_names_in_the_page_are_unique_and_references_lead_somewhere(document: Any) -> None:
-    text = written(document)
+def test_names_in_the_page_are_unique_and_references_lead_somewhere(text: str) -> None:
     seen = Seen(text)
     names = seen.values("id")
     assert len(names) == len(set(names))
@@ -141,15 +147,15 @@ def foretold() -> Tuple[ForecastPair, ...]:
     )
 
 
-def test_what_the_twin_said_stands_beside_what_was_measured_with_its_coverage() -> None:
+def test_what_the_twin_said_stands_beside_what_was_measured_with_its_coverage(recommended: str) -> None:
     text = page(replace(read(recommendation()), forecasts=foretold()), AT, "answer.json")
     seen = Seen(text)
     assert "client.p95_ms: 2 of 4 inside (50%); promised 90%" in seen.words
     assert "change 1 <b>" in seen.words
-    assert "What the twin said before" not in Seen(written(recommendation())).words
+    assert "What the twin said before" not in Seen(recommended).words
 
 
-def test_hostile_names_stay_text() -> None:
+def test_hostile_names_stay_text(recommended: str) -> None:
     answer = json.loads(json.dumps(recommendation()).replace("trial 7", "XX").replace("nvme-node", "XX"))
     text = json.dumps(answer).replace('"XX"', json.dumps(HOSTILE))
     hostile = json.loads(text)
@@ -159,7 +165,7 @@ def test_hostile_names_stay_text() -> None:
     hostile["explanation"]["partial_dependence"][0]["name"] = HOSTILE
     hostile["beyond_live_knobs"]["changes"][0]["change"] = HOSTILE
     hostile["predictions"][2]["settings"][HOSTILE] = HOSTILE
-    benign = Seen(written(recommendation()))
+    benign = Seen(recommended)
     seen = Seen(page(read(hostile), AT, HOSTILE))
     assert {tag for tag, _ in seen.tags} == {tag for tag, _ in benign.tags}
     assert {name for _, attributes in seen.tags for name in attributes} <= {
