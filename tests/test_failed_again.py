@@ -38,7 +38,7 @@ def rerun(folder: Path) -> subprocess.CompletedProcess[str]:
 
 def run(folder: Path) -> None:
     (folder / "test_made.py").write_text(MODULE)
-    command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup"]
+    command = [sys.executable, "-m", "pytest", "-n", "1", "--dist", "loadgroup"]
     assert subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 1
 
 
