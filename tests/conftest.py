@@ -5,6 +5,7 @@ A test that changes a lab restores it. CEPH_TUNER_LAB=0 leaves the real-cluster 
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -33,6 +34,7 @@ from slow_drive import SLOW_NVME
 
 run = running_program.run
 """The program as people run it."""
+quick = running_program.quick
 
 # a shell starts what runs in its background with Ctrl-C ignored, and every program that is tested would inherit that
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -66,12 +68,24 @@ _WRITES = {
 """Files whose tests take about as long as all others on that lab."""
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Garbage is collected of what tests make: not of the tests, thousands of objects that stay until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
     """Whatever uses a lab is a real-cluster test; skip them where this machine can have no lab.
 
     Tests of one lab stay in one process (pytest-xdist); they mostly wait, so labs are tested side by side: two of
     Tentacle, one of Reef, whose tests are fewer, and beside them what needs both or brings up labs of its own.
+    So do tests of a module that share what is made once for it.
     """
     for item in items:
         if _LAB_FIXTURES & set(getattr(item, "fixturenames", ())):
@@ -79,11 +93,19 @@ def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(_lab_of(item)))
             if item.get_closest_marker("long_on_reef") and _release_of(item) == "reef":
                 item.add_marker(pytest.mark.long)
+        elif _shares(item) and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
     clusters = [item for item in items if item.get_closest_marker("cluster")]
     reason = _no_lab_because() if clusters else ""
     if reason:
         for item in clusters:
             item.add_marker(pytest.mark.skip(reason=_SKIPPED + reason))
+
+
+def _shares(item: pytest.Item) -> bool:
+    """Whether something that it uses is made once for its module: each process that has one of them would make it."""
+    made = getattr(item, "_fixtureinfo", None)
+    return made is not None and any(found[-1].scope == "module" for found in made.name2fixturedefs.values())
 
 
 def _release_of(item: pytest.Item) -> str:
@@ -177,6 +199,15 @@ def _no_lab_because() -> str:
     except TunerError as error:
         return str(error)
     return ""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_process() -> Iterator[None]:
+    """What asks for no number of processes is done in the tests' own: others run beside it, and each start costs."""
+    with pytest.MonkeyPatch.context() as patch:
+        for place in ("processes.process_pool", "workers.process_workers"):
+            patch.setattr(f"ceph_tuner.{place}.cores", lambda: 1)
+        yield
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import Tuple
 import pytest
 
 from ceph_tuner.core.errors import ClusterNotFound, CommandFailed, InputError, RetryLater, TunerError
+from ceph_tuner.processes import process_pool
 from ceph_tuner.processes.process_pool import ProcessPool
 from ceph_tuner.processes.worker_process import cores
 
@@ -63,11 +64,16 @@ def test_workers_leave_ctrl_c_to_the_caller_and_are_as_nice_as_is_wished() -> No
 def test_alone_everything_is_done_here() -> None:
     with ProcessPool(1) as pool:
         assert {pid for pid, _, _ in pool.map(process, range(4))} == {os.getpid()}
+
+
+def test_where_nobody_says_how_many_there_is_one_for_each_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_pool, "cores", cores)
     assert ProcessPool().count == cores() >= 1
 
 
 INTERRUPTED = """
 import time
+from ceph_tuner.processes import process_pool
 from ceph_tuner.processes.process_pool import ProcessPool
 if __name__ == "__main__":
     with ProcessPool(2) as pool:

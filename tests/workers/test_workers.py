@@ -28,7 +28,7 @@ from ceph_tuner.workers import CallFailure, CallMessage, CallResult, CallStart, 
 from ceph_tuner.workers.dask_workers import DaskWorkers
 from ceph_tuner.workers.process_workers import ProcessWorkers
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("test_workers")]
 
 Place = Callable[[], Workers]
 
