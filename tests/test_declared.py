@@ -46,6 +46,7 @@ def declared(*extras: str) -> Set[str]:
     return {canonicalize_name(each.name) for extra in extras for each in pins.declared()[extra]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folders", "extras"),
     [(PROGRAM, ("", "dask", "keyring")), (TOOLS, tuple(pins.declared()))],

@@ -81,6 +81,7 @@ def test_only_keys_that_differ_are_written() -> None:
     assert not one.keep(entry).trial
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("landed", [False, True])
 @pytest.mark.parametrize("table", sorted(TABLES))
 @pytest.mark.parametrize(

@@ -67,6 +67,7 @@ def test_clients_are_judged_by_what_a_sample_of_the_twin_says_of_them() -> None:
     assert p95_ms(counts) == pytest.approx(sample.values["client.p95_ms"])
 
 
+@pytest.mark.slow
 def test_an_osd_is_lost_in_the_night() -> None:
     world, recovering = DayWorld(1), []
     world.on_phase = lambda situation: recovering.append(situation.recovering)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from fleet_clusters import SIMULATED, counted, tasks
 
 from ceph_tuner.fleet.advice import advise
@@ -24,6 +25,7 @@ def test_the_clusters_differ_and_some_lead_others() -> None:
     assert 5 < sum(leader is None for leader in leaders) < 100
 
 
+@pytest.mark.slow
 def test_what_a_search_took_is_counted_and_its_answer_stays() -> None:
     ((_, task), *_) = tasks(1, EFFORT).items()
     found, events, seconds = counted((advise, task), lambda message: None)

@@ -37,6 +37,7 @@ def write(monitors: Monitors, settings: Mapping[str, Any], who: str = "one") -> 
     writer.apply(writer.plan("osd", settings))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("landed", [False, True])
 def test_wherever_a_writer_dies_every_look_is_in_order(landed: bool) -> None:
     deaths = 0

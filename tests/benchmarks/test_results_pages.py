@@ -81,12 +81,14 @@ def test_the_page_of_speed_says_what_recommendations_cost_and_are_worth() -> Non
     assert measured(RESULTS / "twin-speed.md") == recommendations.table(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["search-families", "search-fresh-seeds", "search-new-scenarios", "search-scenarios"])
 def test_a_page_of_the_search_says_what_its_runs_say(name: str) -> None:
     runs = search.read(RESULTS / f"{name}.jsonl.gz")
     assert measured(RESULTS / f"{name}.md") == search_table.tables(runs, ())
 
 
+@pytest.mark.slow
 def test_the_page_of_the_search_says_what_its_runs_say() -> None:
     runs = search.read(RESULTS / "search.jsonl.gz")
     assert len(runs) == 392

@@ -170,6 +170,7 @@ def _fly(field: Field, name: str) -> BookExecutor:
     return one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("landed", [False, True])
 @pytest.mark.parametrize("table", sorted(TABLES))
 def test_it_survives_a_kill_at_every_boundary(table: str, landed: bool) -> None:

@@ -159,6 +159,7 @@ def test_what_a_file_cannot_do_is_said(path: Path, run: Run, words: Tuple[str, .
     assert (code, said in " ".join(err.split())) == (2, True), err
 
 
+@pytest.mark.slow
 def test_behind_a_prefix_the_same_is_gathered_without_secrets(
     monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
 ) -> None:
@@ -173,6 +174,7 @@ def test_behind_a_prefix_the_same_is_gathered_without_secrets(
     assert not [secret for secret in ALL_SECRETS if secret in texts]
 
 
+@pytest.mark.slow
 def test_a_prefix_that_fails_amid_it_leaves_its_password_nowhere(
     monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path
 ) -> None:

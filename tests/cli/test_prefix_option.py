@@ -53,6 +53,7 @@ def test_no_command_opens_a_cluster_past_the_prefix() -> None:
     assert past == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prefix", [SSH[1], "kubectl exec deploy/rook-ceph-tools --"], ids=["ssh", "kubectl"])
 def test_a_change_is_written_journalled_and_taken_back_behind_a_prefix(
     programs: StandIn, run: Run, prefix: str
@@ -69,6 +70,7 @@ def test_a_change_is_written_journalled_and_taken_back_behind_a_prefix(
     assert programs.commander.mon("config dump", {}) == before
 
 
+@pytest.mark.slow
 def test_the_doctor_looks_behind_a_prefix_by_the_ceph_conf_over_there(programs: StandIn, run: Run) -> None:
     code, out, err = run("doctor", "--cluster", "/etc/ceph/rome.conf", *SSH, "--format", "json")
     assert code in (0, 1), err

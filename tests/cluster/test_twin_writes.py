@@ -229,6 +229,7 @@ def state(wire: Wire) -> Tuple[str, List[Settings]]:
     return dump(wire.twin), used(wire.twin)
 
 
+@pytest.mark.slow
 @law
 @given(databases(), targets, some_settings(), lags)
 def test_apply_then_undo_is_identity_of_database_and_schedulers(
@@ -253,6 +254,7 @@ def test_apply_then_undo_is_identity_of_database_and_schedulers(
     assert state(wire) == before
 
 
+@pytest.mark.slow
 @law
 @given(databases(), targets, some_settings(), st.data(), lags)
 def test_killed_at_any_write_the_next_run_leaves_it_as_before_or_as_planned(

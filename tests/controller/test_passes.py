@@ -40,6 +40,7 @@ def value(metrics: str, name: str) -> float:
     return float(line.split(" ")[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "words"),
     [

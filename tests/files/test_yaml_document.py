@@ -189,6 +189,7 @@ def test_a_megabyte_of_small_values_is_refused_within_seconds(unit: str) -> None
     assert time.process_time() - began < 8
 
 
+@pytest.mark.slow
 def test_thousands_of_faults_are_found_out_in_linear_time() -> None:
     wrong = "".join(f"  k{number}: 1\n" for number in range(10_000))
     document = yaml_document.parse(f"schema: x\nname: 1\nrelease: 1\nsettings: []\nhardware:\n{wrong}", "x.yaml")

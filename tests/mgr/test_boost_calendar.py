@@ -34,6 +34,7 @@ def test_a_policy_of_the_calendar_refuses_a_boost_and_says_until_when() -> None:
     assert mgr.phase == ON
 
 
+@pytest.mark.slow
 def test_a_boost_lets_go_as_a_policy_begins_that_forbids_it_and_its_rule_begins_another_after_that() -> None:
     mgr = boosted(recovering(500_000), boost_rules="recovery after 1min at-most 2h")
     before = mgr.table()
@@ -60,6 +61,7 @@ def test_a_boost_lets_go_as_a_policy_begins_that_forbids_it_and_its_rule_begins_
     assert other.trail().count(BOOST) == 2
 
 
+@pytest.mark.slow
 def test_a_boost_that_the_calendar_ends_is_begun_again_by_its_rule_also_where_taking_it_back_fails_at_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

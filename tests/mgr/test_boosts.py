@@ -90,6 +90,7 @@ def test_an_operator_ends_it() -> None:
         mgr.modes.boosts.cancel()
 
 
+@pytest.mark.slow
 def test_the_next_mgr_goes_on_within_the_same_deadline() -> None:
     twin = recovering(500_000)
     mgr = boosted(twin)

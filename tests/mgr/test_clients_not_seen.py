@@ -50,6 +50,7 @@ def test_clients_that_the_trial_starves_are_rescued_within_samples(rollout: Roll
     assert "client.p95_ms is not seen: clients wait" in told(aboard, TAKEN_BACK)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shown", [AWAY, LATE])
 @pytest.mark.parametrize("rollout", [ALTERNATING, ROLLOUT])
 def test_a_trial_whose_clients_nobody_sees_any_more_is_never_kept(rollout: Rollout, shown: Dict[str, float]) -> None:

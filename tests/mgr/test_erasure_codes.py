@@ -54,6 +54,7 @@ def test_monitors_that_do_not_say_are_a_note_and_asked_again() -> None:
     assert codes.look([1], notes) == {1: 4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("osds", [500, 1500])
 def test_shards_of_a_large_cluster_are_a_kth_of_an_object(osds: int) -> None:
     stored: List[float] = []

@@ -188,6 +188,7 @@ def test_a_profile_is_applied_to_the_schedulers_and_rolled_back() -> None:
         running.profile_apply("high_recovery_ops", "osd/host:nowhere", False)
 
 
+@pytest.mark.slow
 def test_a_recommendation_says_what_becomes_of_imported_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(DEFAULTS, "worker_python", sys.executable)
     twin = small_twin(**WORK)

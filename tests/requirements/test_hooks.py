@@ -87,6 +87,7 @@ def committed(repository: Path, name: str, text: str) -> Tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text", "hook", "complaint"),
     [

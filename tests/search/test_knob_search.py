@@ -104,6 +104,7 @@ class Formula:
         return {name: self._factor * np.array([row[name] for row in rows]) for name in rows[0]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1.0, 2.0])
 def test_a_prior_saves_trials_even_where_it_is_wrong_by_two(factor: float) -> None:
     going = search(priors=[Formula(factor)])

@@ -196,6 +196,7 @@ def test_trials_are_recorded_as_they_end() -> None:
 PHASES = ["preparing the load", "settling", "measuring"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS)
 @pytest.mark.parametrize("phase", [*PHASES, "writing the settings", "taking the settings back"])
 @pytest.mark.parametrize("kind", ["profile", "trial", "repeat", "check"])
