@@ -203,10 +203,11 @@ def _no_lab_because() -> str:
 
 @pytest.fixture(scope="session", autouse=True)
 def one_process() -> Iterator[None]:
-    """What asks for no number of processes is done in the tests' own: others run beside it, and each start costs."""
+    """Beside other processes of tests, what asks for no number of processes is done in one: each start costs."""
     with pytest.MonkeyPatch.context() as patch:
-        for place in ("processes.process_pool", "workers.process_workers"):
-            patch.setattr(f"ceph_tuner.{place}.cores", lambda: 1)
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            for place in ("processes.process_pool", "workers.process_workers"):
+                patch.setattr(f"ceph_tuner.{place}.cores", lambda: 1)
         yield
 
 
