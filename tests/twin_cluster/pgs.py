@@ -150,7 +150,7 @@ class PlacementGroups:
                 scrub.total += scrub.scrubbed - before
             scrub.running, scrub.left = work.running, work.left
         if works:
-            self._count_unseen(simulation, works, counters.scrub_objects, now)
+            self._count_unseen(simulation, works, seen[1], now)
 
     def _count_unseen(
         self, simulation: Simulation, works: Mapping[str, PgWork], objects: Sequence[float], now: float
