@@ -27,7 +27,7 @@ from ceph_tuner.twin.model import (
 )
 from ceph_tuner.twin.simulation import Simulation
 from twin_cluster.cluster import TwinCluster, TwinCommander, twin_cluster
-from twins import OSD, small_model, small_twin
+from twins import OSD, answering, small_model, small_twin
 
 
 @pytest.fixture(params=["tentacle", "reef"])
@@ -379,6 +379,20 @@ def test_time_is_the_twins_own() -> None:
     assert twin.clock.now() == pytest.approx(began + 600)
     assert time.monotonic() - here < 60
     assert twin.clock.now() == pytest.approx(twin.twin.now())
+
+
+def test_an_osd_of_two_buckets_is_one_osd_where_masks_find_it(twin: TwinCluster) -> None:
+    before = twin.config.places()
+    nodes = json.loads(twin.twin.mon("osd tree", {}))["nodes"]
+    # `ceph osd crush link` puts a host into a second tree: its OSDs are listed once more
+    again = [
+        {"id": -10, "name": "archive", "type": "root", "children": [-11]},
+        {"id": -11, "name": "shelf", "type": "host", "children": [0]},
+        next(node for node in nodes if node["id"] == 0),
+    ]
+    for tree in ([*again, *nodes], [*nodes, *again]):
+        places = answering(twin, {"osd tree": {"nodes": tree}}).config.places()
+        assert sorted(places, key=lambda place: place.osd) == before
 
 
 def test_counters_and_time_go_on_when_other_work_begins() -> None:
