@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import parsed, shaped
-from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.measure.pg_documents import ERASURE, data_chunks, flags_of, heard_pg_rows
+from ceph_tuner.core.errors import InputError, RetryLater
+from ceph_tuner.core.measure.pg_documents import ERASURE, UNHEARD, UNKNOWN, data_chunks, flags_of, heard_pg_rows
 from ceph_tuner.core.measure.reading import pool_of
 from ceph_tuner.moves import CrushRule, MapView, MoveOsd, MovePg, MovePool, Pairs
 
 
 def read_map(cluster: Cluster) -> MapView:
-    """The whole, in four commands. Raises TunerError."""
+    """The whole, in four commands. Raises RetryLater where the mgr does not know where each PG is, TunerError."""
     osd_map, crush = _ask(cluster, "osd dump"), _ask(cluster, "osd crush dump")
     usage, pg_answer = _ask(cluster, "osd df"), _ask(cluster, "pg ls")
     with shaped("osd dump"):
         pools = {int(pool["pool"]): _pool(pool) for pool in osd_map["pools"]}
         rows, chunks = heard_pg_rows(pg_answer), data_chunks(osd_map)
+        _check_heard_of_all(rows, pools)
         return MapView(
             cluster.clock.now(),
             tuple(_pg(row, chunks) for row in rows if pool_of(str(row["pgid"])) in pools),
@@ -54,6 +56,17 @@ def mapped(cluster: Cluster, pgid: str) -> Tuple[int, ...]:
 
 def _ask(cluster: Cluster, prefix: str) -> Any:
     return parsed(cluster.commander.mon(prefix, {}), prefix)
+
+
+def _check_heard_of_all(rows: Sequence[Mapping[str, Any]], pools: Mapping[int, MovePool]) -> None:
+    """A mgr that became the active one counts as ready after 20 s, also while OSDs have not told (`send_report`).
+
+    A PG of which it knows no place would count as moved.
+    """
+    heard = Counter(pool_of(str(row["pgid"])) for row in rows if row["state"] != UNKNOWN)
+    unheard = sum(max(0, pool.pg_num - heard[number]) for number, pool in pools.items())
+    if unheard:
+        raise RetryLater(f"{UNHEARD}: of {unheard} it does not know where they are", "see `ceph pg ls unknown`")
 
 
 def _pg(row: Mapping[str, Any], chunks: Mapping[int, int]) -> MovePg:
