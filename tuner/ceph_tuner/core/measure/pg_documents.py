@@ -137,7 +137,8 @@ def pg_detail(row: Mapping[str, Any], chunks: Mapping[int, int]) -> PgDetail:
         state=str(row["state"]),
         snaptrim_queue=int(row.get("snaptrimq_len", 0)),
         scrub_ended=str(row["last_scrub_stamp"]),
-        deep_scrubbed=str(row["last_deep_scrub_stamp"]),
+        # that of a PG of which the mgr has not heard is none, and no long-gone date
+        deep_scrubbed="" if row["state"] == UNKNOWN else str(row["last_deep_scrub_stamp"]),
         scrub_lasted_s=float(row.get("last_scrub_duration", 0)),
     )
 
@@ -191,7 +192,8 @@ def overdue_pgs(
 ) -> FrozenSet[str]:
     """PGs of `pg ls` that are late by a tenth of their interval: their pool's own, else `usual_s` of the OSDs."""
     own = {pool: GRACE * every for pool, every in pool_intervals(osd_map, kind.of_pool).items()}
-    return frozenset(late_pgs({str(row["pgid"]): str(row[kind.stamp]) for row in rows}, now, GRACE * usual_s, own))
+    stamps = {str(row["pgid"]): str(row[kind.stamp]) for row in rows if row["state"] != UNKNOWN}
+    return frozenset(late_pgs(stamps, now, GRACE * usual_s, own))
 
 
 def stamp_s(stamp: str) -> float:
