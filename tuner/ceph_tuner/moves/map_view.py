@@ -14,16 +14,16 @@ from ceph_tuner.moves import CrushRule, MapView, MoveOsd, MovePg, MovePool, Pair
 
 
 def read_map(cluster: Cluster) -> MapView:
-    """The whole, in four commands. Raises RetryLater where the mgr does not know where each PG is, TunerError."""
+    """The whole, in four commands. Raises RetryLater where not all PGs are known, TunerError."""
     osd_map, crush = _ask(cluster, "osd dump"), _ask(cluster, "osd crush dump")
     usage, pg_answer = _ask(cluster, "osd df"), _ask(cluster, "pg ls")
     with shaped("osd dump"):
         pools = {int(pool["pool"]): _pool(pool) for pool in osd_map["pools"]}
         rows, chunks = heard_pg_rows(pg_answer), data_chunks(osd_map)
-        _check_heard_of_all(rows, pools)
+        _check_whole(rows, pools)
         return MapView(
             cluster.clock.now(),
-            tuple(_pg(row, chunks) for row in rows if pool_of(str(row["pgid"])) in pools),
+            tuple(_pg(row, chunks) for row in rows),
             pools,
             _osds(osd_map, crush, usage),
             {int(rule["rule_id"]): _rule(rule) for rule in crush["rules"]},
@@ -58,15 +58,18 @@ def _ask(cluster: Cluster, prefix: str) -> Any:
     return parsed(cluster.commander.mon(prefix, {}), prefix)
 
 
-def _check_heard_of_all(rows: Sequence[Mapping[str, Any]], pools: Mapping[int, MovePool]) -> None:
-    """A mgr that became the active one counts as ready after 20 s, also while OSDs have not told (`send_report`).
+def _check_whole(rows: Sequence[Mapping[str, Any]], pools: Mapping[int, MovePool]) -> None:
+    """Raise RetryLater where the rows are not those of all PGs of these pools: what is not there counts as moved.
 
-    A PG of which it knows no place would count as moved.
+    A mgr that became the active one says that it is ready after 20 s, also while OSDs have not told it of their PGs
+    (`DaemonServer::send_report`). Such PGs are unknown.
     """
     heard = Counter(pool_of(str(row["pgid"])) for row in rows if row["state"] != UNKNOWN)
     unheard = sum(max(0, pool.pg_num - heard[number]) for number, pool in pools.items())
     if unheard:
         raise RetryLater(f"{UNHEARD}: of {unheard} it does not know where they are", "see `ceph pg ls unknown`")
+    if not heard.keys() <= pools.keys():
+        raise RetryLater("pools have come or gone while the PGs were listed", "try again")
 
 
 def _pg(row: Mapping[str, Any], chunks: Mapping[int, int]) -> MovePg:
