@@ -103,6 +103,18 @@ def test_pgs_of_which_a_new_mgr_has_not_heard_are_not_taken_for_scrubbed() -> No
     assert again.pgs == before.pgs
 
 
+@pytest.mark.parametrize(
+    ("command", "wrong"),
+    [("osd dump", {"pools": []}), ("pg ls", {"pg_stats": []}), ("pg ls", {"pg_stats": None}), ("pg ls", {})],
+)
+def test_what_is_not_listed_once_is_not_taken_for_gone(command: str, wrong: Mapping[str, Any]) -> None:
+    twin = slow_twin()
+    dump = json.loads(twin.commander.mon("osd dump", {}))
+    odd = answering(twin, {command: {**dump, **wrong} if command == "osd dump" else wrong})
+    with pytest.raises((RetryLater, CommandFailed)):
+        read_again(odd, read_view(twin), 7 * DAY)
+
+
 def test_to_be_asked_for_changes_no_stamp() -> None:
     twin = overdue_twin(LATE)
     before = stamps(twin)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.errors import InputError, RetryLater
-from ceph_tuner.core.measure.pg_documents import ERASURE, UNHEARD, UNKNOWN, data_chunks, flags_of, heard_pg_rows
+from ceph_tuner.core.measure.pg_documents import (
+    ERASURE,
+    UNHEARD,
+    UNKNOWN,
+    check_whole,
+    data_chunks,
+    flags_of,
+    heard_pg_rows,
+)
 from ceph_tuner.core.measure.reading import pool_of
 from ceph_tuner.moves import CrushRule, MapView, MoveOsd, MovePg, MovePool, Pairs
 
@@ -20,7 +27,8 @@ def read_map(cluster: Cluster) -> MapView:
     with shaped("osd dump"):
         pools = {int(pool["pool"]): _pool(pool) for pool in osd_map["pools"]}
         rows, chunks = heard_pg_rows(pg_answer), data_chunks(osd_map)
-        _check_whole(rows, pools)
+        check_whole(rows, {number: pool.pg_num for number, pool in pools.items()})
+        _check_heard(rows)
         return MapView(
             cluster.clock.now(),
             tuple(_pg(row, chunks) for row in rows),
@@ -58,18 +66,15 @@ def _ask(cluster: Cluster, prefix: str) -> Any:
     return parsed(cluster.commander.mon(prefix, {}), prefix)
 
 
-def _check_whole(rows: Sequence[Mapping[str, Any]], pools: Mapping[int, MovePool]) -> None:
-    """Raise RetryLater where the rows are not those of all PGs of these pools: what is not there counts as moved.
+def _check_heard(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raise RetryLater where the mgr does not know where PGs are: they would count as moved.
 
     A mgr that became the active one says that it is ready after 20 s, also while OSDs have not told it of their PGs
-    (`DaemonServer::send_report`). Such PGs are unknown.
+    (`DaemonServer::send_report`).
     """
-    heard = Counter(pool_of(str(row["pgid"])) for row in rows if row["state"] != UNKNOWN)
-    unheard = sum(max(0, pool.pg_num - heard[number]) for number, pool in pools.items())
+    unheard = sum(row["state"] == UNKNOWN for row in rows)
     if unheard:
         raise RetryLater(f"{UNHEARD}: of {unheard} it does not know where they are", "see `ceph pg ls unknown`")
-    if not heard.keys() <= pools.keys():
-        raise RetryLater("pools have come or gone while the PGs were listed", "try again")
 
 
 def _pg(row: Mapping[str, Any], chunks: Mapping[int, int]) -> MovePg:

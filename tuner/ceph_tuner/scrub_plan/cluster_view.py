@@ -13,6 +13,7 @@ from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.pg_documents import (
     UNHEARD,
     UNKNOWN,
+    check_whole,
     data_chunks,
     deep_scrub_intervals,
     flags_of,
@@ -58,9 +59,11 @@ def read_again(cluster: Cluster, before: ScrubView, usual_interval_s: float) -> 
 
     PGs of which the active mgr has not heard are as they were before, or left out.
     """
-    osd_map, rows = _ask(cluster.commander, "osd dump"), heard_pg_rows(_ask(cluster.commander, "pg ls"))
+    osd_map, pg_answer = _ask(cluster.commander, "osd dump"), _ask(cluster.commander, "pg ls")
     now = cluster.clock.now()
     with shaped("osd dump"):
+        rows = heard_pg_rows(pg_answer)
+        check_whole(rows, {int(pool["pool"]): int(pool["pg_num"]) for pool in osd_map["pools"]})
         flags, pool_flags = _flags(osd_map)
         pgs = _pgs(osd_map, rows, now, usual_interval_s)
     # stamps of which a new mgr has not heard are no stamps, and a PG with a newer one would count as scrubbed
@@ -84,9 +87,6 @@ def _pgs(
     for row in rows:
         pgid = str(row["pgid"])
         detail, pool = details[pgid], pool_of(pgid)
-        if pool not in names:
-            # the map and the statistics are of two moments
-            continue
         pgs.append(
             ScrubPg(
                 pgid,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Tuple
@@ -36,6 +37,16 @@ def heard_pg_rows(answer: Any) -> List[Mapping[str, Any]]:
     if isinstance(answer, dict) and not answer.get("pg_ready", True):
         raise RetryLater(UNHEARD)
     return pg_rows(answer)
+
+
+def check_whole(rows: Iterable[Mapping[str, Any]], pgs: Mapping[int, int]) -> None:
+    """Raise RetryLater where rows of `pg ls` are not those of all PGs of these pools (pool -> pg_num).
+
+    What is not listed counts as gone: a map and PGs of two moments must not bring work to its end.
+    """
+    listed = Counter(pool_of(str(row["pgid"])) for row in rows)
+    if not listed.keys() <= pgs.keys() or any(listed[pool] < count for pool, count in pgs.items()):
+        raise RetryLater("pools or PGs have come or gone while the PGs were listed")
 
 
 def flags_of(text: object) -> FrozenSet[str]:
