@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Mapping
 
 import runs_file
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
@@ -27,6 +30,7 @@ from ceph_tuner.recommend.question import question_of
 from ceph_tuner.recommend.recommendation import recommend
 from ceph_tuner.recommend.runs import means_of
 from ceph_tuner.twin.prediction import PredictionRun
+from silent_listener import SilentListener
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 CLUSTERS = {
@@ -35,16 +39,6 @@ CLUSTERS = {
 """Cluster -> simulated seconds of the runs that judge the answers, a quarter of which is settling."""
 FRESH = range(900_000_000, 900_000_016)
 """Seeds that judge."""
-
-
-class Silent:
-    """A `SearchListener` that tells nobody."""
-
-    def phase(self, text: str, done: int, total: int) -> None:
-        pass
-
-    def best(self, prediction: Prediction) -> None:
-        pass
 
 
 def slo_of(cluster: str) -> Slo:
@@ -56,7 +50,7 @@ def answered(cluster: str, seed: int) -> Dict[str, Any]:
     description = cluster_file.read(EXAMPLES / f"cluster-{cluster}.yaml")
     question, effort = question_of(description, slo_of(cluster)), SearchEffort(seed=seed)
     began = time.process_time()
-    found = recommend(question, effort, Silent(), 1, curves=False, stored_bytes=description.stored)
+    found = recommend(question, effort, SilentListener(), 1, curves=False, stored_bytes=description.stored)
     cpu_s = time.process_time() - began
     winner, runs = found.searched.winner, found.searched.runs + (found.plan.runs if found.plan else 0)
     means = judged(cluster, winner.settings)

@@ -16,7 +16,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Callable, Collection, Deque, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.core.bounded import ANSWER, read_json
+from ceph_tuner.core.bounded import ANSWER, MISREAD, read_json
 from ceph_tuner.core.measure.counters import DaemonReport
 from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.metrics import POOL, Scope
@@ -286,7 +286,7 @@ class Collector:
             try:
                 histograms = osd_latency_in(answers[f"osd.{osd}", HISTOGRAM])
                 lengths = osd_queues_in(answers[f"osd.{osd}", PERF])
-            except (KeyError, ValueError):
+            except MISREAD:
                 silent.append(f"osd.{osd}")
                 continue
             latency[osd] = histograms

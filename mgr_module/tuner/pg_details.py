@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.bounded import ANSWER, MISREAD, read_json
@@ -171,9 +172,11 @@ class PgDetails:
             pgid, daemon = f"{pool}.{number:x}", f"osd.{osd}"
             answers = self._commander.tell_many([(daemon, QUERY, {"pgid": pgid})], TELL_S / PG_QUERIES)
             answer = document(answers.get((daemon, QUERY)))
-            if answer is not None:
-                row = {**answer["info"]["stats"], "pgid": pgid, "snaptrimq_len": answer["snap_trimq_len"]}
-                details[pgid] = pg_detail(row, chunks)
+            # an answer of another shape costs this PG's turn, and no sample
+            with contextlib.suppress(*MISREAD):
+                if answer is not None:
+                    row = {**answer["info"]["stats"], "pgid": pgid, "snaptrimq_len": answer["snap_trimq_len"]}
+                    details[pgid] = pg_detail(row, chunks)
         return details
 
 

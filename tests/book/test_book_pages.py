@@ -103,6 +103,21 @@ def test_what_is_stored_stays_below_the_monitors_limit() -> None:
     assert 10 < len(full.pages) < MOST_PAGES
 
 
+def test_strikes_of_a_full_book_stay_below_the_monitors_limit() -> None:
+    rich = {"load": {f"metric.{n}": 123.456789 for n in range(20)}, "verdict": "x" * 300}
+    full = book()
+    for number in range(MOST_PAGES):
+        full = full.added(page(number + 1, **rich))
+    store = MemoryStore()
+    stored = StoredBook(store)
+    stored.change(lambda _: full)
+    for number in [each.number for each in full.pages]:
+        if any(each.number == number for each in stored.read().pages):
+            stored.change(lambda held, number=number: held.struck(number, "slo: client.p95_ms is missed; " * 9))
+            assert stored.read().page(number).state == STRUCK
+    assert len(stored.read().pages) > len(full.pages) / 2
+
+
 def test_pins_and_strikes() -> None:
     one = book(page(1), page(2), page(3, "idle")).pinned(1).pinned(3).pinned(2)
     assert [each.number for each in one.pages if each.pin] == [2, 3]

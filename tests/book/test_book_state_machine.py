@@ -283,6 +283,14 @@ def test_switches_of_a_clock_that_was_ahead_bind_nobody() -> None:
     assert decision.state.rests == {}
 
 
+def test_a_page_that_was_written_by_a_clock_that_was_ahead_is_watched_from_now_on() -> None:
+    ahead = replace(WATCHED, since=900.0 + 365 * 86400)
+    seen = after(ahead, look(1000.0, page()))
+    assert (seen.state.phase, kinds(seen)) == (WATCHING, [])
+    assert kinds(after(seen.state, look(1059.0, page()))) == []
+    assert after(seen.state, look(1060.0, page())).acts == (Keep(7),)
+
+
 @pytest.mark.parametrize("state", [BookState(), HELD, WATCHED, replace(HELD, rests={3: 5.0}, switches=(1.0,))])
 def test_the_state_is_stored_and_read(state: BookState) -> None:
     assert BookState.from_dict(json.loads(json.dumps(state.to_dict()))) == state

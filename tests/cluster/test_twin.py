@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Mapping
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from contract import CommanderContract, ConfigurationContract, StoreContract
 
 from ceph_tuner.cluster.sampler import ClusterSampler, observe
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
+from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.errors import CommandFailed
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release
@@ -27,7 +28,7 @@ from ceph_tuner.twin.model import (
 )
 from ceph_tuner.twin.simulation import Simulation
 from twin_cluster.cluster import TwinCluster, TwinCommander, twin_cluster
-from twins import OSD, small_model, small_twin
+from twins import OSD, answering, small_model, small_twin
 
 
 @pytest.fixture(params=["tentacle", "reef"])
@@ -379,6 +380,45 @@ def test_time_is_the_twins_own() -> None:
     assert twin.clock.now() == pytest.approx(began + 600)
     assert time.monotonic() - here < 60
     assert twin.clock.now() == pytest.approx(twin.twin.now())
+
+
+def test_an_osd_of_two_buckets_is_one_osd_where_masks_find_it(twin: TwinCluster) -> None:
+    before = twin.config.places()
+    nodes = json.loads(twin.twin.mon("osd tree", {}))["nodes"]
+    # `ceph osd crush link` puts a host into a second tree: its OSDs are listed once more
+    again = [
+        {"id": -10, "name": "archive", "type": "root", "children": [-11]},
+        {"id": -11, "name": "shelf", "type": "host", "children": [0]},
+        next(node for node in nodes if node["id"] == 0),
+    ]
+    for tree in ([*again, *nodes], [*nodes, *again]):
+        places = answering(twin, {"osd tree": {"nodes": tree}}).config.places()
+        assert sorted(places, key=lambda place: place.osd) == before
+
+
+class Odd:
+    """A commander of which one answer has another shape."""
+
+    def __init__(self, commander: Commander, daemon: str, prefix: str) -> None:
+        self._commander, self._odd = commander, (daemon, prefix)
+
+    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+        return "[]" if self._odd == ("", prefix) else self._commander.mon(prefix, arguments, payload)
+
+    def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
+        return "[]" if self._odd == (daemon, prefix) else self._commander.tell(daemon, prefix, arguments)
+
+
+@pytest.mark.parametrize("prefix", ["osd dump", "status", "health", "config get"])
+def test_a_sample_of_an_answer_of_another_shape_is_a_command_that_failed(prefix: str) -> None:
+    with pytest.raises(CommandFailed, match="cannot be read"):
+        ClusterSampler(Odd(small_twin().twin, "", prefix), lambda: 0.0).sample()
+
+
+@pytest.mark.parametrize("prefix", ["perf dump", "perf histogram dump"])
+def test_an_osd_whose_answer_has_another_shape_is_one_that_did_not_answer(prefix: str) -> None:
+    reading = ClusterSampler(Odd(small_twin().twin, "osd.1", prefix), lambda: 0.0).read()
+    assert (set(reading.osds), reading.notes) == ({0, 2, 3}, ("no answer of osd.1",))
 
 
 def test_counters_and_time_go_on_when_other_work_begins() -> None:

@@ -26,6 +26,8 @@ class RecordedMgr:
     def __init__(self, release: str, pgs: int = 3) -> None:
         self.looks: List[Dict[str, Any]] = json.loads((RECORDED / f"{release}-readings.json").read_text())
         self.look, self.pg_count, self.silent = 0, pgs, -1
+        self.odd: Dict[str, Any] = {}
+        """What osd.1 answers to a command in another shape than is known."""
         self.told: List[Tuple[str, str]] = []
         self.dumps = self.epoch = 0
         self.states = {"active+clean": pgs}
@@ -89,7 +91,8 @@ class RecordedMgr:
         document: Any = seen["perf"] if asked["prefix"] == "perf dump" else seen["histogram"]
         if asked["prefix"] == "query":
             document = {"info": {"stats": self.now["pg_ls"][0]}, "snap_trimq_len": 1}
-        result.complete(0, json.dumps(document), "")
+        odd = self.odd if osd == "1" else {}
+        result.complete(0, json.dumps(odd.get(asked["prefix"], document)), "")
 
 
 def collector(mgr: RecordedMgr, **limits: int) -> Collector:
@@ -126,6 +129,35 @@ def test_histograms_come_from_a_bounded_number_of_osds() -> None:
     assert set(collector(mgr, histogram_osds=1).read(1.0).latency) == {0}
     assert {osd for osd, _ in mgr.told} == {"0"}
     assert collector(mgr, histogram_osds=0).read(1.0).latency == {}
+
+
+AXES = [{"ranges": [{"max": 1}, {"min": 2}, {"min": 3}]}]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"perf dump": {"osd": {}, "mclock-shard-queue-0": None}},
+        {"perf dump": {"osd": {}, "mclock-shard-queue-0": {"mclock_client_queue_len": None}}},
+        {"perf histogram dump": {"osd": {"op_r_latency_out_bytes_histogram": None}}},
+        {"perf histogram dump": {"osd": {"op_r_latency_out_bytes_histogram": {"axes": [], "values": []}}}},
+        {"perf histogram dump": {"osd": {"op_r_latency_out_bytes_histogram": {"axes": AXES, "values": [None]}}}},
+    ],
+    ids=str,
+)
+def test_an_osd_that_answers_in_another_shape_costs_its_histograms_alone(odd: Dict[str, Any]) -> None:
+    mgr = RecordedMgr("tentacle")
+    mgr.odd = odd
+    found = collector(mgr).read(1.0)
+    assert (set(found.latency), found.notes) == ({0, 2}, ("no histograms of osd.1",))
+
+
+@pytest.mark.parametrize("odd", [{}, {"info": None}, {"info": {"stats": {"state": 7}}, "snap_trimq_len": 0}], ids=str)
+def test_a_pg_of_which_an_osd_tells_in_another_shape_costs_no_sample(odd: Dict[str, Any]) -> None:
+    mgr = RecordedMgr("tentacle", pgs=30)
+    mgr.odd = {"query": odd}
+    found = collector(mgr, pg_detail_limit=10, histogram_osds=0).read(1.0)
+    assert 0 < len(found.pgs) < PG_QUERIES
 
 
 def test_an_osd_that_hangs_costs_its_histograms_and_a_note(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,27 @@ def test_the_weight_is_0_at_the_end_and_what_crush_would_move_is_held() -> None:
     assert not moving.moving
 
 
+def test_pgs_of_which_a_new_mgr_has_not_heard_are_not_taken_for_moved() -> None:
+    cluster, moving = moving_cluster(pgs=16)
+    own, began, ls = on(moving, 3), cluster.clock.now(), moving._pg_ls
+    alike = {pgid: acting for pgid, acting in moving.acting.items() if pgid not in own}
+
+    def pg_ls(arguments: Mapping[str, str]) -> Any:
+        answer = ls(arguments)
+        if not 30 < cluster.clock.now() - began < 90:
+            return answer
+        # it is ready after 20 s, whoever has not told it by then
+        unheard = {"state": "unknown", "up": [], "acting": []}
+        rows = [{**row, **unheard} if {3} & {*row["up"], *row["acting"]} else row for row in answer["pg_stats"]]
+        return {**answer, "pg_stats": rows}
+
+    moving._pg_ls = pg_ls
+    outcome = move(cluster, DrainPlan(frozenset({3})), MoveTask(at_most=1))
+    assert (outcome.reason, outcome.moved, on(moving, 3), moving.weights[3]) == (DONE, len(own), [], 0.0)
+    assert moving.moving == {}
+    assert {pgid: sorted(moving.acting[pgid]) for pgid in alike} == {pgid: sorted(alike[pgid]) for pgid in alike}
+
+
 def test_of_one_at_a_time_the_next_begins_once_the_one_before_is_there() -> None:
     cluster, moving = moving_cluster(pgs=16)
     outcome = move(cluster, DrainPlan(frozenset({3}), keep_weight=True), MoveTask(at_most=1))

@@ -19,9 +19,9 @@ from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.pacing.wanted import WantedObjectives
 from ceph_tuner.scrub_plan.beginning import Beginning, places_for
-from ceph_tuner.scrub_plan.cluster_view import read_view
+from ceph_tuner.scrub_plan.cluster_view import read_again, read_view
 from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, TIME_UP, Drain, DrainOutcome, DrainProgress, DrainTask
-from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
+from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until, finished
 from ceph_tuner.scrub_plan.rates import usual_pace
 from ceph_tuner.twin.model import MIB, ClientStream, RecoveryWork
 from ceph_tuner_cli.scrub_page import progress_words
@@ -86,6 +86,33 @@ def test_what_is_late_is_asked_for_once_in_its_order_and_nothing_else_is(release
     assert sorted(asked(twin)) == sorted(LATE)
     assert asked(twin)[0] == "1.0"
     assert {pgid for pgid, text in stamps(twin).items() if text != before[pgid]} == set(LATE)
+
+
+def test_pgs_of_which_a_new_mgr_has_not_heard_are_not_taken_for_scrubbed() -> None:
+    twin = slow_twin()
+    rows = json.loads(twin.commander.mon("pg ls", {}))["pg_stats"]
+    never = {"up": [], "acting": [], "last_deep_scrub_stamp": "0.000000", "last_scrub_stamp": "0.000000"}
+    unheard = [{**row, "state": "unknown", **never} if row["pgid"] in ("1.0", "1.1") else row for row in rows]
+    young = answering(twin, {"pg ls": {"pg_ready": True, "pg_stats": unheard}})
+    # not in the order: their stamps of last month, told later, would be newer than none
+    assert {pg.pgid for pg in task(young).order} == LATE.keys() - {"1.0", "1.1"}
+    assert "2 of 16 PGs are left out: the active mgr has not heard of the PGs yet" in read_view(young).notes
+    before = read_view(twin)
+    again = read_again(young, before, 7 * DAY)
+    assert not any(finished({pg.pgid: pg.deep_scrubbed_at for pg in before.pgs}, again).values())
+    assert again.pgs == before.pgs
+
+
+@pytest.mark.parametrize(
+    ("command", "wrong"),
+    [("osd dump", {"pools": []}), ("pg ls", {"pg_stats": []}), ("pg ls", {"pg_stats": None}), ("pg ls", {})],
+)
+def test_what_is_not_listed_once_is_not_taken_for_gone(command: str, wrong: Mapping[str, Any]) -> None:
+    twin = slow_twin()
+    dump = json.loads(twin.commander.mon("osd dump", {}))
+    odd = answering(twin, {command: {**dump, **wrong} if command == "osd dump" else wrong})
+    with pytest.raises((RetryLater, CommandFailed)):
+        read_again(odd, read_view(twin), 7 * DAY)
 
 
 def test_to_be_asked_for_changes_no_stamp() -> None:

@@ -54,7 +54,7 @@ def recovery(shards: int, settings: Mapping[str, float], over: Mapping[str, floa
     return float(values[1] / values[0])
 
 
-# docs/loads.md: 34 MB/s without a limit; docs/ceph-behaviour.md: 26 without one, in chunks of 256 KiB
+# benchmarks/results/loads.md: 34 MB/s without a limit; docs/ceph-behaviour.md: 26 without one, in chunks of 256 KiB
 @pytest.mark.parametrize(
     ("limit", "chunk", "measured"),
     [

@@ -174,7 +174,10 @@ def test_the_lookout_sees_health_osds_pgs_and_slow_operations() -> None:
     assert sight.values == {"osds.down": 1.0, "pgs.inactive": 3.0, "pgs.laggy": 1.0, "ops.slow": 7.0}
 
 
-@pytest.mark.parametrize("answer", [None, "", "[]", "{}", '{"health": 3}'])
+ODD = json.dumps({**STATUS, "health": {**STATUS["health"], "checks": [1]}})
+
+
+@pytest.mark.parametrize("answer", [None, "", "[]", "{}", '{"health": 3}', '{"health": []}', ODD])
 def test_an_answer_that_makes_no_sense_is_no_sight(answer: Optional[str]) -> None:
     status = Status("")
     status.answer = answer

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.core.ceph.commands import option_number, parsed
+from ceph_tuner.core.ceph.commands import option_number, parsed, shaped
 from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.errors import (
     ClusterTimeout,
@@ -65,8 +65,8 @@ class ClusterSampler:
 
     def sample(self) -> Optional[Sample]:
         """Sample now; None for the first look, which has nothing to compare with. Raises TunerError."""
-        reading = self.read()
-        sample = self._sampling.take(reading, self._members)
+        with shaped("a sample"):
+            sample = self._sampling.take(self.read(), self._members)
         return sample if sample is None or self._of is None else sample.of(self._of)
 
     def read(self) -> Reading:
@@ -129,17 +129,18 @@ class ClusterSampler:
                 counters = self._tell(osd, "perf dump")
                 at = self._now()
                 histograms = self._tell(osd, "perf histogram dump")
+                with shaped(f"osd.{osd} perf dump"):
+                    report = DaemonReport(at, osd_values(counters.get("osd", {})), since)
+                    own_latency, queue_lengths = osd_latency(histograms), osd_queues(counters)
             except (ClusterTimeout, CommandFailed):
-                # it went away since the map was read
+                # it went away since the map was read, or says what cannot be read
                 silent.append(f"osd.{osd}")
                 continue
             except PermissionRefused as refusal:
                 # of one as of all: these are the key's capabilities
                 notes.append(f"the OSDs' counters are not seen, so nothing of clients is ({refusal})")
                 break
-            reports[osd] = DaemonReport(at, osd_values(counters.get("osd", {})), since)
-            latency[osd] = osd_latency(histograms)
-            queue_lengths = osd_queues(counters)
+            reports[osd], latency[osd] = report, own_latency
             if queue_lengths:
                 queues[osd] = queue_lengths
         return reports, latency, queues, [*notes, *([f"no answer of {', '.join(silent)}"] if silent else [])]
@@ -190,7 +191,8 @@ class ClusterSampler:
 
 def deep_scrub_interval(commander: Commander) -> float:
     """Seconds within which the OSDs deep-scrub a PG whose pool has no interval of its own. Raises TunerError."""
-    return option_number(commander, "osd", "osd_deep_scrub_interval")
+    with shaped("config get"):
+        return option_number(commander, "osd", "osd_deep_scrub_interval")
 
 
 def _by_pool(rows: Sequence[Mapping[str, Any]], chunks: Mapping[int, int]) -> Dict[int, PoolReading]:

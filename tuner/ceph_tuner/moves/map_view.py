@@ -6,22 +6,32 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import parsed, shaped
-from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.measure.pg_documents import ERASURE, data_chunks, flags_of, heard_pg_rows
+from ceph_tuner.core.errors import InputError, RetryLater
+from ceph_tuner.core.measure.pg_documents import (
+    ERASURE,
+    UNHEARD,
+    UNKNOWN,
+    check_whole,
+    data_chunks,
+    flags_of,
+    heard_pg_rows,
+)
 from ceph_tuner.core.measure.reading import pool_of
 from ceph_tuner.moves import CrushRule, MapView, MoveOsd, MovePg, MovePool, Pairs
 
 
 def read_map(cluster: Cluster) -> MapView:
-    """The whole, in four commands. Raises TunerError."""
+    """The whole, in four commands. Raises RetryLater where not all PGs are known, TunerError."""
     osd_map, crush = _ask(cluster, "osd dump"), _ask(cluster, "osd crush dump")
     usage, pg_answer = _ask(cluster, "osd df"), _ask(cluster, "pg ls")
     with shaped("osd dump"):
         pools = {int(pool["pool"]): _pool(pool) for pool in osd_map["pools"]}
         rows, chunks = heard_pg_rows(pg_answer), data_chunks(osd_map)
+        check_whole(rows, {number: pool.pg_num for number, pool in pools.items()})
+        _check_heard(rows)
         return MapView(
             cluster.clock.now(),
-            tuple(_pg(row, chunks) for row in rows if pool_of(str(row["pgid"])) in pools),
+            tuple(_pg(row, chunks) for row in rows),
             pools,
             _osds(osd_map, crush, usage),
             {int(rule["rule_id"]): _rule(rule) for rule in crush["rules"]},
@@ -54,6 +64,17 @@ def mapped(cluster: Cluster, pgid: str) -> Tuple[int, ...]:
 
 def _ask(cluster: Cluster, prefix: str) -> Any:
     return parsed(cluster.commander.mon(prefix, {}), prefix)
+
+
+def _check_heard(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raise RetryLater where the mgr does not know where PGs are: they would count as moved.
+
+    A mgr that became the active one says that it is ready after 20 s, also while OSDs have not told it of their PGs
+    (`DaemonServer::send_report`).
+    """
+    unheard = sum(row["state"] == UNKNOWN for row in rows)
+    if unheard:
+        raise RetryLater(f"{UNHEARD}: of {unheard} it does not know where they are", "see `ceph pg ls unknown`")
 
 
 def _pg(row: Mapping[str, Any], chunks: Mapping[int, int]) -> MovePg:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, replace
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -13,7 +12,7 @@ from ceph_tuner.core.goals.judge import TOLERANCE, UNSEEN_VIOLATION, Judge
 from ceph_tuner.core.goals.ranking import ENOUGH, LEAST_GAIN
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.core.knobs.settings import check_settings
+from ceph_tuner.core.knobs.settings import check_settings, settings_key
 from ceph_tuner.core.profiles.translation import from_release_units, to_release_units
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, changed
 from ceph_tuner.recommend.page_sharing import shared_settings, with_knobs_of_other_work
@@ -72,7 +71,7 @@ def pages_of(
         why = reasons[regime] if source == regime else f"found for {source}, and {each.words(source)}"
         pages.append(_page(each, source, settings, why, len(pages) + 1, at, target))
     pages = list(with_knobs_of_other_work(pages, {regime: each.asked.work for regime, each in tried.items()}))
-    distinct = {json.dumps(page.settings, sort_keys=True): page for page in reversed(pages)}
+    distinct = {settings_key(page.settings): page for page in reversed(pages)}
     first = {page.regime: page for page in distinct.values()}
     anew: Dict[str, TriedSettings] = {}
     for number, asked in enumerate(others if first else ()):

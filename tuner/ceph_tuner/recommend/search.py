@@ -5,7 +5,6 @@ Any `Optimiser` does the search. A batch is asked for at once, to be simulated s
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -17,7 +16,7 @@ from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import Candidate, RankingChoice, choose, finalists
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.core.knobs.settings import change_cost, fitting_reservations, same_value
+from ceph_tuner.core.knobs.settings import change_cost, fitting_reservations, same_value, settings_key
 from ceph_tuner.core.measure.sample import Measure, measured_once
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.optimise import Options
@@ -165,7 +164,7 @@ class _Race:
     def look_between(self, space: KnobSpace) -> None:
         """Simulate what lies between neighbours of the front that are far apart, for up to a quarter of the trials."""
         most = self._effort.trials // 4
-        keys = {_key(entry.settings) for entry in self.tried}
+        keys = {settings_key(entry.settings) for entry in self.tried}
         count = 0
         while count < most:
             front = front_of(Judge(self._question.slo, self.tried[0].means), self.tried)
@@ -173,8 +172,8 @@ class _Race:
             for pair in front.gaps if front is not None else []:
                 ends = [np.asarray(space.encode(self._full_settings(entry.settings))) for entry in pair]
                 settings = self._whole(space.decode(list((ends[0] + ends[1]) / 2)))
-                if _key(settings) not in keys and len(batch) < min(self._effort.batch, most - count):
-                    keys.add(_key(settings))
+                if settings_key(settings) not in keys and len(batch) < min(self._effort.batch, most - count):
+                    keys.add(settings_key(settings))
                     why = f"on the front between {pair[0].label} and {pair[1].label}"
                     batch.append((why, settings, self._start(settings)))
             if not batch:
@@ -297,10 +296,6 @@ def _search_for(question: Question, space: KnobSpace, effort: SearchEffort, tran
     free = Options(safe_probability=0.0, first_step=0.25)
     before = fitting_reservations(question.before)
     return lambda: KnobSearch(space, question.slo, before, effort.seed, free, opening=designs, elsewhere=transfer)
-
-
-def _key(settings: Settings) -> str:
-    return json.dumps(settings, sort_keys=True)
 
 
 def _measures(prediction: Prediction) -> Dict[str, Measure]:

@@ -11,6 +11,9 @@ from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.pg_documents import (
+    UNHEARD,
+    UNKNOWN,
+    check_whole,
     data_chunks,
     deep_scrub_intervals,
     flags_of,
@@ -52,13 +55,25 @@ def read_view(cluster: Cluster) -> ScrubView:
 
 
 def read_again(cluster: Cluster, before: ScrubView, usual_interval_s: float) -> ScrubView:
-    """The same with PGs and flags as they are now; options and places stay. Raises TunerError."""
-    osd_map, rows = _ask(cluster.commander, "osd dump"), heard_pg_rows(_ask(cluster.commander, "pg ls"))
+    """The same with PGs and flags as they are now; options and places stay. Raises TunerError.
+
+    PGs of which the active mgr has not heard are as they were before, or left out.
+    """
+    osd_map, pg_answer = _ask(cluster.commander, "osd dump"), _ask(cluster.commander, "pg ls")
     now = cluster.clock.now()
     with shaped("osd dump"):
+        rows = heard_pg_rows(pg_answer)
+        check_whole(rows, {int(pool["pool"]): int(pool["pg_num"]) for pool in osd_map["pools"]})
         flags, pool_flags = _flags(osd_map)
         pgs = _pgs(osd_map, rows, now, usual_interval_s)
-    return replace(before, at=now, pgs=pgs, rules=replace(before.rules, flags=flags, pool_flags=pool_flags))
+    # stamps of which a new mgr has not heard are no stamps, and a PG with a newer one would count as scrubbed
+    last_known = {pg.pgid: pg for pg in before.pgs}
+    heard = [last_known.get(pg.pgid) if UNKNOWN in pg.state else pg for pg in pgs]
+    left_out = heard.count(None) if not before.pgs else 0
+    notes = (f"{left_out} of {len(pgs)} PGs are left out: {UNHEARD}",) if left_out else ()
+    pgs = tuple(pg for pg in heard if pg is not None)
+    rules = replace(before.rules, flags=flags, pool_flags=pool_flags)
+    return replace(before, at=now, pgs=pgs, rules=rules, notes=(*before.notes, *notes))
 
 
 def _pgs(
@@ -72,9 +87,6 @@ def _pgs(
     for row in rows:
         pgid = str(row["pgid"])
         detail, pool = details[pgid], pool_of(pgid)
-        if pool not in names:
-            # the map and the statistics are of two moments
-            continue
         pgs.append(
             ScrubPg(
                 pgid,

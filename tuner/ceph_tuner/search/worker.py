@@ -54,7 +54,7 @@ from ceph_tuner.core.bounded import DOCUMENT, read_json
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import candidate
-from ceph_tuner.core.knobs.settings import fitting_reservations
+from ceph_tuner.core.knobs.settings import fitting_reservations, settings_key
 from ceph_tuner.core.measure.sample import measured_once
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.optimiser import Failed
@@ -126,7 +126,7 @@ def _best(trials: List[Told], judge: Judge) -> Optional[Dict[str, Any]]:
     """Give the best settings by the mean over their repeats; settings that failed once are out."""
     groups: Dict[str, List[Told]] = {}
     for told in trials:
-        groups.setdefault(json.dumps(told.settings, sort_keys=True), []).append(told)
+        groups.setdefault(settings_key(told.settings), []).append(told)
     candidates = []
     for key, group in sorted(groups.items()):
         results = [told.result for told in group if not isinstance(told.result, Failed)]

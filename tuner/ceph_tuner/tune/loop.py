@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
@@ -20,6 +19,7 @@ from ceph_tuner.core.goals.trial import (
     standing,
 )
 from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.knobs.settings import settings_key
 from ceph_tuner.core.measure.forecast_record import ForecastRecord
 from ceph_tuner.optimise.contract import SearchVerdict
 from ceph_tuner.search.optimiser import Failed, SettingsProposal
@@ -137,7 +137,7 @@ class _Tuning:
     def _try(self, proposal: SettingsProposal, number: int) -> None:
         """Measure a proposal; where its settings were measured before, under the same label."""
         stands_for = self._search.nearest(proposal.settings) or proposal.settings
-        earlier_run = self._known.get(_key(stands_for))
+        earlier_run = self._known.get(settings_key(stands_for))
         run = Run(
             "trial",
             f"trial {number}" if earlier_run is None else earlier_run.label,
@@ -214,7 +214,7 @@ class _Tuning:
         if trial.unmeasured:
             self._search.forget_pending()
             return
-        self._known.setdefault(_key(stands_for), trial.run)
+        self._known.setdefault(settings_key(stands_for), trial.run)
         # of a hopeless one everything that was seen counts as well; its error says how short it was
         went_well = trial.failed is None or trial.hopeless
         result = trial.measures if went_well else Failed(trial.failed or "", trial.means)
@@ -222,7 +222,7 @@ class _Tuning:
 
     def _recommendation(self) -> Optional[str]:
         """Label of what the models think best of all that was tried."""
-        run = self._known.get(_key(self._search.best()))
+        run = self._known.get(settings_key(self._search.best()))
         return None if run is None else run.label
 
     def _time_is_over(self, hours: float, trials: int = 1) -> bool:
@@ -234,10 +234,6 @@ class _Tuning:
         after = trials + again * budget.repeats + self._task.write_back
         seconds = self._runner.clock.now() - self._began
         return bool(seconds + after * sum(took) / max(1, len(took)) > hours * 3600)
-
-
-def _key(settings: Settings) -> str:
-    return json.dumps(settings, sort_keys=True)
 
 
 def _withdrawn(judge: Judge, check: Trial, in_force: Candidate) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
+from ceph_tuner.core.bounded import MISREAD
 from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.changes.applier import Applier
@@ -73,7 +74,7 @@ class ClusterLookout:
         try:
             status = parsed(self._commander.mon("status", {"format": "json"}), "status")
             return Sight(self._clock.now(), _health(status), _values(status), _words(status))
-        except (TunerError, ValueError, KeyError, TypeError):
+        except (TunerError, *MISREAD):
             return None
 
 

@@ -9,7 +9,6 @@ Glossary
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union
@@ -17,6 +16,7 @@ from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union
 import numpy as np
 
 from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.knobs.settings import settings_key
 from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner.twin.parameters import Array
@@ -60,7 +60,7 @@ class Observation:
     @property
     def same(self) -> Tuple[str, str]:
         """Equal for windows of the same work and settings."""
-        return self.scenario, json.dumps(self.settings, sort_keys=True)
+        return self.scenario, settings_key(self.settings)
 
     @property
     def metrics(self) -> List[str]:

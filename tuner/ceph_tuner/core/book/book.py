@@ -69,9 +69,7 @@ class Book:
         number = same[0].number if same else self.newest + 1
         kept = [each for each in self.pages if each not in same]
         kept = sorted([*kept, replace(page, number=number, pin=pin)], key=lambda each: each.number)
-        while len(kept) > MOST_PAGES or len(json.dumps([each.to_dict() for each in kept])) > LARGEST_DOCUMENT:
-            kept.remove(_dispensable([each for each in kept if each.number != number]))
-        return Book(tuple(kept), max(self.newest, number))
+        return Book(_fitting(kept, number), max(self.newest, number))
 
     def pinned(self, number: int) -> Book:
         """With that page pinned, and no other of its regime and target. Raises InputError: none, or a struck one."""
@@ -93,11 +91,15 @@ class Book:
         return self._with(replace(self.page(number), pin=False))
 
     def struck(self, number: int, reason: str) -> Book:
-        """With that page struck: it is never used again. Raises InputError: none, or struck already."""
+        """With that page struck: it is never used again. Raises InputError: none, or struck already.
+
+        The reason takes room as a page does: where there is none, other pages go as in `added`.
+        """
         page = self.page(number)
         if page.state == STRUCK:
             raise InputError("book strike", f"page {number}, which is struck already: {page.reason}", "another page")
-        return self._with(replace(page, state=STRUCK, reason=reason[:LONGEST_TEXT] or "by an operator", pin=False))
+        book = self._with(replace(page, state=STRUCK, reason=reason[:LONGEST_TEXT] or "by an operator", pin=False))
+        return replace(book, pages=_fitting(book.pages, number))
 
     def imported(self, pages: Sequence[Page], at: float) -> Book:
         """With these pages of another book, unvalidated and unpinned here; what was struck there is left out.
@@ -185,6 +187,14 @@ def _page(item: Any, place: str) -> Page:
     except MISREAD as fault:
         words = f"{type(fault).__name__}: {fault}"[:200]
         raise InputError(place, words, "a page, as `ceph tuner book export` gives it") from None
+
+
+def _fitting(pages: Sequence[Page], number: int) -> Tuple[Page, ...]:
+    """As many as the store has room for; that of the number stays. Raises InputError where all others are pinned."""
+    kept = list(pages)
+    while len(kept) > MOST_PAGES or len(json.dumps([each.to_dict() for each in kept])) > LARGEST_DOCUMENT:
+        kept.remove(_dispensable([each for each in kept if each.number != number]))
+    return tuple(kept)
 
 
 def _dispensable(pages: Sequence[Page]) -> Page:

@@ -83,7 +83,8 @@ def why_not_now(state: BookState, look: BookLook, limits: BookLimits) -> str:
 
 
 def _looked(state: BookState, look: BookLook, limits: BookLimits) -> BookDecision:
-    state = _forgetting(state, look.at, limits)
+    # after a clock that was ahead, what is watched is watched from now on, and not until that time comes
+    state = replace(_forgetting(state, look.at, limits), since=min(state.since, look.at))
     if state.phase == RETURNING:
         return BookDecision(state, (TakeBack(state.changes, state.then or "tried again"),))
     if state.phase == SWITCHING:
@@ -122,7 +123,6 @@ def _in_force(state: BookState, look: BookLook, limits: BookLimits) -> BookDecis
         return _back(state, look.at, f"the book has no page for the regime {look.regime}")
     if same:
         state = replace(state, page=page.number, regime=look.regime)
-        # a clock that was set back makes it wait longer, not shorter
         watched = state.phase == WATCHING and look.at - state.since >= limits.watch
         return BookDecision(state, (Keep(state.changes[-1]),) if watched else ())
     if _spent(state, limits):

@@ -60,11 +60,12 @@ class CommandConfig:
         self._commander.mon("config rm", {"who": who, "name": name})
 
     def places(self) -> List[Place]:
-        """Every OSD of the CRUSH tree with its device class and its location."""
+        """Every OSD of the CRUSH tree with its device class and its location, as masks are matched against it."""
         with shaped("osd tree"):
-            nodes = parsed(self._commander.mon("osd tree", {}), "osd tree")["nodes"]
-            parent = {child: node for node in nodes for child in node.get("children", [])}
-            return [_place(node, parent) for node in nodes if node["type"] == "osd"]
+            nodes = {node["id"]: node for node in parsed(self._commander.mon("osd tree", {}), "osd tree")["nodes"]}
+            # an item of several buckets is listed under each; the monitors go by the first of them, -1 before -2
+            parent = {child: nodes[above] for above in sorted(nodes) for child in nodes[above].get("children", [])}
+            return [_place(node, parent) for node in nodes.values() if node["type"] == "osd"]
 
     def versions(self) -> List[str]:
         """The versions that the OSDs run, such as `20.2.4`; the monitors' where no OSD runs."""

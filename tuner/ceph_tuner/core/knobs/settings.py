@@ -6,6 +6,7 @@ passed on from here.
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from typing import Callable, Dict, List, Mapping, Optional, Tuple
@@ -59,6 +60,11 @@ def same_value(one: str, other: str) -> bool:
         return abs(float(one) - float(other)) <= 1e-6
     except ValueError:
         return False
+
+
+def settings_key(settings: Mapping[str, Value]) -> str:
+    """Equal for the same settings, in whichever order they are."""
+    return json.dumps(settings, sort_keys=True)
 
 
 def same(one: Optional[str], other: Optional[str]) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Tuple
@@ -36,6 +37,16 @@ def heard_pg_rows(answer: Any) -> List[Mapping[str, Any]]:
     if isinstance(answer, dict) and not answer.get("pg_ready", True):
         raise RetryLater(UNHEARD)
     return pg_rows(answer)
+
+
+def check_whole(rows: Iterable[Mapping[str, Any]], pgs: Mapping[int, int]) -> None:
+    """Raise RetryLater where rows of `pg ls` are not those of all PGs of these pools (pool -> pg_num).
+
+    What is not listed counts as gone: a map and PGs of two moments must not bring work to its end.
+    """
+    listed = Counter(pool_of(str(row["pgid"])) for row in rows)
+    if not listed.keys() <= pgs.keys() or any(listed[pool] < count for pool, count in pgs.items()):
+        raise RetryLater("pools or PGs have come or gone while the PGs were listed")
 
 
 def flags_of(text: object) -> FrozenSet[str]:
@@ -137,7 +148,8 @@ def pg_detail(row: Mapping[str, Any], chunks: Mapping[int, int]) -> PgDetail:
         state=str(row["state"]),
         snaptrim_queue=int(row.get("snaptrimq_len", 0)),
         scrub_ended=str(row["last_scrub_stamp"]),
-        deep_scrubbed=str(row["last_deep_scrub_stamp"]),
+        # that of a PG of which the mgr has not heard is none, and no long-gone date
+        deep_scrubbed="" if row["state"] == UNKNOWN else str(row["last_deep_scrub_stamp"]),
         scrub_lasted_s=float(row.get("last_scrub_duration", 0)),
     )
 
@@ -191,7 +203,8 @@ def overdue_pgs(
 ) -> FrozenSet[str]:
     """PGs of `pg ls` that are late by a tenth of their interval: their pool's own, else `usual_s` of the OSDs."""
     own = {pool: GRACE * every for pool, every in pool_intervals(osd_map, kind.of_pool).items()}
-    return frozenset(late_pgs({str(row["pgid"]): str(row[kind.stamp]) for row in rows}, now, GRACE * usual_s, own))
+    stamps = {str(row["pgid"]): str(row[kind.stamp]) for row in rows if row["state"] != UNKNOWN}
+    return frozenset(late_pgs(stamps, now, GRACE * usual_s, own))
 
 
 def stamp_s(stamp: str) -> float:
