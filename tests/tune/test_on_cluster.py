@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
-from typing import Optional
+from typing import Any, Optional
 
 import pytest
 
@@ -137,7 +137,7 @@ def test_the_hardware_in_force_is_that_of_the_drives_whatever_their_class() -> N
     )
 
 
-STATUS = {
+STATUS: dict[str, Any] = {
     "health": {
         "status": "HEALTH_WARN",
         "checks": {"SLOW_OPS": {"severity": "HEALTH_WARN", "summary": {"message": "7 slow ops, oldest one blocked"}}},
