@@ -118,6 +118,26 @@ def test_strikes_of_a_full_book_stay_below_the_monitors_limit() -> None:
     assert len(stored.read().pages) > len(full.pages) / 2
 
 
+def test_a_page_of_a_book_that_is_full_of_pins_is_struck_all_the_same() -> None:
+    rich = {"load": {f"metric.{n}": 123.456789 for n in range(20)}, "verdict": "x" * 300}
+    more = [page(number, target=f"osd/host:h{number}", pin=True, **rich) for number in range(1, MOST_PAGES + 1)]
+    full = book()
+    while len(json.dumps(full.added(more[0]).to_dict())) < LARGEST_DOCUMENT - 1000:
+        full = full.added(more.pop(0))
+    full = full.added(more.pop(0))
+    with pytest.raises(InputError, match="all pinned"):
+        full.added(more[0])
+    numbers = [each.number for each in full.pages]
+    harmed = full.struck(numbers[0], "slo: p95 \u00b5s; " * 50)
+    assert [each.number for each in harmed.pages] == numbers
+    assert harmed.page(numbers[0]).state == STRUCK
+    StoredBook(MemoryStore()).change(lambda _: harmed)
+    # the one that is not pinned makes room for the next
+    twice = harmed.struck(numbers[1], "slo: p95 \u00b5s; " * 50)
+    assert twice.page(numbers[1]).state == STRUCK
+    StoredBook(MemoryStore()).change(lambda _: twice)
+
+
 def test_pins_and_strikes() -> None:
     one = book(page(1), page(2), page(3, "idle")).pinned(1).pinned(3).pinned(2)
     assert [each.number for each in one.pages if each.pin] == [2, 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from dataclasses import dataclass, replace
@@ -93,13 +94,16 @@ class Book:
     def struck(self, number: int, reason: str) -> Book:
         """With that page struck: it is never used again. Raises InputError: none, or struck already.
 
-        The reason takes room as a page does: where there is none, other pages go as in `added`.
+        The reason takes room as a page does: where there is none, other pages go as in `added`. Where all others are
+        pinned none does: what does harm is struck, and one reason is within what the monitors store.
         """
         page = self.page(number)
         if page.state == STRUCK:
             raise InputError("book strike", f"page {number}, which is struck already: {page.reason}", "another page")
         book = self._with(replace(page, state=STRUCK, reason=reason[:LONGEST_TEXT] or "by an operator", pin=False))
-        return replace(book, pages=_fitting(book.pages, number))
+        with contextlib.suppress(InputError):
+            book = replace(book, pages=_fitting(book.pages, number))
+        return book
 
     def imported(self, pages: Sequence[Page], at: float) -> Book:
         """With these pages of another book, unvalidated and unpinned here; what was struck there is left out.
