@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing, suppress
 from typing import Any, Dict, Iterator, List, Set
@@ -17,7 +18,8 @@ from ceph_lab.bringup import up
 from ceph_lab.cluster import Lab
 from ceph_lab.teardown import down
 from ceph_tuner.cluster import Cluster, open_cluster
-from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.errors import RetryLater, TunerError
+from ceph_tuner.core.measure.pg_documents import UNHEARD, UNKNOWN, pg_rows
 from ceph_tuner.moves import MapView, MovePlan
 from ceph_tuner.moves.drain_plan import DrainPlan
 from ceph_tuner.moves.map_view import read_map
@@ -26,6 +28,8 @@ from ceph_tuner.moves.pgs_plan import PgsPlan
 from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner.moves.reweight_plan import ReweightPlan
 from keeping import keeping
+from lab_mgrs import LabMgrs
+from waiting import until
 
 pytestmark = pytest.mark.long
 
@@ -165,6 +169,46 @@ def test_a_drain_that_was_killed_goes_on_and_gives_the_balancer_back(cluster: Cl
     finally:
         four.run(["ceph", "balancer", "off"])
     assert on(until_settled(cluster), 3) == set()
+    forget(cluster)
+
+
+def test_a_mgr_that_has_not_heard_of_all_pgs_ends_no_drain(cluster: Cluster, four: Lab) -> None:
+    """A mgr says that it is ready after 20 s, also while an OSD that hangs has told it nothing."""
+    own = on(until_settled(cluster), 3)
+    commander, mgrs = cluster.commander, LabMgrs(four, cluster.commander)
+    hangs = four.daemon_pid("osd.3")
+    assert hangs is not None
+    goes_on = threading.Timer(15, os.kill, (hangs, signal.SIGCONT))
+    refused: List[str] = []
+
+    def unheard() -> bool:
+        try:
+            read_map(cluster)
+        except RetryLater as later:
+            refused.append(str(later))
+        return any(UNHEARD in words for words in refused)
+
+    def look(progress: MoveProgress) -> None:
+        if not refused and read_map(cluster).upmaps:
+            os.kill(hangs, signal.SIGSTOP)
+            mgrs.kill_active()
+            until(unheard, 90, lambda: refused, despite=(TunerError,))
+            rows = pg_rows(json.loads(commander.mon("pg ls", {"format": "json"})))
+            assert 0 < sum(row["state"] == UNKNOWN for row in rows) < len(rows)
+            goes_on.start()
+
+    # else it would be marked down, and others would tell the mgr of its PGs
+    four.run(["ceph", "osd", "set", "nodown"])
+    try:
+        outcome = move(cluster, "drain osd.3", DrainPlan(frozenset({3})), MoveTask(at_most=4), look)
+    finally:
+        os.kill(hangs, signal.SIGCONT)
+        four.run(["ceph", "osd", "unset", "nodown"])
+    assert refused
+    assert (outcome.reason, outcome.moved) == (DONE, len(own))
+    after = until_settled(cluster)
+    assert on(after, 3) == set()
+    assert after.osds[3].weight == 0
     forget(cluster)
 
 
