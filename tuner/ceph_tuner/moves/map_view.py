@@ -11,10 +11,9 @@ from ceph_tuner.core.measure.pg_documents import (
     ERASURE,
     UNHEARD,
     UNKNOWN,
-    check_whole,
     data_chunks,
     flags_of,
-    heard_pg_rows,
+    whole_pg_rows,
 )
 from ceph_tuner.core.measure.reading import pool_of
 from ceph_tuner.moves import CrushRule, MapView, MoveOsd, MovePg, MovePool, Pairs
@@ -26,8 +25,7 @@ def read_map(cluster: Cluster) -> MapView:
     usage, pg_answer = _ask(cluster, "osd df"), _ask(cluster, "pg ls")
     with shaped("osd dump"):
         pools = {int(pool["pool"]): _pool(pool) for pool in osd_map["pools"]}
-        rows, chunks = heard_pg_rows(pg_answer), data_chunks(osd_map)
-        check_whole(rows, {number: pool.pg_num for number, pool in pools.items()})
+        rows, chunks = whole_pg_rows(pg_answer, osd_map), data_chunks(osd_map)
         _check_heard(rows)
         return MapView(
             cluster.clock.now(),

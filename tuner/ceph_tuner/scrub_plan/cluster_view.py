@@ -13,15 +13,14 @@ from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.pg_documents import (
     UNHEARD,
     UNKNOWN,
-    check_whole,
     data_chunks,
     deep_scrub_intervals,
     flags_of,
-    heard_pg_rows,
     late_pgs,
     osds_of,
     pg_details,
     stamp_s,
+    whole_pg_rows,
 )
 from ceph_tuner.core.measure.reading import PgDetail, pool_of
 from ceph_tuner.scrub_plan import ScrubPg, ScrubRules, ScrubView
@@ -62,8 +61,7 @@ def read_again(cluster: Cluster, before: ScrubView, usual_interval_s: float) -> 
     osd_map, pg_answer = _ask(cluster.commander, "osd dump"), _ask(cluster.commander, "pg ls")
     now = cluster.clock.now()
     with shaped("osd dump"):
-        rows = heard_pg_rows(pg_answer)
-        check_whole(rows, {int(pool["pool"]): int(pool["pg_num"]) for pool in osd_map["pools"]})
+        rows = whole_pg_rows(pg_answer, osd_map)
         flags, pool_flags = _flags(osd_map)
         pgs = _pgs(osd_map, rows, now, usual_interval_s)
     # stamps of which a new mgr has not heard are no stamps, and a PG with a newer one would count as scrubbed

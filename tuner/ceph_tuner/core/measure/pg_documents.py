@@ -39,14 +39,17 @@ def heard_pg_rows(answer: Any) -> List[Mapping[str, Any]]:
     return pg_rows(answer)
 
 
-def check_whole(rows: Iterable[Mapping[str, Any]], pgs: Mapping[int, int]) -> None:
-    """Raise RetryLater where rows of `pg ls` are not those of all PGs of these pools (pool -> pg_num).
+def whole_pg_rows(answer: Any, osd_map: Mapping[str, Any]) -> List[Mapping[str, Any]]:
+    """The same, of all PGs that `osd dump` says there are. Raises RetryLater where others are listed, too.
 
     What is not listed counts as gone: a map and PGs of two moments must not bring work to its end.
     """
+    rows = heard_pg_rows(answer)
+    pgs = {int(pool["pool"]): int(pool["pg_num"]) for pool in osd_map["pools"]}
     listed = Counter(pool_of(str(row["pgid"])) for row in rows)
     if not listed.keys() <= pgs.keys() or any(listed[pool] < count for pool, count in pgs.items()):
         raise RetryLater("pools or PGs have come or gone while the PGs were listed")
+    return rows
 
 
 def flags_of(text: object) -> FrozenSet[str]:
