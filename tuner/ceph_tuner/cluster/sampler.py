@@ -191,8 +191,7 @@ class ClusterSampler:
 
 def deep_scrub_interval(commander: Commander) -> float:
     """Seconds within which the OSDs deep-scrub a PG whose pool has no interval of its own. Raises TunerError."""
-    with shaped("config get"):
-        return option_number(commander, "osd", "osd_deep_scrub_interval")
+    return option_number(commander, "osd", "osd_deep_scrub_interval")
 
 
 def _by_pool(rows: Sequence[Mapping[str, Any]], chunks: Mapping[int, int]) -> Dict[int, PoolReading]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import List, Optional
 
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.core.bounded import MISREAD
 from ceph_tuner.core.ceph.commands import option_number
 from ceph_tuner.core.errors import CommandFailed, InputError, PermissionRefused
 from ceph_tuner.core.measure.pg_counts import MOST_PGS, TARGET_PGS, PgCounts, PgOption, pg_counts
@@ -46,5 +45,5 @@ def _counts(view: MapView, pool: int) -> PgCounts:
 def _option(cluster: Cluster, option: PgOption) -> float:
     try:
         return option_number(cluster.commander, option.who, option.name)
-    except (CommandFailed, PermissionRefused, *MISREAD):
+    except (CommandFailed, PermissionRefused):
         return option.default

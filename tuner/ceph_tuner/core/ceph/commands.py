@@ -206,8 +206,9 @@ def _text(value: Any) -> str:
 
 
 def option_number(commander: Commander, who: str, name: str) -> float:
-    """An option that is a number, as the monitors have it for that section. Raises TunerError, and one of MISREAD."""
-    return float(parsed(commander.mon("config get", {"who": who, "key": name}), "config get"))
+    """An option that is a number, as the monitors have it for that section. Raises TunerError."""
+    with shaped("config get"):
+        return float(parsed(commander.mon("config get", {"who": who, "key": name}), "config get"))
 
 
 def parsed(text: str, command: str) -> Any:
