@@ -63,9 +63,9 @@ def prefixes_sent(twin: TwinCluster, monkeypatch: pytest.MonkeyPatch) -> List[st
 
 
 class Answering:
-    """A commander with further answers: prefix -> document."""
+    """A commander with further answers: prefix -> document, and of a daemon (daemon, prefix) -> document."""
 
-    def __init__(self, commander: Commander, answers: Mapping[str, Any]) -> None:
+    def __init__(self, commander: Commander, answers: Mapping[Any, Any]) -> None:
         self._commander, self._answers = commander, answers
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
@@ -74,10 +74,12 @@ class Answering:
         return self._commander.mon(prefix, arguments, payload)
 
     def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
+        if (daemon, prefix) in self._answers:
+            return json.dumps(self._answers[daemon, prefix])
         return self._commander.tell(daemon, prefix, arguments)
 
 
-def answering(cluster: Cluster, answers: Mapping[str, Any]) -> Cluster:
+def answering(cluster: Cluster, answers: Mapping[Any, Any]) -> Cluster:
     commander = Answering(cluster.commander, answers)
     return replace(cluster, commander=commander, config=CommandConfig(commander), store=CommandStore(commander))
 

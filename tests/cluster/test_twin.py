@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, List
 
 import numpy as np
 import pytest
@@ -12,7 +12,6 @@ from contract import CommanderContract, ConfigurationContract, StoreContract
 
 from ceph_tuner.cluster.sampler import ClusterSampler, observe
 from ceph_tuner.core.ceph.commands import CommandConfig, CommandStore
-from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.errors import CommandFailed
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, RELEASES, TENTACLE, Release
@@ -396,28 +395,16 @@ def test_an_osd_of_two_buckets_is_one_osd_where_masks_find_it(twin: TwinCluster)
         assert sorted(places, key=lambda place: place.osd) == before
 
 
-class Odd:
-    """A commander of which one answer has another shape."""
-
-    def __init__(self, commander: Commander, daemon: str, prefix: str) -> None:
-        self._commander, self._odd = commander, (daemon, prefix)
-
-    def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
-        return "[]" if self._odd == ("", prefix) else self._commander.mon(prefix, arguments, payload)
-
-    def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
-        return "[]" if self._odd == (daemon, prefix) else self._commander.tell(daemon, prefix, arguments)
-
-
 @pytest.mark.parametrize("prefix", ["osd dump", "status", "health", "config get"])
 def test_a_sample_of_an_answer_of_another_shape_is_a_command_that_failed(prefix: str) -> None:
     with pytest.raises(CommandFailed, match="cannot be read"):
-        ClusterSampler(Odd(small_twin().twin, "", prefix), lambda: 0.0).sample()
+        ClusterSampler(answering(small_twin(), {prefix: []}).commander, lambda: 0.0).sample()
 
 
 @pytest.mark.parametrize("prefix", ["perf dump", "perf histogram dump"])
 def test_an_osd_whose_answer_has_another_shape_is_one_that_did_not_answer(prefix: str) -> None:
-    reading = ClusterSampler(Odd(small_twin().twin, "osd.1", prefix), lambda: 0.0).read()
+    odd = answering(small_twin(), {("osd.1", prefix): []})
+    reading = ClusterSampler(odd.commander, lambda: 0.0).read()
     assert (set(reading.osds), reading.notes) == ({0, 2, 3}, ("no answer of osd.1",))
 
 

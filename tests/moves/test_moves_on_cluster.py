@@ -185,8 +185,8 @@ def test_a_mgr_that_has_not_heard_of_all_pgs_ends_no_drain(cluster: Cluster, fou
 
     def unheard() -> bool:
         answer = json.loads(commander.mon("pg ls", {"format": "json"}))
-        unknown = sum(row["state"] == UNKNOWN for row in pg_rows(answer))
-        return answer["pg_ready"] is True and 0 < unknown < len(pg_rows(answer))
+        states = [row["state"] for row in pg_rows(answer)]
+        return answer["pg_ready"] is True and 0 < states.count(UNKNOWN) < len(states)
 
     def look(progress: MoveProgress) -> None:
         if not begun and read_map(cluster).upmaps:

@@ -73,7 +73,6 @@ def test_where_nobody_says_how_many_there_is_one_for_each_core(monkeypatch: pyte
 
 INTERRUPTED = """
 import time
-from ceph_tuner.processes import process_pool
 from ceph_tuner.processes.process_pool import ProcessPool
 if __name__ == "__main__":
     with ProcessPool(2) as pool:
