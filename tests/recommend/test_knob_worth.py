@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple, cast
 
 import pytest
 
@@ -17,6 +17,7 @@ from ceph_tuner.recommend.knob_worth import NEAR, KnobWorth, leaves_doubt, moved
 from ceph_tuner.recommend.paired_effect import PairedEffect, paired_effects
 from ceph_tuner.recommend.runs import Runs
 from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
+from ceph_tuner.search.optimiser import SettingsProposal
 from ceph_tuner.twin.model import MIB, RecoveryWork
 from twins import small_model
 
@@ -103,10 +104,13 @@ def test_several_steps_together_lose_no_more_than_one_may(monkeypatch: pytest.Mo
     lost = 1.0
 
     class Made:
-        def collect(self) -> Tuple[Dict[str, float], ...]:
-            return tuple({**run, "client.p95_ms": lost * run["client.p95_ms"]} for run in before.winner.runs)
+        def __init__(self, seeds: range) -> None:
+            self.runs = [run for seed, run in zip(fresh_seeds(EFFORT), before.winner.runs) if seed in seeds]
 
-    monkeypatch.setattr(knob_worth._KnobTrials, "_start", lambda self, settings, seeds: Made())
+        def collect(self) -> Tuple[Dict[str, float], ...]:
+            return tuple({**run, "client.p95_ms": lost * run["client.p95_ms"]} for run in self.runs)
+
+    monkeypatch.setattr(knob_worth._KnobTrials, "_start", lambda self, settings, seeds: Made(seeds))
     with Runs(QUESTION, EFFORT, 8.0, processes=1) as runs:
         weighing = knob_worth._KnobTrials(before, Heard(), runs)
         lost = 1.015
@@ -214,10 +218,50 @@ def test_a_knob_that_the_first_seeds_tell_all_of_runs_on_no_others(monkeypatch: 
     effort = SearchEffort(seeds=4, fresh=12)
     before = replace(searched(winner), effort=effort)
     with Runs(QUESTION, effort, 8.0, processes=1) as runs:
-        worths = knob_worth._KnobTrials(before, Heard(), runs).of(before.winner)
+        trials = knob_worth._KnobTrials(before, Heard(), runs)
+        worths = trials.of(before.winner)
+        assert runs_by_knob == {"none": 12, RESERVATION: 2, LIMIT: 2, "osd_max_scrubs": 2, "osd_scrub_chunk_max": 12}
+        spared = {entry.name for entry in worths if worth_nothing(entry.without, ["client.p95_ms"])}
+        assert spared == {"osd_max_scrubs", "osd_scrub_chunk_max"}
+        # people are told intervals of as many pairs as the search had runs, and nothing runs twice for that
+        assert [entry.name for entry in trials.told(before.winner)] == [entry.name for entry in worths]
     assert runs_by_knob == {"none": 12, RESERVATION: 4, LIMIT: 4, "osd_max_scrubs": 4, "osd_scrub_chunk_max": 12}
-    spared = {entry.name for entry in worths if worth_nothing(entry.without, ["client.p95_ms"])}
-    assert spared == {"osd_max_scrubs", "osd_scrub_chunk_max"}
+
+
+class Thinks:
+    """A search that thinks these knobs worth nothing."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = list(names)
+
+    def simpler(self, settings: Settings, built_in: bool) -> Tuple[SettingsProposal, List[str]]:
+        return SettingsProposal({}, "fewer changes"), self._names
+
+
+def test_what_the_search_thinks_worth_nothing_goes_back_together_and_is_not_weighed_alone() -> None:
+    before = searched(balanced(**{RESERVATION: 0.1, LIMIT: 0.15, "osd_max_scrubs": 1, "osd_scrub_chunk_max": 9}))
+    thought = Thinks("osd_max_scrubs", "osd_scrub_chunk_max", "a knob that is not moved")
+    heard = Heard()
+    after, worths = weighed(replace(before, learnt=cast(Any, thought)), heard, processes=1)
+    back = {entry.name: entry for entry in worths if entry.put_back}
+    assert set(back) == {"osd_max_scrubs", "osd_scrub_chunk_max"}
+    assert back["osd_max_scrubs"].beside == ("osd_scrub_chunk_max",)
+    # what is told of them is what becomes of all without both
+    assert back["osd_max_scrubs"].without == back["osd_scrub_chunk_max"].without
+    assert worth_nothing(back["osd_max_scrubs"].without, SLO.metrics)
+    assert set(after.winner.settings) & set(back) == set()
+    assert heard.said[0].startswith("without 2 knobs that the search thinks")
+    assert {entry.name for entry in worths} - set(back) == {RESERVATION, LIMIT}
+
+
+def test_a_search_that_thinks_wrong_costs_the_first_seeds_alone() -> None:
+    before = searched(balanced(**{RESERVATION: 0.1, LIMIT: 0.15, "osd_max_scrubs": 1}))
+    wrong = replace(before, learnt=cast(Any, Thinks(LIMIT, "osd_max_scrubs")))
+    after, worths = weighed(wrong, Heard(), processes=1)
+    as_weighed, worths_weighed = weighed(before, Heard(), processes=1)
+    assert after.runs == as_weighed.runs + EFFORT.seeds
+    assert worths == worths_weighed
+    assert after.winner == as_weighed.winner
 
 
 def test_what_is_not_seen_any_more_has_got_worse() -> None:

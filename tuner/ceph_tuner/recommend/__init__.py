@@ -10,8 +10,8 @@ recommend()     question in, recommendation out (`recommendation.py`)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import List, Mapping, Optional, Protocol, Tuple
+from dataclasses import dataclass, field, replace
+from typing import List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from ceph_tuner.core.goals.ranking import Candidate, candidate
 from ceph_tuner.core.goals.slo import Slo
@@ -95,7 +95,7 @@ class SearchEffort:
     """How much is simulated. Nothing of it depends on the machine, so that a seed gives the same answer everywhere."""
 
     trials: int = 32
-    """Settings that the search tries, beside the built-in profiles."""
+    """Settings that the search tries at most, beside the built-in profiles."""
     batch: int = 4
     """Settings that are asked for at a time, to be simulated side by side."""
     seeds: int = 4
@@ -104,7 +104,8 @@ class SearchEffort:
     finalists: int = 4
     """Settings that are run again on fresh seeds, beside the built-in profiles and what is in force."""
     fresh: int = 12
-    """Seeds of that: the winner is chosen, and every number in the answer comes, from these alone."""
+    """Seeds of that: the winner is chosen, and every number in the answer comes, from these alone. What is surely
+    beaten on the first `seeds` of them runs on no more."""
     seed: int = 1
     events: Optional[float] = None
     """Events that a run is to have; the simulated time follows from it. None: by the drives (`EVENTS`)."""
@@ -127,6 +128,10 @@ class Prediction:
     runs: Tuple[Mapping[str, float], ...]
     why: str = ""
     errors: Mapping[str, Error] = field(default_factory=dict)
+
+    def with_runs(self, runs: Sequence[Mapping[str, float]]) -> Prediction:
+        """The same with more runs, on the seeds after those that it has."""
+        return replace(self, runs=(*self.runs, *runs))
 
     @property
     def candidate(self) -> Candidate:

@@ -1,25 +1,26 @@
 """A plan beyond live knobs: the restarts and moves of data that are worth their cost, in the order to make them.
 
 Restarts come first, being cheaper; each next change is tried on the cluster as the ones before it leave it. Of each
-kind, all are simulated on the seeds of the search, with the live settings that are recommended; the best is run again
-on the fresh seeds, and is part of the plan where it wins there by more than chance and by enough to be worth it.
+kind, all are simulated on the first seeds of the search, with the live settings that are recommended, and the better
+half on the others; the best is run again on the fresh seeds, unless the first of these rule it out, and is part of the
+plan where it wins there by more than chance and by enough to be worth it.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import LEAST_GAIN, finalists
 from ceph_tuner.recommend import Prediction, SearchListener
-from ceph_tuner.recommend.paired_effect import PairedEffect, mean_and_reach, paired_effects
+from ceph_tuner.recommend.paired_effect import PairedEffect, fall_of_loss, paired_effects
 from ceph_tuner.recommend.rebuild import MOVES_DATA, RESTART, RebuildChange, changes
 from ceph_tuner.recommend.rebuild_cost import Cost, cost_of
 from ceph_tuner.recommend.runs import Processes, Runs
-from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds
+from ceph_tuner.recommend.search import SearchedSettings, fresh_seeds, in_rounds
 from ceph_tuner.twin.model import ClusterModel
 
 WORTH = {RESTART: 1.0, MOVES_DATA: 2.0}
@@ -41,6 +42,8 @@ class Planned:
     gain: Tuple[float, float]
     """Fall of the loss, and where it lies at the least in 95% of the cases."""
     worth: bool
+    may_be_worth: bool
+    """Whether more runs may tell that it is."""
     cost: Optional[Cost] = None
     """Of what is worth it, where it can be simulated."""
 
@@ -98,37 +101,55 @@ class _Planner:
 
     def best(self, kind: str, model: ClusterModel, before: Prediction) -> Optional[Planned]:
         """The best of a kind; None where there is none that can be simulated."""
-        effort, settings = self._search_result.effort, before.settings
+        effort, settings, judge = self._search_result.effort, before.settings, self._search_result.judge
+        candidates = {change.label: change for change in changes(model, kind)}
+        predictions = {label: Prediction(label, settings, (), errors=before.errors) for label in candidates}
         seeds = range(effort.seed, effort.seed + effort.seeds)
-        candidates = changes(model, kind)
-        runs_by_change = [(change, self._runs.start(change.model, settings, seeds)) for change in candidates]
-        predictions: Dict[str, Tuple[RebuildChange, Prediction]] = {}
-        for number, (change, runs) in enumerate(runs_by_change):
-            self._report.phase(f"beyond live knobs: {change.label}", number, len(runs_by_change))
-            try:
-                predictions[change.label] = change, Prediction(change.label, settings, runs.collect())
-            except InputError:
-                # more PGs at work than the twin has room for
-                continue
-        self.tried += len(predictions)
-        if not predictions:
-            return None
-        entries = [prediction.candidate for _, prediction in predictions.values()]
-        label = finalists(self._search_result.judge, entries, 1)[0].label
-        change = predictions[label][0]
-        errors = self._search_result.question.errors
-        fresh = self._runs.start(change.model, settings, fresh_seeds(effort)).collect()
-        after = Prediction(label, settings, fresh, errors=errors)
-        return judged(change, model, before, after, self._search_result.judge)
+        half = (effort.seeds + 1) // 2
+        tried = 0
+        # the better half goes on
+        for some, share in ((seeds[:half], 2), (seeds[half:], 1)):
+            predictions = self._further(candidates, predictions, some)
+            if not predictions:
+                return None
+            tried = max(tried, len(predictions))
+            best = finalists(judge, [entry.candidate for entry in predictions.values()], -(-len(predictions) // share))
+            predictions = {entry.label: predictions[entry.label] for entry in best}
+        self.tried += tried
+        label = best[0].label
+        change = candidates[label]
+        after = Prediction(label, settings, (), errors=self._search_result.question.errors)
+        for some in in_rounds(fresh_seeds(effort), effort):
+            after = after.with_runs(self._runs.start(change.model, settings, some).collect())
+            planned = judged(change, model, before, after, judge)
+            if not planned.may_be_worth:
+                break
+        return planned
+
+    def _further(
+        self, candidates: Mapping[str, RebuildChange], predictions: Mapping[str, Prediction], seeds: Sequence[int]
+    ) -> Dict[str, Prediction]:
+        """More runs of each, without those for which the twin has no room: more PGs at work than it takes."""
+        settings_by_label = {label: entry.settings for label, entry in predictions.items()}
+        started = {
+            label: self._runs.start(candidates[label].model, settings, seeds)
+            for label, settings in settings_by_label.items()
+        }
+        further: Dict[str, Prediction] = {}
+        for number, (label, runs) in enumerate(started.items()):
+            self._report.phase(f"beyond live knobs: {label}", number, len(started))
+            with suppress(InputError):
+                further[label] = predictions[label].with_runs(runs.collect())
+        return further
 
 
 def judged(change: RebuildChange, model: ClusterModel, before: Prediction, after: Prediction, judge: Judge) -> Planned:
     """Hold the two against each other, seed by seed."""
-    falls = [judge.loss(old) - judge.loss(new) for old, new in zip(before.runs, after.runs)]
-    gain, reach = mean_and_reach(falls, 0.95)
+    gain, surely = fall_of_loss(judge, before, after)
     misses_before, misses_after = (not judge.keeps_hard(entry.means) for entry in (before, after))
-    enough = misses_after < misses_before or (
-        misses_after == misses_before and gain > WORTH[change.kind] * LEAST_GAIN[misses_after]
-    )
+    fewer, wanted = misses_after < misses_before, WORTH[change.kind] * LEAST_GAIN[misses_after]
+    enough = fewer or (misses_after == misses_before and gain > wanted)
+    # as far above the mean as the least lies below
+    may_be_worth = fewer or 2 * gain - surely > wanted
     effects = paired_effects((objective.metric for objective in judge.objectives), before, after)
-    return Planned(change, model, before, after, effects, (gain, gain - reach), enough and gain > reach)
+    return Planned(change, model, before, after, effects, (gain, surely), enough and surely > 0, may_be_worth)

@@ -13,7 +13,7 @@ import numpy as np
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.front import Front, front_of
 from ceph_tuner.core.goals.judge import Judge
-from ceph_tuner.core.goals.ranking import Candidate, RankingChoice, choose, finalists
+from ceph_tuner.core.goals.ranking import LEAST_GAIN, Candidate, RankingChoice, choose, finalists
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import change_cost, fitting_reservations, same_value, settings_key
@@ -21,6 +21,7 @@ from ceph_tuner.core.measure.sample import Measure, measured_once
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.optimise import Options
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, SearchListener
+from ceph_tuner.recommend.paired_effect import LEAST_PAIRS, fall_of_loss
 from ceph_tuner.recommend.runs import Processes, Runs, StartedRuns, run_length_s
 from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.knob_search import KnobSearch
@@ -35,6 +36,10 @@ _FRESH = 1_000_000
 """Seeds of the last runs begin here, far from those of the search."""
 
 
+_SETTLED = 2
+"""Batches in a row that gain next to nothing, and end the search."""
+
+
 @dataclass(frozen=True)
 class SearchedSettings:
     """What was simulated, and what came of it."""
@@ -47,7 +52,10 @@ class SearchedSettings:
     tried: Tuple[Prediction, ...]
     """Everything that the search saw, built-in profiles included, on the seeds of the search."""
     compared: Tuple[Prediction, ...]
-    """The last round, what is in force first: on fresh seeds, or on those of the search where that was not reached."""
+    """The last round, what is in force first: on fresh seeds, or on those of the search where that was not reached.
+
+    What was surely beaten on the first of these has run on no others.
+    """
     choice: RankingChoice
     confirmed: bool
     """Whether the numbers come from fresh seeds."""
@@ -140,6 +148,12 @@ def profiles_of(question: Question) -> Dict[str, Settings]:
     return profiles
 
 
+def in_rounds(seeds: range, effort: SearchEffort) -> Tuple[range, range]:
+    """Seeds that go first, as many as the search runs on, and those for what these leave undecided."""
+    few = max(LEAST_PAIRS, effort.seeds)
+    return seeds[:few], seeds[few:]
+
+
 class _Race:
     """What is known so far."""
 
@@ -192,7 +206,7 @@ class _Race:
         # the first of what is known is what is in force: relative bounds refer to it
         for prediction in self.tried:
             optimiser.tell(fitting_reservations(self._full_settings(prediction.settings)), _measures(prediction))
-        while self._trials < self._effort.trials:
+        while self._trials < self._effort.trials and not self._has_settled():
             batch: List[Tuple[SettingsProposal, StartedRuns]] = []
             for _ in range(min(self._effort.batch, self._effort.trials - self._trials)):
                 self._phase(f"search, settings {self._trials + len(batch) + 1} of {self._effort.trials}")
@@ -211,6 +225,15 @@ class _Race:
                 optimiser.tell(proposal.settings, _measures(trial))
                 self._phase(f"search, settings {self._trials} of {self._effort.trials}")
 
+    def _has_settled(self) -> bool:
+        """Whether all is kept, and the models' last trials gained less than half of what would be worth a write."""
+        judge, last = Judge(self._question.slo, self.tried[0].means), _SETTLED * self._effort.batch
+        if self._trials < self._effort.trials // 2 + last:
+            return False
+        misses_before, loss_before = min(judge.rank(entry.means) for entry in self.tried[:-last])
+        _, loss = min(judge.rank(entry.means) for entry in self.tried)
+        return not misses_before and loss_before - loss < LEAST_GAIN[False] / 2
+
     def end(self, space: KnobSpace, interrupted: bool) -> SearchedSettings:
         """Run the best again on fresh seeds, unless interrupted, and choose."""
         entrants = [
@@ -223,7 +246,9 @@ class _Race:
                 entrants, is_confirmed = self._again(entrants), True
             except KeyboardInterrupt:
                 interrupted = True
-        entries = [entry.candidate for entry in entrants]
+        # of what went fewer runs the worst is no worst
+        most = len(entrants[0].runs)
+        entries = [entry.candidate for entry in entrants if len(entry.runs) == most]
         in_force = self._full_settings(entrants[0].settings)
         built_in = self._question.profile_in_force is not None
         costs = {entry.label: change_cost(entry.settings, in_force, built_in) for entry in entrants}
@@ -243,14 +268,27 @@ class _Race:
         )
 
     def _again(self, entrants: Sequence[Prediction]) -> List[Prediction]:
-        self._phase("the best again, on fresh seeds")
-        seeds, model = fresh_seeds(self._effort), self._question.model
-        runs_by_entry = [(entry, self._runs.start(model, entry.settings, seeds)) for entry in entrants]
-        predictions = []
-        for entry, runs in runs_by_entry:
-            predictions.append(replace(entry, runs=runs.collect()))
-            self._phase("the best again, on fresh seeds")
-        return predictions
+        """On the first fresh seeds all of them, on the others those that may still win, and what is in force."""
+        model = self._question.model
+        predictions = {entry.label: replace(entry, runs=()) for entry in entrants}
+        going_on = list(predictions)
+        for some in in_rounds(fresh_seeds(self._effort), self._effort):
+            started = {label: self._runs.start(model, predictions[label].settings, some) for label in going_on}
+            for label, runs in started.items():
+                self._phase("the best again, on fresh seeds")
+                predictions[label] = predictions[label].with_runs(runs.collect())
+            going_on = self._may_win(list(predictions.values()))
+        return list(predictions.values())
+
+    def _may_win(self, predictions: Sequence[Prediction]) -> List[str]:
+        """Labels of those that are not surely worse than the best by what is worth a write; the first is in force."""
+        judge, best = Judge(self._question.slo, predictions[0].means), self._order(predictions)[0]
+        least = LEAST_GAIN[judge.rank(best.means)[0]]
+        return [
+            entry.label
+            for entry in predictions
+            if entry in (predictions[0], best) or fall_of_loss(judge, entry, best)[1] <= least
+        ]
 
     def _start(self, settings: Settings) -> StartedRuns:
         # the same seeds for all: what differs between settings is then not the placement of the PGs

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Dict, List, Mapping, Optional, Sequence
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.optimise import Constraint, Measured, Options, Prior, Proposal, SafeOptimiser, SearchVerdict
 from ceph_tuner.optimise.contract import Array, Expected
 from ceph_tuner.search.optimiser import Failed, Result, SettingsProposal
+from ceph_tuner.search.simpler import left_out, simpler_variants
 from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.search.transfer import Elsewhere, corrected, proposals
 
@@ -72,10 +73,18 @@ class KnobSearch:
             return proposals
         return [_of_metrics(proposal) for proposal in self._search.ask(count)]
 
-    def first_as_good(self, settings: Settings, variants: Sequence[Settings]) -> Optional[SettingsProposal]:
-        """Give the first of these variants that is thought safe, and worse by no more than is worth a write."""
-        proposal = self.safe_optimiser.first_as_good(settings, variants, LEAST_GAIN[False])
-        return None if proposal is None else _of_metrics(proposal)
+    def simpler(self, settings: Settings, built_in: bool) -> Optional[Tuple[SettingsProposal, List[str]]]:
+        """Give the fewest of these changes that are thought safe and worse by no more than is worth a write.
+
+        With the knobs that are left as they were in force; None where it takes all changes. `built_in`: a built-in
+        profile was in force.
+        """
+        whole = self._space.standing_for(settings)
+        if whole is None:
+            return None
+        variants = simpler_variants(self._space, whole, self._in_force, built_in)
+        proposal = self.safe_optimiser.first_as_good(whole, variants, LEAST_GAIN[False])
+        return None if proposal is None else (_of_metrics(proposal), left_out(self._space, whole, proposal.settings))
 
     def tell(self, settings: Settings, result: Result, old: bool = False, expected: Optional[Expected] = None) -> None:
         """Take a result, of any settings; `old` ones are of an earlier search.

@@ -181,6 +181,11 @@ class KnobSpace:
         """Give the settings of the space that are closest to these."""
         return self.decode(self.encode(settings))
 
+    def standing_for(self, settings: Mapping[str, object]) -> Optional[Settings]:
+        """Give the settings of the space that stand for these; None where knobs differ that are not searched."""
+        own = {name: value for name, value in settings.items() if name in self.origin}
+        return None if self.unsearched(own) else self.nearest(own)
+
     def unsearched(self, settings: Mapping[str, object]) -> List[str]:
         """Give the knobs by which settings differ from all of this space, so that none of it can stand for them.
 

@@ -14,7 +14,6 @@ from ceph_tuner.search.designs import informed_designs
 from ceph_tuner.search.explanation import Explained, explained
 from ceph_tuner.search.knob_search import PREFERENCE, KnobSearch
 from ceph_tuner.search.optimiser import Result, SettingsProposal
-from ceph_tuner.search.simpler import left_out, simpler_variants
 from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.search.transfer import Elsewhere
 
@@ -33,7 +32,7 @@ class TuningSearch:
         priors: Sequence[Prior] = (),
         elsewhere: Optional[Elsewhere] = None,
     ) -> None:
-        self._space, self._slo, self._in_force = space, slo, in_force
+        self._space, self._slo = space, slo
         suggestions: List[SettingsProposal] = []
         for name, profile in profiles.items():
             settings = self.nearest(profile)
@@ -46,8 +45,7 @@ class TuningSearch:
 
     def nearest(self, settings: Settings) -> Optional[Settings]:
         """Give the settings of the space that stand for these; None where knobs differ that are not searched."""
-        of_space = {name: value for name, value in settings.items() if name in self._space.origin}
-        return None if self._space.unsearched(of_space) else self._space.nearest(settings)
+        return self._space.standing_for(settings)
 
     def ask(self) -> Optional[SettingsProposal]:
         """Give settings to try next; None where no more are safe."""
@@ -77,15 +75,11 @@ class TuningSearch:
 
         `built_in`: a built-in profile is in force.
         """
-        whole = self.nearest(settings)
-        if whole is None:
+        simpler = self._search.simpler(settings, built_in)
+        if simpler is None:
             return None
-        variants = simpler_variants(self._space, whole, self._in_force, built_in)
-        proposal = self._search.first_as_good(whole, variants)
-        if proposal is None:
-            return None
-        names = ", ".join(left_out(self._space, whole, proposal.settings))
-        return replace(proposal, why=f"{FEWER_CHANGES}{names}, worth nothing by what is known")
+        proposal, names = simpler
+        return replace(proposal, why=f"{FEWER_CHANGES}{', '.join(names)}, worth nothing by what is known")
 
     def trust(self) -> Dict[str, Tuple[float, ...]]:
         """Metric -> how far each prior was right about it: 1 as predicted, 0 of no use."""

@@ -1,0 +1,94 @@
+"""The best again, on fresh seeds: what is surely beaten on the first of them runs on no more, and wins nothing."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Sequence, cast
+
+import pytest
+
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort
+from ceph_tuner.recommend import search as search_module
+from ceph_tuner.recommend.runs import Runs
+from ceph_tuner.recommend.search import fresh_seeds, in_rounds
+from silent_listener import SilentListener
+from twins import small_model
+
+METRIC = "client.p95_ms"
+EFFORT = SearchEffort(seeds=4, fresh=12)
+QUESTION = Question(small_model(), parse_slo({"objectives": [f"{METRIC} <= 100 ms"]}))
+
+
+class MadeRuns:
+    """Runs whose p95 (ms) is told by settings and seed."""
+
+    seconds, done = 4.0, 0
+
+    def __init__(self, p95_ms: Dict[str, List[float]]) -> None:
+        self._p95_ms = p95_ms
+        self.seeds: Dict[str, List[int]] = {}
+
+    def start(self, model: Any, settings: Settings, seeds: Sequence[int]) -> MadeRuns.Started:
+        name = str(settings[PROFILE])
+        self.seeds.setdefault(name, []).extend(seeds)
+        values = self._p95_ms[name]
+        return MadeRuns.Started([{METRIC: values[seed % len(values)]} for seed in seeds])
+
+    class Started:
+        def __init__(self, means: List[Dict[str, float]]) -> None:
+            self._means = means
+
+        def collect(self) -> List[Dict[str, float]]:
+            return self._means
+
+
+def again(**p95_ms: List[float]) -> Any:
+    runs = MadeRuns(p95_ms)
+    race = search_module._Race(QUESTION, EFFORT, SilentListener(), cast(Runs, runs), 0)
+    entrants = [
+        Prediction(IN_FORCE if name == "old" else name, {PROFILE: name}, ({METRIC: values[0]},))
+        for name, values in p95_ms.items()
+    ]
+    race.tried = entrants
+    return runs, race._again(entrants)
+
+
+def test_what_is_surely_beaten_runs_on_the_first_seeds_alone() -> None:
+    runs, predictions = again(old=[80, 82], best=[20, 22], alike=[20.5, 21.5], beaten=[400, 410])
+    first, others = in_rounds(fresh_seeds(EFFORT), EFFORT)
+    assert (len(first), len(others)) == (4, 8)
+    every = list(fresh_seeds(EFFORT))
+    # what is in force is what all are held against
+    assert runs.seeds == {"old": every, "best": every, "alike": every, "beaten": list(first)}
+    assert [len(entry.runs) for entry in predictions] == [12, 12, 12, 4]
+
+
+def test_what_may_win_yet_goes_on() -> None:
+    # one seed in two it is the better one by far
+    runs, _ = again(old=[80, 82], best=[20, 600], other=[700, 15])
+    assert len(runs.seeds["other"]) == EFFORT.fresh
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_of_one_pair_nothing_is_known(seeds: int) -> None:
+    first, others = in_rounds(range(10, 15), SearchEffort(seeds=seeds))
+    assert (list(first), list(others)) == ([10, 11], [12, 13, 14])
+
+
+def settled(*p95_ms: float, trials: int = 16, batch: int = 2) -> bool:
+    runs = cast(Runs, MadeRuns({}))
+    race = search_module._Race(QUESTION, SearchEffort(trials=trials, batch=batch), SilentListener(), runs, 0)
+    race.tried = [Prediction(f"trial {number}", {}, ({METRIC: value},)) for number, value in enumerate(p95_ms)]
+    race._trials = len(p95_ms) - 1
+    return race._has_settled()
+
+
+def test_the_search_ends_where_two_batches_of_its_models_gain_next_to_nothing() -> None:
+    assert settled(200, *[40] * 12)
+    # the models' first trials come after half of them
+    assert not settled(200, *[40] * 11)
+    # what is missed is searched for to the end
+    assert not settled(200, *[150] * 14)
+    assert not settled(200, *[40] * 11, 2)
