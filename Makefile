@@ -40,7 +40,7 @@ help:
 
 # packages have the hashes of requirements/, the build backend too; the project itself is built with what is there. A lock
 # is whole, so pip resolves nothing: it would take a newer coverage[toml] than the pinned coverage, and refuse it
-PIP := pip install --quiet --disable-pip-version-check
+PIP := pip install --quiet --disable-pip-version-check --no-compile
 LOCKED := $(PIP) --no-deps --require-hashes -r
 PROJECT := $(PIP) --no-deps --no-build-isolation -e .
 

@@ -66,7 +66,11 @@ def recommend(
         return check_files(cluster, slo, form)
     if slo is None:
         raise InputError("--slo", "nothing", "an SLO file, or --check")
-    # a second of imports, which --help and completion do not wait for
+    # a second of imports, which --help and completion do not wait for; what simulates imports its own meanwhile
+    from ceph_tuner.twin.simulation_pool import load_ahead
+
+    if processes != 1:
+        load_ahead()
     from ceph_tuner.recommend.document import document as plain
     from ceph_tuner.recommend.question import question_of
     from ceph_tuner.recommend.recommendation import recommend as recommended

@@ -13,7 +13,8 @@ from __future__ import annotations
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Callable, Iterator, Optional, Sequence, TypeVar
+from multiprocessing import forkserver
+from typing import Any, Callable, Iterator, Optional, Sequence, TypeVar
 
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
 from ceph_tuner.processes.worker_process import begin_as_worker, cores, process_context
@@ -23,6 +24,21 @@ Result = TypeVar("Result")
 
 PIECES = 8
 """Into so many pieces a map is cut for each process: some calls take longer than others."""
+
+
+def import_ahead(preload: Sequence[str]) -> None:
+    """Begin the process that workers are forked from: it imports these modules while this one goes on.
+
+    For a pool of the same modules that is made later.
+    """
+    with uninterrupted():
+        context = _context(preload)
+        if context.get_start_method() == "forkserver":
+            forkserver.ensure_running()
+
+
+def _context(preload: Sequence[str]) -> Any:
+    return process_context([__name__, *preload])
 
 
 class ProcessPool(AbstractContextManager["ProcessPool"]):
@@ -68,7 +84,7 @@ class ProcessPool(AbstractContextManager["ProcessPool"]):
     def _running(self) -> ProcessPoolExecutor:
         if self._executor is None:
             self._prepare()
-            context = process_context([__name__, *self._preload])
+            context = _context(self._preload)
             self._executor = ProcessPoolExecutor(
                 self.count, context, initializer=begin_as_worker, initargs=(self._niceness,)
             )

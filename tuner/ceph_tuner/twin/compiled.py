@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Callable, Dict, NamedTuple, Sequence
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
 
 from ceph_tuner.twin.kernel import (
     background,
@@ -78,6 +78,18 @@ def available() -> bool:
     return os.environ.get("CEPH_TUNER_NUMBA", "1") != "0" and find_spec("numba") is not None
 
 
+def is_kept() -> bool:
+    """Whether the machine code of the kernel's loop is there, so that nobody has to compile it."""
+    folder = _folder() if available() else None
+    return folder is not None and any(folder.rglob("loop.run-*.nbi"))
+
+
+@lru_cache(maxsize=1)
+def _folder() -> Optional[Path]:
+    package = Path(loop.__file__).parent
+    return folder_for(digest_of([*package.glob("*.py"), Path(__file__)]), package)
+
+
 @lru_cache(maxsize=2)
 def functions(compile_them: bool = True) -> Functions:
     """`run` and `run_queues`, compiled (at their first call) where that is wanted and possible."""
@@ -88,8 +100,7 @@ def functions(compile_them: bool = True) -> Functions:
 
     # numba's type information lacks what turns reference counting off
     njit: Any = numba.njit
-    package = Path(loop.__file__).parent
-    folder = folder_for(digest_of([*package.glob("*.py"), Path(__file__)]), package)
+    folder = _folder()
     compiled: Dict[Any, Any] = {}
     # nor does it have what numba makes of the environment
     config: Any = numba.config
