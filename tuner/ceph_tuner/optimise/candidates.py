@@ -7,7 +7,7 @@ from typing import Sequence
 
 import numpy as np
 
-from ceph_tuner.optimise.contract import Array, Space
+from ceph_tuner.optimise.contract import Array
 
 CANDIDATES = 1500
 """Of the first round."""
@@ -80,8 +80,3 @@ def refined(region: Region, points: Array, score: Array, round_number: int, gene
     steps = np.where(few & (generator.random(steps.shape) < 0.7), 0.0, steps)
     steps[:, :, [side for sides in region.categories for side in sides]] = 0.0
     return np.vstack([best, region.inside((best[:, None, :] + steps).reshape(-1, points.shape[1]))])
-
-
-def rounded(space: Space, points: Array) -> Array:
-    """Move points to where the settings are that they stand for, shape (n, size)."""
-    return np.array([space.encode(space.decode(list(point))) for point in points]).reshape(-1, space.size)

@@ -62,6 +62,9 @@ class Space(Protocol):
     def encode(self, settings: Mapping[str, Any]) -> List[float]:
         """Give the point of settings; inverse of `decode` for whatever that gives."""
 
+    def rounded(self, points: Array) -> Array:
+        """Move points to where the settings are that they stand for, shape (n, size)."""
+
 
 class Prior(Protocol):
     """What is believed before anything is measured: a model, or what was measured elsewhere."""

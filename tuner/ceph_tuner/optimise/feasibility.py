@@ -18,7 +18,7 @@ from typing import Callable, Dict, FrozenSet, Iterable, List, Sequence, Tuple
 import numpy as np
 from scipy.special import log_ndtr
 
-from ceph_tuner.optimise.candidates import Region, candidates, refined, rounded
+from ceph_tuner.optimise.candidates import Region, candidates, refined
 from ceph_tuner.optimise.contract import Array, Constraint, Settings, Space
 from ceph_tuner.optimise.model import Model, ModelView
 
@@ -207,7 +207,7 @@ class _PointPool:
             values = score(model.at(points))
             points = refined(region, points, values, number, generator)
         last = np.argsort(-score(model.at(points)), kind="stable")[:_ROUNDED]
-        self._views.append(model.at(rounded(self._space, points[last])))
+        self._views.append(model.at(self._space.rounded(points[last])))
         # settings that are no point between what settings can be
         exact = [self._views[0], *self._views[2:]]
         values = np.concatenate([score(view) for view in exact])

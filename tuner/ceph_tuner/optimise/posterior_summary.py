@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc, sobol_indices
 
-from ceph_tuner.optimise.candidates import Region, rounded
+from ceph_tuner.optimise.candidates import Region
 from ceph_tuner.optimise.contract import Array, Space
 from ceph_tuner.optimise.history import ToldTrial
 from ceph_tuner.optimise.model import Model
@@ -109,7 +109,7 @@ def importance(
     one, other = pairs[:, : space.size], pairs[:, space.size :]
     mixed = [np.where(np.array(names) == group, other, one) for group in groups]
     u = whole.low + (whole.high - whole.low) * np.vstack([one, other, *mixed])
-    view = model.at(rounded(space, u))
+    view = model.at(space.rounded(u))
     by_metric = {}
     for metric in metrics:
         mean = view.metric(metric)[0].reshape(1, -1, _ROWS)

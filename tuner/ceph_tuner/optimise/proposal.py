@@ -9,7 +9,7 @@ from typing import List, Mapping, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from ceph_tuner.optimise.acquisition import log_expected_improvement
-from ceph_tuner.optimise.candidates import Region, candidates, refined, rounded
+from ceph_tuner.optimise.candidates import Region, candidates, refined
 from ceph_tuner.optimise.contract import Array, Expected, Options, Space
 from ceph_tuner.optimise.margins import risk
 from ceph_tuner.optimise.model import BROKEN, FEASIBLE, Model, ModelView
@@ -200,7 +200,7 @@ def _nearest_unknown(
 
     None where there is no such.
     """
-    nearby = rounded(space, candidates(Region.around(centre, half, categories), safety.model.points, generator))
+    nearby = space.rounded(candidates(Region.around(centre, half, categories), safety.model.points, generator))
     new = _apart(nearby, safety.model.points, _BESIDE)
     likely = np.where(new, safety.likely(safety.model.at(nearby)), -np.inf)
     best = int(np.argmax(likely))
@@ -220,7 +220,7 @@ def _best_safe(
     for number in range(_ROUNDS):
         points = refined(region, points, _score(model.at(points), worth, safety), number, generator)
     order = np.argsort(-_score(model.at(points), worth, safety), kind="stable")[:_ROUNDED]
-    rounded_points = rounded(space, points[order])
+    rounded_points = space.rounded(points[order])
     score = _worth_trying(safety, worth, rounded_points)
     best = int(np.argmax(score))
     return rounded_points[best] if np.isfinite(score[best]) else None

@@ -8,7 +8,7 @@ import numpy as np
 from skopt.space import Categorical, Dimension
 from skopt.space import Space as Dimensions
 
-from ceph_tuner.optimise.contract import Settings
+from ceph_tuner.optimise.contract import Array, Settings
 
 
 class MixedSpace:
@@ -57,6 +57,14 @@ class MixedSpace:
         if values not in self._space:
             raise ValueError(f"settings (={values}) must be inside the space")
         return [float(u) for u in self._space.transform([values])[0]]
+
+    def rounded(self, points: Array) -> Array:
+        """Move points to where the settings are that they stand for, shape (n, size)."""
+        inside = np.clip(points, 0.0, 1.0)
+        if not len(inside):
+            return inside
+        settings = self._space.inverse_transform(inside)
+        return np.asarray(self._space.transform(settings), dtype=float).reshape(-1, self.size)
 
 
 def _copy(dimension: Dimension) -> Dimension:

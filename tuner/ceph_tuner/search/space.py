@@ -54,12 +54,15 @@ class Count:
         whole: Array = np.rint(values / self.step) * self.step
         return whole
 
-    def encode(self, value: float) -> float:
-        """Value -> share of the range; values beyond the range go to its ends."""
-        inside = min(max(float(value), self.low), self.high)
-        if self.log_scale:
-            return math.log(inside / self.low) / math.log(self.high / self.low)
-        return (inside - self.low) / (self.high - self.low)
+    def encode(self, values: Array) -> Array:
+        """Values -> shares of the range, shape (n,); values beyond the range go to its ends."""
+        inside = np.clip(values, self.low, self.high)
+        shares: Array = (
+            np.log(inside / self.low) / math.log(self.high / self.low)
+            if self.log_scale
+            else (inside - self.low) / (self.high - self.low)
+        )
+        return shares
 
 
 WORK_OF: Dict[str, Tuple[str, ...]] = {
@@ -139,7 +142,7 @@ class KnobSpace:
             remainder: Array = np.full(len(points), self._free_stick(self.origin), dtype=float)
             for service_class in CLASSES:
                 res, wgt, lim = _names(service_class)
-                shares = np.full(len(points), float(_hundredths(self.origin[res])))
+                shares = np.full(len(points), float(_whole_hundredths(self.origin[res])))
                 if res in u:
                     shares = np.rint(u[res] * self._cap(service_class, remainder, self.origin))
                     remainder = remainder - shares
@@ -153,29 +156,34 @@ class KnobSpace:
 
     def encode(self, settings: Mapping[str, object]) -> Point:
         """Give the nearest point; inverse of `decode` for whatever that gives. Knobs not free are as in `origin`."""
-        values = {**self.origin, **{name: _number(settings[name]) for name in self.free if name in settings}}
-        u: Dict[str, float] = {}
-        remainder = float(self._free_stick(values))
+        values = {name: np.array([_number(settings[name])]) for name in self.free if name in settings}
+        return [float(u) for u in self._points(values, 1)[0]]
+
+    def rounded(self, points: Array) -> Array:
+        """Move points to where the settings are that they stand for, shape (n, size)."""
+        return self._points(self.columns(points), len(points))
+
+    def _points(self, columns: Mapping[str, Array], count: int) -> Array:
+        """The other way than `columns`; knobs that are not among them are as in `origin`."""
+        fixed = {name: np.full(count, value) for name, value in self.origin.items()}
+        values = {**fixed, **{name: columns[name] for name in self.free if name in columns}}
+        u: Dict[str, Array] = {}
+        nothing = np.zeros(count)
+        remainder: Array = np.full(count, float(self._free_stick(self.origin)))
         for service_class in CLASSES:
             res, wgt, lim = _names(service_class)
-            reservation = float(_hundredths(values.get(res, 0.0)))
+            reservation = _hundredths(values.get(res, nothing))
             if res in self.free:
-                cap = float(self._cap(service_class, np.float64(remainder), values))
-                reservation = min(reservation, cap)
-                u[res] = reservation / cap if cap else 0.0
-                remainder -= reservation
+                cap = self._cap(service_class, remainder, self.origin)
+                reservation = np.minimum(reservation, cap)
+                u[res] = np.divide(reservation, cap, out=np.zeros(count), where=cap > 0)
+                remainder = remainder - reservation
             if wgt in self.free:
-                u[wgt] = _weight().encode(values.get(wgt, 1.0))
+                u[wgt] = _weight().encode(values.get(wgt, nothing + 1.0))
             if lim in self.free:
-                u[lim] = _encode_limit(values.get(lim, 0.0), reservation)
-        u.update(
-            {
-                name: self.counts[name].encode(values[name])
-                for name in self.free
-                if name in self.counts and name in values
-            }
-        )
-        return [min(max(u.get(name, 0.5), 0.0), 1.0) for name in self.free]
+                u[lim] = _encode_limit(values.get(lim, nothing), reservation)
+        u.update({name: self.counts[name].encode(values[name]) for name in self.counts if name in values})
+        return np.clip(np.column_stack([u.get(name, nothing + 0.5) for name in self.free]), 0.0, 1.0)
 
     def nearest(self, settings: Mapping[str, object]) -> Settings:
         """Give the settings of the space that are closest to these."""
@@ -197,12 +205,12 @@ class KnobSpace:
     def _free_stick(self, values: Mapping[str, float]) -> int:
         """Hundredths that fixed reservations leave."""
         names = [_names(service_class)[0] for service_class in CLASSES if _names(service_class)[0] not in self.free]
-        return max(0, STEPS - sum(_hundredths(values.get(name, 0.0)) for name in names))
+        return max(0, STEPS - sum(_whole_hundredths(values.get(name, 0.0)) for name in names))
 
     def _cap(self, service_class: str, remainder: Array, values: Mapping[str, float]) -> Array:
         """Give the highest reservations: what is left of the stick, and no more than a limit that stays as it is."""
         lim = _names(service_class)[2]
-        limit = 0 if lim in self.free else _hundredths(values.get(lim, 0.0))
+        limit = 0 if lim in self.free else _whole_hundredths(values.get(lim, 0.0))
         return np.minimum(remainder, limit) if limit else remainder
 
 
@@ -282,15 +290,20 @@ def _decode_limit(u: Array, reservation: Array) -> Array:
     return np.where(u > _NO_LIMIT_FROM, 0.0, limit)
 
 
-def _encode_limit(limit: float, reservation: float) -> float:
-    if limit <= 0 or limit > 1:
-        return 1.0
-    low = max(reservation, LIMIT_MIN)
-    return _LIMIT_SPAN * (max(_hundredths(limit), low) - low) / (STEPS - low) if low < STEPS else 0.0
+def _encode_limit(limit: Array, reservation: Array) -> Array:
+    low = np.maximum(reservation, LIMIT_MIN)
+    above = np.maximum(_hundredths(limit), low) - low
+    shares = _LIMIT_SPAN * np.divide(above, STEPS - low, out=np.zeros_like(low), where=low < STEPS)
+    return np.where((limit <= 0) | (limit > 1), 1.0, shares)
 
 
-def _hundredths(fraction: float) -> int:
-    return min(max(round(fraction * STEPS), 0), STEPS)
+def _whole_hundredths(fraction: float) -> int:
+    return int(_hundredths(np.array(fraction)))
+
+
+def _hundredths(fractions: Array) -> Array:
+    hundredths: Array = np.clip(np.rint(fractions * STEPS), 0, STEPS)
+    return hundredths
 
 
 def _number(value: object) -> float:
