@@ -11,7 +11,7 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import Settings, Value
 from ceph_tuner.twin.compiled import functions
 from ceph_tuner.twin.kernel import records
-from ceph_tuner.twin.kernel.state import bring_back, over_arrays, over_objects
+from ceph_tuner.twin.kernel.state import addresses, bring_back, over_objects
 from ceph_tuner.twin.kernel_tables import START_S, KernelTables
 from ceph_tuner.twin.knobs_in_force import class_rates, completed
 from ceph_tuner.twin.model import ClusterModel
@@ -92,7 +92,7 @@ class Simulation:
         in_force = completed(settings, model.release)
         self._layout = KernelTables(model, seed)
         self._tables = self._layout.tables
-        self._state = over_arrays(self._tables)
+        self._addresses = addresses(self._tables)
         self._count = self._layout.osds
         self.share = self._layout.share
         """Of the cluster, what is simulated."""
@@ -129,7 +129,7 @@ class Simulation:
             raise ValueError(f"seconds(={seconds}) must be 0 or more")
         until = self._clock + seconds
         if self._functions.compiled:
-            self._functions.run(self._state, until)
+            self._functions.run(self._addresses.ctypes.data, until)
         else:
             state = over_objects(self._tables)
             self._functions.run(state, until)
