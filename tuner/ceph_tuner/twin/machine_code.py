@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple, Union
@@ -38,8 +39,12 @@ def made_for() -> str:
     """What machine code depends on besides its sources: this machine's processor, and who compiles."""
     from llvmlite import binding as llvm
 
-    processor = (llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten())
-    return " ".join((version("numba"), version("llvmlite"), *processor))
+    features = ""
+    # LLVM does not know them of every processor
+    with suppress(RuntimeError):
+        features = llvm.get_host_cpu_features().flatten()
+    compiler = (version("numba"), version("llvmlite"))
+    return " ".join((*compiler, llvm.get_process_triple(), llvm.get_host_cpu_name(), features))
 
 
 def kept(file: Path) -> Optional[MachineCode]:

@@ -6,8 +6,9 @@
         marks: Annotated[List[int], 16]
 
 Fields are int (int64), float (float64), another record, or an array of these, whose shape its annotation gives. A table
-of records is a structured array for numba and numpy, and a list of objects for plain Python, whose attributes are three
-times as quick there. The same source reads both: `table[i].locked_until_s`.
+of records is a structured array for numpy, in whose memory compiled code works. For plain Python it is a list of
+objects, whose attributes are three times as quick there. The same source reads both: `table[i].locked_until_s`. An
+index is never below 0.
 """
 
 from __future__ import annotations
