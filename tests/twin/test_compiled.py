@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any, List, Tuple
 
@@ -16,7 +17,7 @@ from ceph_tuner.twin import compiled
 from ceph_tuner.twin.kernel import loop
 from ceph_tuner.twin.kernel.layout import Record
 from ceph_tuner.twin.kernel.state import SimulationState, bring_back, over_objects
-from ceph_tuner.twin.model import ClusterModel
+from ceph_tuner.twin.model import ClusterModel, Device, OsdModel, Pool
 from ceph_tuner.twin.simulation import Simulation
 
 pytestmark = pytest.mark.usefixtures("kernel_compiled")
@@ -102,6 +103,19 @@ def test_the_same_seed_gives_the_same_run(model: ClusterModel, chosen: Settings,
     again.advance(0.5)
     again.advance(0.5)
     assert same_bits(one, again)
+
+
+def test_a_copy_of_a_simulation_runs_on_tables_of_its_own() -> None:
+    simulation, alone = (
+        Simulation(ClusterModel(1, OsdModel(Device(1e3, 1e8)), (Pool("rbd", 1, 1),)), {}) for _ in "ab"
+    )
+    for each in (simulation, alone):
+        each.advance(1.0)
+    copied = copy.deepcopy(simulation)
+    copied.advance(30.0)
+    assert same_bits(simulation, alone)
+    alone.advance(30.0)
+    assert same_bits(copied, alone)
 
 
 def test_the_environment_switches_the_compiler_off(monkeypatch: pytest.MonkeyPatch) -> None:

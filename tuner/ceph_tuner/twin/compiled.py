@@ -62,7 +62,6 @@ SELDOM = frozenset(
 )
 """Functions that are called, not inlined."""
 
-
 RUN = Entry("run", (int, float), None)
 RUN_QUEUES = Entry("run_queues", (int, int, int, int, int, int), float)
 

@@ -154,8 +154,8 @@ def new_table(name: str, length: int = 1) -> Array:
 
 
 def addresses(tables: Mapping[str, Array]) -> Array:
-    """For compiled functions: where each field's table lies. The tables must live as long."""
-    return np.array([tables[name].ctypes.data for name in SimulationState._fields])
+    """For compiled functions: where each field's table lies, as long as it lives."""
+    return np.array([tables[name].ctypes.data for name in SimulationState._fields], np.int64)
 
 
 def over_objects(tables: Mapping[str, Array]) -> SimulationState:
