@@ -1,4 +1,4 @@
-"""Makes the twin's machine code: twenty seconds after a change of the kernel, else half a second.
+"""Makes the twin's machine code: ten seconds after a change of the kernel, else nothing.
 
 Processes that want it meanwhile wait, in the place of making it as well.
 """

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
-from typing import List, Tuple
+from typing import Any, List, Tuple
 
 import pytest
 from drawn_models import models, settings
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.twin import compiled
 from ceph_tuner.twin.kernel import loop
-from ceph_tuner.twin.kernel.state import SimulationState
-from ceph_tuner.twin.model import ClusterModel
+from ceph_tuner.twin.kernel.layout import Record
+from ceph_tuner.twin.kernel.state import SimulationState, bring_back, over_objects
+from ceph_tuner.twin.model import ClusterModel, Device, OsdModel, Pool
 from ceph_tuner.twin.simulation import Simulation
 
 pytestmark = pytest.mark.usefixtures("kernel_compiled")
@@ -47,6 +49,38 @@ def test_compiled_and_plain_runs_agree_in_every_bit(
     assert same_bits(quick, plain)
 
 
+class WithinBounds(List[Any]):
+    """A table of plain Python whose indices are places: compiled, one below 0 would be before the table."""
+
+    def __getitem__(self, place: Any) -> Any:
+        assert 0 <= place < len(self)
+        return super().__getitem__(place)
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        assert 0 <= place < len(self)
+        super().__setitem__(place, value)
+
+
+def guarded(held: Any) -> Any:
+    if isinstance(held, Record):
+        for name, value in vars(held).items():
+            setattr(held, name, guarded(value))
+    elif isinstance(held, (list, memoryview)):
+        return WithinBounds(map(guarded, held))
+    return held
+
+
+@hypothesis_settings(unhurried, max_examples=60)
+@given(models(), settings(), settings(), st.integers(0, 100))
+def test_every_index_is_a_place_in_its_table(model: ClusterModel, first: Settings, then: Settings, seed: int) -> None:
+    simulation = Simulation(model, first, seed, compiled=False)
+    for changed in (first, then):
+        simulation.configure(changed)
+        state = over_objects(simulation._tables)
+        loop.run(SimulationState._make(map(guarded, state)), simulation._clock + SECONDS)
+        bring_back(state, simulation._tables)
+
+
 @hypothesis_settings(unhurried, max_examples=60)
 @given(models(), settings(), st.lists(st.floats(0, 1), max_size=4), st.integers(0, 100))
 def test_time_may_pass_in_pieces(model: ClusterModel, chosen: Settings, cuts: List[float], seed: int) -> None:
@@ -69,6 +103,19 @@ def test_the_same_seed_gives_the_same_run(model: ClusterModel, chosen: Settings,
     again.advance(0.5)
     again.advance(0.5)
     assert same_bits(one, again)
+
+
+def test_a_copy_of_a_simulation_runs_on_tables_of_its_own() -> None:
+    simulation, alone = (
+        Simulation(ClusterModel(1, OsdModel(Device(1e3, 1e8)), (Pool("rbd", 1, 1),)), {}) for _ in "ab"
+    )
+    for each in (simulation, alone):
+        each.advance(1.0)
+    copied = copy.deepcopy(simulation)
+    copied.advance(30.0)
+    assert same_bits(simulation, alone)
+    alone.advance(30.0)
+    assert same_bits(copied, alone)
 
 
 def test_the_environment_switches_the_compiler_off(monkeypatch: pytest.MonkeyPatch) -> None:

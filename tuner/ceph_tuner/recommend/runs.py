@@ -36,17 +36,8 @@ def means_at_once(job: PredictionRun) -> Means:
     return predict(job).means
 
 
-def run_length_s(model: ClusterModel, settings: Settings, effort: SearchEffort, processes: Processes = 1) -> float:
-    """Simulated seconds in which about as many events happen as wanted; compiles the kernel where that is needed.
-
-    In a process of a pool, where one is given: it has the kernel, which this one then need not load.
-    """
-    question = (model, settings, effort)
-    return processes.start(_length_of, question)() if isinstance(processes, ProcessPool) else _length_of(question)
-
-
-def _length_of(question: Tuple[ClusterModel, Settings, SearchEffort]) -> float:
-    model, settings, effort = question
+def run_length_s(model: ClusterModel, settings: Settings, effort: SearchEffort) -> float:
+    """Simulated seconds in which about as many events happen as wanted; compiles the kernel where that is needed."""
     simulation = Simulation(model, settings, effort.seed)
     simulation.advance(_PROBE_S)
     rate = max(1.0, simulation.events / _PROBE_S)

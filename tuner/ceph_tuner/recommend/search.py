@@ -120,7 +120,7 @@ def search(
     transfer = Elsewhere(profiles_elsewhere, site, space)
     total = effort.seeds * (len(profiles) + effort.trials) + effort.fresh * (len(profiles) + effort.finalists)
     report.phase("preparing: compiles the model on its first use", 0, total)
-    run_s = run_length_s(question.model, question.in_force, effort, processes)
+    run_s = run_length_s(question.model, question.in_force, effort)
     with Runs(question, effort, run_s, processes) as runs:
         race = _Race(question, effort, report, runs, total)
         try:

@@ -1,9 +1,9 @@
-"""The kernel's functions as numba compiles them, or as they are where numba is not installed or switched off.
+"""The kernel's functions compiled, or as they are where numba is not installed or switched off.
 
-The kernel itself imports no numba. Here its functions are taken once more, each bound to compiled versions of those
-that it calls. Nothing counts references to the tables, and what is called often is inlined by LLVM: both together are
-the difference between one and fifty million requests a second (inlining by numba itself is as quick, but takes minutes
-to compile). The machine code is kept (`kernel_cache.py`).
+The kernel itself imports no numba. `kernel_compiler.py` takes its functions once more, each bound to compiled versions
+of those that it calls. Nothing counts references to the tables, and what is called often is inlined by LLVM: both
+together are the difference between one and fifty million requests a second. The machine code is kept
+(`kernel_cache.py`), and loaded without numba (`machine_code.py`).
 
 CEPH_TUNER_NUMBA=0 runs the plain functions, which give the same results bit for bit.
 """
@@ -11,12 +11,14 @@ CEPH_TUNER_NUMBA=0 runs the plain functions, which give the same results bit for
 from __future__ import annotations
 
 import os
-from functools import lru_cache, partial
+from contextlib import suppress
+from functools import cache, lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
-from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
+from typing import Any, Callable, NamedTuple, Optional
 
+from ceph_tuner.core.errors import TunerError
 from ceph_tuner.twin.kernel import (
     background,
     bluestore,
@@ -33,15 +35,13 @@ from ceph_tuner.twin.kernel import (
     threads,
 )
 from ceph_tuner.twin.kernel_cache import digest_of, folder_for
+from ceph_tuner.twin.machine_code import Entry, MachineCode, keep, kept, loaded, made_for
 
 MODULES = (
     dmclock, events, drive, bluestore, recovery, scrub, snaptrim, deletion, background, clients, threads, commits,
     loop,
 )  # fmt: skip
 """Each calls only those before it."""
-
-ENTRIES = ("run", "run_queues")
-"""What Python calls."""
 
 SELDOM = frozenset(
     {
@@ -62,9 +62,15 @@ SELDOM = frozenset(
 )
 """Functions that are called, not inlined."""
 
+RUN = Entry("run", (int, float), None)
+RUN_QUEUES = Entry("run_queues", (int, int, int, int, int, int), float)
+
+SOURCES = ("compiled", "kernel_compiler", "kernel_entries", "kernel_types", "machine_code")
+"""Modules beside the kernel that machine code depends on."""
+
 
 class Functions(NamedTuple):
-    """The kernel's entries, and whether they are compiled (then they take arrays, else objects are quicker)."""
+    """The kernel's entries, and whether they are compiled (then they take addresses, else objects are quicker)."""
 
     compiled: bool
     run: Callable[..., None]
@@ -78,70 +84,37 @@ def available() -> bool:
     return os.environ.get("CEPH_TUNER_NUMBA", "1") != "0" and find_spec("numba") is not None
 
 
-def is_kept() -> bool:
-    """Whether the machine code of the kernel's loop is there, so that nobody has to compile it."""
-    folder = _folder() if available() else None
-    return folder is not None and any(folder.rglob("loop.run-*.nbi"))
-
-
-@lru_cache(maxsize=1)
-def _folder() -> Optional[Path]:
-    package = Path(loop.__file__).parent
-    return folder_for(digest_of([*package.glob("*.py"), Path(__file__)]), package)
-
-
 @lru_cache(maxsize=2)
 def functions(compile_them: bool = True) -> Functions:
     """`run` and `run_queues`, compiled (at their first call) where that is wanted and possible."""
     if not compile_them or not available():
         return Functions(False, loop.run, dmclock.run_queues)
-    # seconds to import, and not everywhere installed
-    import numba
-
-    # numba's type information lacks what turns reference counting off
-    njit: Any = numba.njit
-    folder = _folder()
-    compiled: Dict[Any, Any] = {}
-    # nor does it have what numba makes of the environment
-    config: Any = numba.config
-    elsewhere = config.CACHE_DIR
-    try:
-        # a function takes its folder when it is made
-        config.CACHE_DIR = str(folder or "")
-        for module in MODULES:
-            bound = {name: compiled.get(_key(value), value) for name, value in vars(module).items()}
-            for name, function in vars(module).items():
-                if isinstance(function, FunctionType) and function.__module__ == module.__name__:
-                    own = FunctionType(function.__code__, bound, name, function.__defaults__)
-                    own.__module__ = module.__name__
-                    entry = name in ENTRIES
-                    inlined = not entry and (module, name) not in SELDOM
-                    made = njit(
-                        own,
-                        cache=entry and folder is not None,
-                        error_model="numpy",
-                        _nrt=False,
-                        forceinline=inlined,
-                        # nobody but the kernel calls it
-                        no_cpython_wrapper=not entry,
-                        no_cfunc_wrapper=True,
-                    )
-                    made.get_call_template = partial(_for_any_number, made.get_call_template)
-                    bound[name] = compiled[function] = made
-    finally:
-        config.CACHE_DIR = elsewhere
-    return Functions(True, compiled[loop.run], compiled[dmclock.run_queues], folder is not None)
+    package = Path(loop.__file__).parent
+    beside = (package.parent / f"{name}.py" for name in SOURCES)
+    folder = folder_for(digest_of([*package.glob("*.py"), *beside], made_for()), package)
+    return Functions(True, partial(_call, RUN, folder), partial(_call, RUN_QUEUES, folder), folder is not None)
 
 
-def _for_any_number(template: Callable[..., Any], arguments: Sequence[Any], names: Any) -> Any:
-    """The compiled version of a function for a call; numba would make another for each number that a call gives.
-
-    Where it is inlined the number reaches all of it anyway; a third more functions would be compiled.
-    """
-    from numba.core.types import unliteral
-
-    return template(tuple(map(unliteral, arguments)), names)
+def _call(entry: Entry, folder: Optional[Path], *arguments: Any) -> Any:
+    return _function(entry, folder)(*arguments)
 
 
-def _key(value: Any) -> Any:
-    return value if isinstance(value, FunctionType) else None
+@cache
+def _function(entry: Entry, folder: Optional[Path]) -> Callable[..., Any]:
+    return loaded(code_of(entry, folder), entry)
+
+
+def code_of(entry: Entry, folder: Optional[Path]) -> MachineCode:
+    """An entry's machine code from a folder, or made anew and kept there where there is one."""
+    file = folder and folder / f"{entry.name}.code"
+    code = kept(file) if file else None
+    if code is None:
+        # a second to import, and not everywhere installed
+        from ceph_tuner.twin.kernel_compiler import machine_code
+
+        code = machine_code(entry)
+        # where the disk is full, or another process has removed the folder, the next process makes it again
+        with suppress(TunerError):
+            if file:
+                keep(file, code)
+    return code

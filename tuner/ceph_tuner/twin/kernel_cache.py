@@ -1,8 +1,7 @@
 """Where the kernel's machine code is kept: a folder for each state of its sources.
 
-numba keeps machine code by the one file that holds the compiled function, and would not notice a change in another. So
-every process names its folder by a digest of all of them. numba itself replaces files in one step, so processes may
-write at once. Folders that nobody used for a week go.
+Every process names its folder by a digest of all of them, of this machine's processor and of numba's version. Files are
+replaced in one step, so processes may write at once. Folders that nobody used for a week go.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ FOLDER = "ceph-tuner-kernel"
 UNUSED_S = 7 * 86400.0
 
 
-def digest_of(sources: Iterable[Path]) -> str:
-    """Digest of files, by their names and what is in them."""
-    digest = hashlib.sha256()
+def digest_of(sources: Iterable[Path], made_for: str = "") -> str:
+    """Digest of files, by their names and what is in them, and of what else their machine code depends on."""
+    digest = hashlib.sha256(f"{made_for}\n".encode())
     for path in sorted(sources):
         content = path.read_bytes()
         digest.update(f"{path.name} {len(content)}\n".encode())

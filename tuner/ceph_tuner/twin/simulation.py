@@ -11,7 +11,7 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import Settings, Value
 from ceph_tuner.twin.compiled import functions
 from ceph_tuner.twin.kernel import records
-from ceph_tuner.twin.kernel.state import bring_back, over_arrays, over_objects
+from ceph_tuner.twin.kernel.state import addresses, bring_back, over_objects
 from ceph_tuner.twin.kernel_tables import START_S, KernelTables
 from ceph_tuner.twin.knobs_in_force import class_rates, completed
 from ceph_tuner.twin.model import ClusterModel
@@ -92,7 +92,6 @@ class Simulation:
         in_force = completed(settings, model.release)
         self._layout = KernelTables(model, seed)
         self._tables = self._layout.tables
-        self._state = over_arrays(self._tables)
         self._count = self._layout.osds
         self.share = self._layout.share
         """Of the cluster, what is simulated."""
@@ -129,11 +128,13 @@ class Simulation:
             raise ValueError(f"seconds(={seconds}) must be 0 or more")
         until = self._clock + seconds
         if self._functions.compiled:
-            self._functions.run(self._state, until)
+            # each time: a copy of a simulation has tables of its own
+            state = addresses(self._tables)
+            self._functions.run(state.ctypes.data, until)
         else:
-            state = over_objects(self._tables)
-            self._functions.run(state, until)
-            bring_back(state, self._tables)
+            objects = over_objects(self._tables)
+            self._functions.run(objects, until)
+            bring_back(objects, self._tables)
         if self._tables["progress"]["full"][0]:
             raise InputError("twin", f"more requests at a time than foreseen after {self.now:.3f} s", "a smaller model")
 

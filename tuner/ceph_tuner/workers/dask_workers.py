@@ -285,7 +285,7 @@ class DaskWorkers:
         wide = [worker for worker, threads in self._threads().items() if threads > 1]
         return [
             *_note(slow, "without numba: simulations take many times as long"),
-            *_note(anew, "cannot keep what numba compiles: 20 s more at every start (NUMBA_CACHE_DIR names a place)"),
+            *_note(anew, "cannot keep what numba compiles: 10 s more at every start (NUMBA_CACHE_DIR names a place)"),
             *_note(wide, "has several threads, of which one works at a time: `dask worker --nthreads 1 --nworkers N`"),
         ]
 

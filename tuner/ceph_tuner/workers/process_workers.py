@@ -78,7 +78,7 @@ class ProcessWorkers:
         own = condition()
         if not own.compiled:
             return ["without numba the model runs uncompiled, many times slower"]
-        anew = "what numba compiles cannot be kept: 20 s more in every process (NUMBA_CACHE_DIR names a place)"
+        anew = "what numba compiles cannot be kept: 10 s more in every process (NUMBA_CACHE_DIR names a place)"
         return [] if own.cached else [anew]
 
     def __enter__(self) -> ProcessWorkers:

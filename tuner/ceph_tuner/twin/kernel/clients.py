@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from math import frexp
 
 from ceph_tuner.twin.kernel.drive import requests
 from ceph_tuner.twin.kernel.events import (
@@ -66,7 +66,7 @@ def issue(state: SimulationState, number: int, now: float) -> None:
 
 def bucket(latency: float) -> int:
     """A stream's bucket: PER_OCTAVE to each doubling, from 0.5 us on."""
-    fraction, exponent = math.frexp(latency * 1e6)
+    fraction, exponent = frexp(latency * 1e6)
     place = exponent * PER_OCTAVE + int((fraction - 0.5) * (2 * PER_OCTAVE))
     if place < 0:
         return 0
@@ -87,7 +87,7 @@ def operation_done(state: SimulationState, op: int, now: float) -> None:
     own.counters.operations[kind] += 1.0
     own.counters.operation_bytes[kind] += stream.block_bytes
     own.counters.operation_s[kind] += seconds
-    exponent = math.frexp(seconds * 1e4)[1]
+    exponent = frexp(seconds * 1e4)[1]
     exponent = 0 if exponent < 0 else (exponent if exponent < OSD_BUCKETS else OSD_BUCKETS - 1)
     own.latency[kind][exponent] += 1
     latency = now + state.parameters.network_s + stream.latency_s - operation.issued_at_s

@@ -263,18 +263,20 @@ def set_class(own: QueueClass, reservation: float, weight: float, limit: float) 
     own.limit_s_per_byte = 0.0 if limit == 0.0 else 1.0 / limit
 
 
-def run_queues(queues: Sequence[Queue], requests: int, costs: Sequence[float], gaps: Sequence[float]) -> float:
-    """The queues alone, for measuring: so many requests enter each in turn and are served; the time of the last.
+def run_queues(
+    queues: Sequence[Queue], count: int, requests: int, costs: Sequence[float], gaps: Sequence[float], length: int
+) -> float:
+    """So many queues alone, for measuring: so many requests enter each in turn and are served; the time of the last.
 
-    costs, gaps: bytes, and seconds between arrivals, used in turn (lengths are powers of two). The classes take turns,
-    and each keeps up to 8 requests waiting.
+    costs, gaps: bytes, and seconds between arrivals, used in turn; there are `length` of both, a power of two. The
+    classes take turns, and each keeps up to 8 requests waiting.
     """
     now, served = 1.0, 0
-    cost_mask, gap_mask, count = len(costs) - 1, len(gaps) - 1, len(queues)
+    mask = length - 1
     for n in range(requests):
         queue = queues[n % count]
-        now += gaps[n & gap_mask]
-        add(queue, n % CLASSES, now, costs[n & cost_mask])
+        now += gaps[n & mask]
+        add(queue, n % CLASSES, now, costs[n & mask])
         if queue.classes[0].waiting + queue.classes[1].waiting + queue.classes[2].waiting > 24:
             kind, c, when = choose(queue, now)
             if kind == FUTURE:
@@ -282,5 +284,5 @@ def run_queues(queues: Sequence[Queue], requests: int, costs: Sequence[float], g
                 kind, c, when = choose(queue, now)
             if kind < FUTURE:
                 served += 1
-                take(queue, kind, c, costs[n & cost_mask], now, costs[(n + 1) & cost_mask])
+                take(queue, kind, c, costs[n & mask], now, costs[(n + 1) & mask])
     return now + served

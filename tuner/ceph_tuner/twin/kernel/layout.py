@@ -6,8 +6,9 @@
         marks: Annotated[List[int], 16]
 
 Fields are int (int64), float (float64), another record, or an array of these, whose shape its annotation gives. A table
-of records is a structured array for numba and numpy, and a list of objects for plain Python, whose attributes are three
-times as quick there. The same source reads both: `table[i].locked_until_s`.
+of records is a structured array for numpy, in whose memory compiled code works. For plain Python it is a list of
+objects, whose attributes are three times as quick there. The same source reads both: `table[i].locked_until_s`. An
+index is never below 0.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ Field = Tuple[str, Any, Tuple[int, ...]]
 
 
 @cache
-def _fields(kind: Any) -> Tuple[Field, ...]:
+def fields_of(kind: Any) -> Tuple[Field, ...]:
+    """A record's fields, in the order in which they lie."""
     return tuple((name, *_element(hint)) for name, hint in get_type_hints(kind, include_extras=True).items())
 
 
@@ -52,12 +54,12 @@ def dtype_of(kind: Any) -> np.dtype[Any]:
     """The numpy type of a record, or of int or float."""
     if kind in (int, float):
         return np.dtype(np.int64 if kind is int else np.float64)
-    return np.dtype([(name, dtype_of(element), shape) for name, element, shape in _fields(kind)])
+    return np.dtype([(name, dtype_of(element), shape) for name, element, shape in fields_of(kind)])
 
 
 def as_objects(kind: Callable[[], R], table: Array) -> List[R]:
     """A table's records as objects."""
-    fields = _fields(kind)
+    fields = fields_of(kind)
     names = [name for name, _, _ in fields]
     columns = [_as_lists(element, table[name]) for name, element, _ in fields]
     objects = []
@@ -79,7 +81,7 @@ def _as_lists(element: Any, column: Array) -> List[Any]:
 
 def write_back(kind: Any, objects: Sequence[Any], table: Array) -> None:
     """Bring objects' values into the table that they were made from."""
-    for name, element, shape in _fields(kind):
+    for name, element, shape in fields_of(kind):
         column = table[name]
         values: List[Any] = [getattr(one, name) for one in objects]
         if element in (int, float):

@@ -153,11 +153,9 @@ def new_table(name: str, length: int = 1) -> Array:
     return np.zeros(length, dtype_of(ELEMENTS[name]))
 
 
-def over_arrays(tables: Mapping[str, Array]) -> SimulationState:
-    """For compiled functions: the tables themselves."""
-    return SimulationState._make(
-        tables[name][0] if name in SINGLE else tables[name] for name in SimulationState._fields
-    )
+def addresses(tables: Mapping[str, Array]) -> Array:
+    """For compiled functions: where each field's table lies, as long as it lives."""
+    return np.array([tables[name].ctypes.data for name in SimulationState._fields], np.int64)
 
 
 def over_objects(tables: Mapping[str, Array]) -> SimulationState:
