@@ -85,9 +85,7 @@ def queue_alone(queues: int, requests: int, compiled: bool = True) -> Tuple[floa
         for own, shares in zip(queue.classes, ((6e7, 2.0, 0.0), (4e7, 1.0, 0.0), (1e7, 1.0, 1.2e8))):
             set_class(own, *shares)
     write_back(Queue, objects, table)
-    random = np.random.default_rng(1)
-    # long tables: a processor learns short ones by heart, and then guesses every branch right
-    costs, gaps = random.integers(4096, 1 << 20, 1 << 16).astype(float), random.exponential(1e-3 / queues, 1 << 16)
+    costs, gaps = requests_of(queues)
     arrays = (table, costs, gaps)
     given: List[Any] = [own.ctypes.data for own in arrays] if compiled else [objects, costs.tolist(), gaps.tolist()]
     begin = time.thread_time()
@@ -98,6 +96,13 @@ def queue_alone(queues: int, requests: int, compiled: bool = True) -> Tuple[floa
     added, waiting = table["tick"].sum(), table["classes"]["waiting"].sum()
     assert added == requests
     return seconds, float(2 * added - waiting)
+
+
+def requests_of(queues: int) -> Tuple[Any, Any]:
+    """Costs in bytes, and seconds between arrivals at so many queues."""
+    random = np.random.default_rng(1)
+    # long tables: a processor learns short ones by heart, and then guesses every branch right
+    return random.integers(4096, 1 << 20, 1 << 16).astype(float), random.exponential(1e-3 / queues, 1 << 16)
 
 
 def simulated(model: ClusterModel, seconds: float, settle: float = 0.0, compiled: bool = True) -> Tuple[float, float]:
@@ -141,6 +146,41 @@ def measure_queue(repeats: int) -> Dict[str, float]:
         found[f"queue_events_s_{queues}"] = events / seconds
     seconds, events = least(3, lambda: queue_alone(1, 50_000, compiled=False))
     found["queue_plain_events_s"] = events / seconds
+    return found
+
+
+def measure_library(checkout: Path, repeats: int) -> Dict[str, float]:
+    """The same requests through Ceph's own library, compiled from a checkout: `dmclock_library.cc`."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        program, source = Path(folder) / "dmclock_library", Path(__file__).with_name("dmclock_library.cc")
+        parts = [checkout / "src", checkout / "support" / "src"]
+        sources = [source, parts[0] / "dmclock_util.cc", parts[1] / "run_every.cc"]
+        includes = [word for part in parts for word in ("-I", str(part))]
+        compiler = [
+            "c++",
+            "-O3",
+            "-DNDEBUG",
+            "-std=c++17",
+            *includes,
+            "-o",
+            str(program),
+            *map(str, sources),
+            "-pthread",
+        ]
+        subprocess.run(compiler, check=True)
+        for queues in (1, 8, 320):
+            files = [Path(folder) / name for name in ("costs", "gaps")]
+            for file, numbers in zip(files, requests_of(queues)):
+                numbers.tofile(file)
+            command = [str(program), str(queues), "4000000", *map(str, files)]
+
+            def run(command: List[str] = command) -> Tuple[float, float]:
+                seconds, events = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+                return float(seconds), float(events)
+
+            seconds, events = least(repeats, run)
+            found[f"library_events_s_{queues}"] = events / seconds
     return found
 
 
@@ -210,6 +250,13 @@ def rows(found: Dict[str, float]) -> List[Row]:
     for queues, name in ((1, "one queue"), (8, "the 8 queues of an OSD"), (320, "the 320 queues of 40 OSDs")):
         if f"queue_events_s_{queues}" in found:
             rate(f"queue alone, {name}", found[f"queue_events_s_{queues}"], 50e6)
+    for queues, name in ((1, "one queue"), (8, "8 queues"), (320, "320 queues")):
+        if f"library_events_s_{queues}" in found:
+            rate(f"Ceph's own library, {name}", found[f"library_events_s_{queues}"])
+            times = found[f"queue_events_s_{queues}"] / found[f"library_events_s_{queues}"]
+            table.append(
+                Row("the twin's queue beside it", f"{times:.2f} times", "5 times", "yes" if times >= 5 else "no")
+            )
     if "queue_plain_events_s" in found:
         rate("the same in plain Python", found["queue_plain_events_s"])
     names = {
@@ -255,6 +302,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="a JSON file for the numbers")
     parser.add_argument("--render", type=Path, help="print the table of such a file instead of measuring")
     parser.add_argument("--repeats", type=int, default=7, help="the least of so many counts")
+    parser.add_argument(
+        "--dmclock", type=Path, help="a checkout of github.com/ceph/dmclock: its queue beside the twin's"
+    )
     parser.add_argument("--only", choices=("queue", "simulation", "compiling", "cores"), action="append")
     given = parser.parse_args()
     if given.render:
@@ -265,11 +315,12 @@ def main() -> None:
     found: Dict[str, float] = {}
     for name, measure in {
         "queue": lambda: measure_queue(given.repeats),
+        "library": lambda: measure_library(given.dmclock, given.repeats),
         "simulation": lambda: measure_simulation(given.repeats),
         "compiling": measure_compiling,
         "cores": lambda: measure_cores(given.repeats),
     }.items():
-        if name in wanted:
+        if name in wanted or (name == "library" and given.dmclock and "queue" in wanted):
             found.update(measure())
     print(render(found))
     machine = {
