@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import pytest
 from hypothesis import given
@@ -215,3 +215,17 @@ def test_a_drain_goes_round_osds_with_too_many_pgs_and_tells_of_those_that_it_ca
     assert (placed.nowhere, placed.crowded) == ([], {2: 252})
     placed = DrainPlan(frozenset({0})).placed(replace(view(osds, hard_most_pgs=250.0), pgs=pgs), 9)
     assert (placed.nowhere, placed.crowded) == (["1.2", "1.3"], {})
+
+
+def test_of_many_osds_few_are_held_against_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    osds = [osd(number, used_bytes=(10.0 + number % 7) * GIB) for number in range(500)]
+    held_against: List[int] = []
+
+    def counted(rule: CrushRule, others: Sequence[MoveOsd], source: MoveOsd, target: MoveOsd) -> bool:
+        held_against.append(target.number)
+        return legal(rule, others, source, target)
+
+    monkeypatch.setattr("ceph_tuner.moves.placement.legal", counted)
+    # the emptiest have its copies already, or are in the way
+    assert best_target(view(osds), pg(0, 7), 0, {14}, {}) == 21
+    assert held_against == [0, 7, 21]

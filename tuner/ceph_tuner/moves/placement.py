@@ -7,6 +7,7 @@ rule chooses, and at the last level a bucket that no other copy of the PG is in.
 
 from __future__ import annotations
 
+from heapq import heapify, heappop
 from typing import AbstractSet, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.errors import InputError
@@ -64,10 +65,15 @@ def best_target(
         bytes_after = osd.used_bytes + bytes_to_come.get(osd.number, 0.0) + pg.copy_bytes
         if bytes_after > (view.backfillfull_ratio - MARGIN) * osd.size_bytes or osd.pgs + 1 > view.hard_most_pgs:
             continue
-        if legal(rule, others, source, osd):
-            fill = round(bytes_after / osd.size_bytes, 2)
-            candidates.append((osd.pgs + 1 > view.most_pgs, fill, osd.pgs / osd.weight, osd.number))
-    return min(candidates)[3] if candidates else None
+        fill = round(bytes_after / osd.size_bytes, 2)
+        candidates.append((osd.pgs + 1 > view.most_pgs, fill, osd.pgs / osd.weight, osd.number))
+    # the rule is the dear part: of 10 000 OSDs the first few are held against it
+    heapify(candidates)
+    while candidates:
+        number = heappop(candidates)[3]
+        if legal(rule, others, source, view.osds[number]):
+            return number
+    return None
 
 
 def redirected(pairs: Pairs, source: int, target: int) -> Pairs:
