@@ -394,6 +394,18 @@ def test_an_own_trial_is_taken_back_by_itself() -> None:
     assert monitors.table == {("osd", "osd_max_scrubs"): "1"}
 
 
+def test_a_change_that_another_took_back_is_not_taken_from_who_set_the_same_since() -> None:
+    monitors = Monitors()
+    one = applier(monitors)
+    entry = one.apply(one.plan("osd", {"osd_max_scrubs": 1}), trial=True)
+    assert entry is not None
+    applier(monitors, "guardian").recover()
+    assert monitors.table == {}
+    monitors.someone_sets("osd", "osd_max_scrubs", "1")
+    done = one.undo_entry(entry)
+    assert (done.entry.state, monitors.table) == (UNDONE, {("osd", "osd_max_scrubs"): "1"})
+
+
 def test_planning_and_looking_write_nothing() -> None:
     monitors = Monitors(table=BEFORE)
     apply(monitors, "osd", CUSTOM)
