@@ -5,6 +5,7 @@ Between the weight and the entries lie some seconds, in which backfills may begi
 
 from __future__ import annotations
 
+import math
 from typing import AbstractSet, Callable, Dict, List, Mapping, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
@@ -40,8 +41,12 @@ def nothing_to_do(view: MapView, plan: MovePlan) -> bool:
 
 
 def weight_command(osd: int, weight: float) -> Command:
-    """The monitor command that gives an OSD a CRUSH weight."""
-    return "osd crush reweight", {"name": f"osd.{osd}", "weight": f"{weight:.6f}"}
+    """The monitor command that gives an OSD a CRUSH weight.
+
+    The monitors cut off what is less than 1/65536 (`CrushWrapper::adjust_item_weightf`), so the sixth digit is rounded
+    up: the weight that an OSD has comes back as it was.
+    """
+    return "osd crush reweight", {"name": f"osd.{osd}", "weight": f"{math.ceil(weight * 1e6) / 1e6:.6f}"}
 
 
 def write_weights(
