@@ -242,7 +242,7 @@ def _move(
     """Show or carry out one move, and give back at its end what it has paused. Gives the exit code."""
     from ceph_tuner.moves.map_view import read_map
     from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveTask
-    from ceph_tuner.moves.pg_limit import MANY_PGS, beyond_limit, remarks
+    from ceph_tuner.moves.pg_limit import MANY_PGS, beyond_limit, beyond_osds, remarks
     from ceph_tuner.moves.pgs_plan import PgsPlan
     from ceph_tuner.moves.record import UNDER_WAY, MoveRecord, MoveStore
     from ceph_tuner.moves.switches import PAUSE_AUTOSCALER, PAUSE_BALANCER, autoscaled, autoscaler_fights, balancer_on
@@ -264,7 +264,9 @@ def _move(
             limit = None
             if isinstance(plan, PgsPlan):
                 lines += remarks(connection, view, plan)
-                limit = beyond_limit(view, plan)
+                limit, beyond = beyond_limit(view, plan), beyond_osds(view, plan)
+                if beyond is not None:
+                    raise beyond
         refusals: Dict[str, InputError] = {}
         if limit is not None and not many_pgs:
             refusals[MANY_PGS] = limit

@@ -6,7 +6,7 @@ from typing import List, Mapping, Optional
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.measure.pg_counts import MOST_PGS, TARGET_PGS, PgCounts, pg_counts
+from ceph_tuner.core.measure.pg_counts import HARD_RATIO, MOST_PGS, TARGET_PGS, PgCounts, pg_counts
 from ceph_tuner.core.wording import first_of
 from ceph_tuner.moves import MapView
 from ceph_tuner.moves.map_view import pg_option
@@ -26,6 +26,17 @@ def beyond_limit(view: MapView, plan: PgsPlan) -> Optional[InputError]:
     room = f"{fits} keeps the limit" if fits > pool.pg_num else "its OSDs have no room for more PGs"
     found = f"{plan.pg_num}, which gives an OSD {after:.0f} PGs in the mean, beyond {MOST_PGS.name} of {most:g}"
     return InputError("PG_NUM", found, f"{MANY_PGS} to do it all the same ({room})")
+
+
+def beyond_osds(view: MapView, plan: PgsPlan) -> Optional[InputError]:
+    """The refusal of more PGs than the OSDs take, which nothing lifts; None where they take them."""
+    pool, counts = view.pools[plan.pool], _counts(view, plan.pool)
+    after = counts.mean(plan.pg_num)
+    if plan.pg_num <= pool.pg_num or after <= view.hard_most_pgs:
+        return None
+    found = f"{plan.pg_num}, which gives an OSD {after:.0f} PGs in the mean. Beyond {view.hard_most_pgs:g} it leaves"
+    limit = f"{MOST_PGS.name} times {HARD_RATIO.name}"
+    return InputError("PG_NUM", f"{found} PGs inactive ({limit})", f"at most {counts.permitted(view.hard_most_pgs)}")
 
 
 def remarks(cluster: Cluster, view: MapView, plan: PgsPlan) -> List[str]:
