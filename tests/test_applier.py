@@ -177,6 +177,16 @@ def test_a_plan_that_the_database_has_left_behind_is_refused() -> None:
     assert monitors.table == {("osd", "osd_max_scrubs"): "2"}
 
 
+@pytest.mark.parametrize("value", ["many", "", "0x10", "1" * 101])
+def test_a_value_that_the_journal_could_not_give_back_is_refused_before_anything_is_written(value: str) -> None:
+    # `config set --force` takes whatever it is given
+    monitors = Monitors(table={("osd", "osd_max_scrubs"): value})
+    with pytest.raises(InputError, match=r"could not be put back, .*`ceph config rm osd osd_max_scrubs`"):
+        applier(monitors).plan("osd", {"osd_max_scrubs": 1})
+    assert monitors.table == {("osd", "osd_max_scrubs"): value}
+    assert applier(monitors).plan("osd.1", {"osd_max_scrubs": 1}).steps
+
+
 def test_two_at_once_the_second_is_refused_and_writes_nothing() -> None:
     monitors = Monitors()
     clock = ManualClock()
@@ -382,6 +392,18 @@ def test_an_own_trial_is_taken_back_by_itself() -> None:
     assert trial is not None
     owner.undo_entry(trial)
     assert monitors.table == {("osd", "osd_max_scrubs"): "1"}
+
+
+def test_a_change_that_another_took_back_is_not_taken_from_who_set_the_same_since() -> None:
+    monitors = Monitors()
+    one = applier(monitors)
+    entry = one.apply(one.plan("osd", {"osd_max_scrubs": 1}), trial=True)
+    assert entry is not None
+    applier(monitors, "guardian").recover()
+    assert monitors.table == {}
+    monitors.someone_sets("osd", "osd_max_scrubs", "1")
+    done = one.undo_entry(entry)
+    assert (done.entry.state, monitors.table) == (UNDONE, {("osd", "osd_max_scrubs"): "1"})
 
 
 def test_planning_and_looking_write_nothing() -> None:

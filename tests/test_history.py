@@ -59,6 +59,18 @@ def test_large_entries_open_a_new_block_before_a_value_is_too_large() -> None:
         ring.append({"text": "x" * 70000})
 
 
+def test_a_window_of_a_clock_that_was_ahead_is_not_the_newest() -> None:
+    history = History(MemoryStore())
+    for end in (1e9, 1e9 + 3600.0, 1e12):
+        history.add_window(window(end))
+    newest = history.newest(1e9 + 30.0)
+    assert newest is not None
+    assert newest.end == 1e9
+    # clocks of hosts differ
+    assert history.newest(1e9 + 3590.0) == window(1e9 + 3600.0)
+    assert history.newest(2e9) is None
+
+
 def test_a_damaged_block_costs_its_own_entries_only() -> None:
     store = MemoryStore()
     ring = Ring(store, "r/", 3, 2)

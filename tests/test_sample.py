@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.measure.histogram import Histogram
+from ceph_tuner.core.measure.history import merged
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.sample import (
+    LARGEST,
     NEVER_S,
     READ,
     WRITE,
@@ -195,3 +197,27 @@ def test_a_measure_reads_back_as_it_was_written(numbers: List[float]) -> None:
 def test_one_value_says_nothing_of_its_spread() -> None:
     assert measured_once({"client.iops": 7.0}) == {"client.iops": Measure.of([7.0])}
     assert math.isnan(Measure.of([7.0]).error)
+
+
+@pytest.mark.parametrize("value", [1e300, 1.1e100, float("inf"), float("nan"), -1.0])
+def test_what_nothing_can_be_reckoned_with_is_no_sample_and_no_measure(value: float) -> None:
+    with pytest.raises(ValueError, match=r"client\.iops must be 0 to"):
+        Sample(10.0, 10.0, {"client.iops": value})
+    with pytest.raises(ValueError, match="seconds"):
+        Sample(10.0, value, {})
+    if value != -1.0:
+        with pytest.raises(ValueError, match="mean and deviation must be"):
+            Measure(value, 0.0, 1)
+    with pytest.raises(ValueError, match="mean and deviation must be"):
+        Measure(1.0, value, 1)
+
+
+def test_the_largest_values_become_windows_and_hours() -> None:
+    rates = [{"client.iops": rate, "client.mean_ms": LARGEST} for rate in (LARGEST, 0.0, LARGEST)]
+    samples = [Sample(20.0 + number, LARGEST, rates[number % 3]) for number in range(999)]
+    window = window_of(samples)
+    assert window is not None
+    assert window.measures["client.iops"].mean == pytest.approx(LARGEST * 2 / 3)
+    hour = merged([Window(60.0 * n, 60.0 * n + 60.0, window.measures) for n in range(60)])
+    assert hour is not None
+    assert hour.measures["client.mean_ms"] == Measure(LARGEST, 0.0, 60 * 999)

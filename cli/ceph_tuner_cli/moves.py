@@ -58,19 +58,21 @@ def drain(
     from ceph_tuner.moves import total_bytes
     from ceph_tuner.moves.drain_plan import DrainPlan
     from ceph_tuner.moves.map_view import osds_named
+    from ceph_tuner.moves.pg_limit import crowded_words
     from ceph_tuner.moves.placement import check_upmap
 
     def planned(view: MapView) -> Tuple[MovePlan, List[str], List[str]]:
         check_upmap(view)
         plan = DrainPlan(frozenset(osds_named(view, osd)), keep_weight)
         bytes_by_pg = plan.left(view, frozenset())
-        writes, nowhere = plan.placed(view, len(view.pgs))
+        writes, nowhere, crowded = plan.placed(view, len(view.pgs))
         if nowhere:
             some = ", ".join(nowhere[:8])
             raise InputError(
-                osd, f"{len(nowhere)} PGs that no other OSD may have, by rule or room ({some})", "more OSDs"
+                osd, f"{len(nowhere)} PGs that no other OSD may have, by rule, room or PGs ({some})", "more OSDs"
             )
         lines = [f"{len(bytes_by_pg)} PGs with {_size(total_bytes(bytes_by_pg))} would leave {osd}, each once."]
+        lines += crowded_words(view, crowded)
         if keep_weight:
             lines.append("The CRUSH weight stays: new PGs come there, and a balancer that is on fills it again.")
         else:
@@ -240,7 +242,7 @@ def _move(
     """Show or carry out one move, and give back at its end what it has paused. Gives the exit code."""
     from ceph_tuner.moves.map_view import read_map
     from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveTask
-    from ceph_tuner.moves.pg_limit import MANY_PGS, beyond_limit, remarks
+    from ceph_tuner.moves.pg_limit import MANY_PGS, beyond_limit, beyond_osds, remarks
     from ceph_tuner.moves.pgs_plan import PgsPlan
     from ceph_tuner.moves.record import UNDER_WAY, MoveRecord, MoveStore
     from ceph_tuner.moves.switches import PAUSE_AUTOSCALER, PAUSE_BALANCER, autoscaled, autoscaler_fights, balancer_on
@@ -262,7 +264,9 @@ def _move(
             limit = None
             if isinstance(plan, PgsPlan):
                 lines += remarks(connection, view, plan)
-                limit = beyond_limit(connection, view, plan)
+                limit, beyond = beyond_limit(view, plan), beyond_osds(view, plan)
+                if beyond is not None:
+                    raise beyond
         refusals: Dict[str, InputError] = {}
         if limit is not None and not many_pgs:
             refusals[MANY_PGS] = limit

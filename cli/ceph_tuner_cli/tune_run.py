@@ -114,6 +114,9 @@ def run_locked(connection: Cluster, request: TuneRequest) -> Ran:
                     request.limits,
                     canary,
                 )
-                outcome = tune(task, runner, search, record, past_run.trials if past_run else (), learn, foretell)
+                try:
+                    outcome = tune(task, runner, search, record, past_run.trials if past_run else (), learn, foretell)
+                finally:
+                    runner.take_back_leftovers()
                 commands, undo = commands_of(applier, target, outcome, connection, now)
     return Ran(now, belief, transfer, search, history, began, outcome, commands, undo)

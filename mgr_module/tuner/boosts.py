@@ -24,7 +24,7 @@ from ceph_tuner.core.changes.guardian import unguarded
 from ceph_tuner.core.changes.lock_owner import claim_at_work
 from ceph_tuner.core.errors import CommandFailed, InputError, Locked, RetryLater, Stopped, TunerError
 from ceph_tuner.core.hours import DAY_S
-from ceph_tuner.core.measure.sample import at_work
+from ceph_tuner.core.measure.sample import at_work, is_fresh
 from ceph_tuner.core.moments import duration_s, utc
 
 from .announce import Announcer
@@ -313,7 +313,7 @@ class Boosts:
     def _means(self, request: Request) -> Dict[str, float]:
         """The last minute, with what is left now. Raises RetryLater where there is nothing to boost, or no sample."""
         kind, sample, window = KINDS[request.kind], self._aim.latest(), self._aim.window(STATUS_WINDOW_S)
-        fresh = sample is not None and self._now() - sample.at < self._lookout.overdue_s()
+        fresh = sample is not None and is_fresh(sample.at, self._now(), self._lookout.overdue_s())
         remainder = kind.left_in(sample.values) if sample is not None and fresh else None
         if sample is None or window is None or remainder is None:
             raise RetryLater(f"it is not known yet how many {kind.what} there are: no sample has told")

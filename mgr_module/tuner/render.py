@@ -61,10 +61,18 @@ def verdicts(rows: Sequence[Mapping[str, Any]]) -> str:
     return table(["OBJECTIVE", "KIND", "PRIORITY", "NOW", "STATE", "MARGIN"], lines)
 
 
+def _newest_sample(age: Optional[float]) -> str:
+    if age is None:
+        return "no sample yet"
+    if age < -1:
+        return f"last sample {-age:.0f} s ahead of the clock, which was set back"
+    return f"last sample {max(age, 0.0):.0f} s ago"
+
+
 def status(document: Mapping[str, Any]) -> str:
     """Everything at a glance."""
     sampling = document["sampling"]
-    newest_sample = "no sample yet" if sampling["age"] is None else f"last sample {sampling['age']:.0f} s ago"
+    newest_sample = _newest_sample(sampling["age"])
     states = ", ".join(f"{count} {state}" for state, count in sorted(document["pg_states"].items()))
     lines = [
         *folded(

@@ -115,7 +115,7 @@ class Service:
             "release": self.release_version(),
             "sampling": {
                 "interval": self.option("sample_interval"),
-                "age": None if sample is None else round(max(time.time() - sample.at, 0.0), 1),
+                "age": None if sample is None else round(time.time() - sample.at, 1),
                 "tick_ms": round(self.sampler.tick_s * 1000.0, 1),
             },
             "window": None if window is None else window.to_dict(),

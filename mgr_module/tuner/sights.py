@@ -7,7 +7,7 @@ from typing import FrozenSet, Optional
 
 from ceph_tuner.core.bounded import ANSWER, read_json
 from ceph_tuner.core.goals.guard import HEALTH_ERR, Sight
-from ceph_tuner.core.measure.sample import Sample
+from ceph_tuner.core.measure.sample import Sample, is_fresh
 
 from .aim import Aim
 from .proto import Mgr
@@ -23,8 +23,7 @@ PEERING = frozenset(("peering", "activating"))
 def newest_sight(mgr: Mgr, aim: Aim, now: float, overdue_s: float) -> Optional[Sight]:
     """By the newest sample; None where that is missing."""
     sample = aim.latest()
-    fresh = sample is not None and now - sample.at < overdue_s
-    return _sight_of(mgr, aim, sample) if sample is not None and fresh else None
+    return _sight_of(mgr, aim, sample) if sample is not None and is_fresh(sample.at, now, overdue_s) else None
 
 
 def newest_sight_while_rebuilt(mgr: Mgr, aim: Aim, now: float, overdue_s: float) -> Optional[Sight]:

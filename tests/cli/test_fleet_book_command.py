@@ -134,6 +134,21 @@ def test_what_one_validated_is_unvalidated_elsewhere(run: Run, plugins: Dict[str
     assert "nothing is changed" not in err
 
 
+def test_a_page_that_its_own_cluster_would_not_take_is_left_out(
+    run: Run, plugins: Dict[str, Plugin], fleet: List[str]
+) -> None:
+    # three of the nine values, and a knob that needs a restart: whoever may write a cluster's store
+    partly = Page(4, "busy", {"osd_mclock_scheduler_client_res": 30}, VALIDATED, TRIAL, 1.0)
+    late = Page(5, "busy", {"osd_op_num_shards_ssd": 5}, VALIDATED, TRIAL, 1.0)
+    plugins["milan"] = Plugin(RECOVERING, partly, late, release="quincy-early", version="17.2.5")
+    plugins["rome"] = Plugin(release="quincy-early", version="17.2.5")
+    code, out, err = run("fleet", "book", "offer", "milan", "rome", *fleet)
+    assert (code, rows(out)["rome"][0]) == (0, "1")
+    told = " ".join(err.split())
+    assert "page 4, busy: page 4, osd_mclock_scheduler_client_res: found 1 of the nine mClock values" in told
+    assert "page 5, busy: " in told
+
+
 def test_pages_go_to_no_other_release_and_to_no_unlike_osds(
     run: Run, plugins: Dict[str, Plugin], fleet: List[str]
 ) -> None:

@@ -188,6 +188,31 @@ def test_more_pgs_than_the_limit_are_refused_with_the_number_that_keeps_it(openi
     assert "That gives an OSD 410 PGs in the mean. Ceph aims at 100 (mon_target_pg_per_osd)." in found["would"]
 
 
+def test_more_pgs_than_osds_take_are_refused_whatever_is_said(opening: Opening, run: Run) -> None:
+    _, fake = opening()
+    # 2048 PGs of two copies on five OSDs
+    code, out, err = run("pgs", "step", "rbd", "2048", "--many-pgs", "--cluster", "moving")
+    assert (code, out, fake.writes) == (2, "", [])
+    told = " ".join(err.split())
+    assert "2048, which gives an OSD 819 PGs in the mean. Beyond 750 it leaves PGs inactive" in told
+    assert "(mon_max_pg_per_osd times osd_max_pg_per_osd_hard_ratio), expected at most 1024" in told
+    opening(options={"osd_max_pg_per_osd_hard_ratio": "4.0"})
+    assert document(run, "pgs", "step", "rbd", "2048", "--many-pgs")[0] == 0
+
+
+def test_a_drain_tells_which_osds_get_more_pgs_than_the_limit(opening: Opening, run: Run) -> None:
+    opening()
+    _, found = document(run, "drain", "osd.3")
+    assert not any("mon_max_pg_per_osd" in line for line in found["would"])
+    opening(options={"mon_max_pg_per_osd": "3"})
+    _, found = document(run, "drain", "osd.3")
+    assert "Beyond mon_max_pg_per_osd of 3 PGs, as no other OSD may have them: osd." in " ".join(found["would"])
+    opening(options={"mon_max_pg_per_osd": "3", "osd_max_pg_per_osd_hard_ratio": "1.0"})
+    code, out, err = run("drain", "osd.3", "--cluster", "moving")
+    assert (code, out) == (2, "")
+    assert "that no other OSD may have, by rule, room or PGs" in err
+
+
 def test_the_clusters_own_limit_counts_and_fewer_pgs_are_never_beyond_it(opening: Opening, run: Run) -> None:
     opening(options={"mon_max_pg_per_osd": "5"})
     _, found = document(run, "pgs", "step", "rbd", "16")

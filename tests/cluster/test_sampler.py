@@ -99,6 +99,20 @@ def test_a_mgr_that_has_not_heard_of_the_pgs_is_a_look_that_fails_and_the_next_c
     assert "unknown" not in sample.pg_states
 
 
+def test_rows_of_before_the_clock_was_set_back_are_read_again() -> None:
+    cluster = RecordedCluster("tentacle")
+    row = {"state": "active+clean", "snaptrimq_len": 0}
+    for look in cluster.looks:
+        look["pg_ls"] = [{**each, **row} for each in look["pg_ls"]]
+        look["pgmap"] = {"pgs_by_state": [{"state_name": "active+clean", "count": len(look["pg_ls"])}]}
+    sampler = ClusterSampler(cluster, cluster.now)
+    at = cluster.looks[0]["at"]
+    for shift_s, reads in ((0.0, 1), (5.0, 1), (-3600.0, 2), (-3595.0, 2), (0.0, 3)):
+        cluster.looks[0]["at"] = at + shift_s
+        sampler.read()
+        assert cluster.asked.count("pg ls") == reads
+
+
 def test_a_cluster_that_is_too_large_is_sent_to_the_plugin() -> None:
     cluster = RecordedCluster("reef")
     row = {"up": 1, "in": 1, "up_from": 1}

@@ -109,6 +109,10 @@ def test_what_is_counted_is_told_as_the_newest_sample_has_it() -> None:
     }  # fmt: skip
     words = " ".join(render.status(document).split())
     assert "trouble 0 slow operations, 0 PGs inactive, - laggy, 1 OSDs down" in words
+    assert "last sample 2 s ago" in words
+    document["sampling"] = {"age": -3600.0, "interval": 5.0, "tick_ms": 1.0}
+    words = " ".join(render.status(document).split())
+    assert "last sample 3600 s ahead of the clock, which was set back" in words
 
 
 def test_commands_stay_on_one_line_whatever_their_length() -> None:

@@ -39,3 +39,9 @@ def test_pgs_that_peer_are_inactive_for_a_trial_and_not_for_a_boost(
 def test_where_there_is_no_fresh_sample_nothing_is_seen() -> None:
     mgr, aim = guarded({"peering": 1}, 1.0)
     assert newest_sight_while_rebuilt(mgr, aim, 200.0, 25.0) is None
+
+
+@pytest.mark.parametrize(("now", "seen"), [(99.0, True), (70.0, False), (-3500.0, False)])
+def test_a_sample_of_before_the_clock_was_set_back_is_not_fresh(now: float, seen: bool) -> None:
+    mgr, aim = guarded({"peering": 1}, 1.0)
+    assert (newest_sight(mgr, aim, now, 25.0) is not None) is seen

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import pytest
 from hypothesis import given
@@ -197,3 +197,35 @@ def test_an_entry_of_which_a_needless_pair_was_dropped_is_not_refused() -> None:
     assert not write.arrived(seen)
     assert not write.refused(seen)
     assert write.refused(replace(seen, pgs=(pg(0, 1),), upmaps={}))
+
+
+def test_an_osd_with_too_many_pgs_is_the_last_choice_and_one_that_leaves_pgs_inactive_is_none() -> None:
+    osds = [osd(0), osd(1), osd(2, pgs=250, used_bytes=0.0), osd(3, pgs=249, used_bytes=50.0 * GIB)]
+    assert best_target(view(osds), pg(0, 1), 0, set(), {}) == 3
+    assert best_target(view(osds, most_pgs=251.0), pg(0, 1), 0, set(), {}) == 2
+    assert best_target(view(osds), pg(0, 1), 0, {3}, {}) == 2
+    assert best_target(view(osds, hard_most_pgs=250.0), pg(0, 1), 0, {3}, {}) is None
+
+
+def test_a_drain_goes_round_osds_with_too_many_pgs_and_tells_of_those_that_it_cannot() -> None:
+    osds = [osd(0), osd(1), osd(2, pgs=249, used_bytes=0.0), osd(3, pgs=249, used_bytes=20.0 * GIB)]
+    pgs = tuple(replace(pg(0, 1), pgid=f"1.{number}") for number in range(4))
+    placed = DrainPlan(frozenset({0})).placed(replace(view(osds, hard_most_pgs=252.0), pgs=pgs), 9)
+    assert [write.arrival.pairs for write in placed.writes] == [((0, 2),), ((0, 3),), ((0, 2),), ((0, 2),)]  # type: ignore[attr-defined]
+    assert (placed.nowhere, placed.crowded) == ([], {2: 252})
+    placed = DrainPlan(frozenset({0})).placed(replace(view(osds, hard_most_pgs=250.0), pgs=pgs), 9)
+    assert (placed.nowhere, placed.crowded) == (["1.2", "1.3"], {})
+
+
+def test_of_many_osds_few_are_held_against_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    osds = [osd(number, used_bytes=(10.0 + number % 7) * GIB) for number in range(500)]
+    held_against: List[int] = []
+
+    def counted(rule: CrushRule, others: Sequence[MoveOsd], source: MoveOsd, target: MoveOsd) -> bool:
+        held_against.append(target.number)
+        return legal(rule, others, source, target)
+
+    monkeypatch.setattr("ceph_tuner.moves.placement.legal", counted)
+    # the emptiest have its copies already, or are in the way
+    assert best_target(view(osds), pg(0, 7), 0, {14}, {}) == 21
+    assert held_against == [0, 7, 21]

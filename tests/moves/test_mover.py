@@ -670,6 +670,37 @@ def test_what_moves_for_another_reason_is_not_sent_back_as_a_weight_changes() ->
     assert pgid not in moving.upmaps
 
 
+def test_on_a_large_cluster_what_a_weight_moves_is_held_without_asking_for_every_pg() -> None:
+    cluster, moving = moving_cluster(pgs=128, osds=8, seconds=600.0)
+    moving.weights[4] = 0.0
+    moving.acting = {moving.pgid(number): moving.up(number) for number in range(128)}
+    before = {pgid: sorted(acting) for pgid, acting in moving.acting.items()}
+    view, pg_map, listed = read_map(cluster), moving._pg_map, moving._pg_ls
+    asked: List[str] = []
+    began = cluster.clock.now()
+
+    def slowly(arguments: Mapping[str, str]) -> Any:
+        asked.append(arguments["pgid"])
+        cluster.clock.sleep(0.5)
+        return pg_map(arguments)
+
+    def late(arguments: Mapping[str, str]) -> Any:
+        # some peer for a while before they tell where they are to be
+        rows, now = listed(arguments)["pg_stats"], cluster.clock.now()
+        since = {row["pgid"]: 5.0 + 20.0 * (int(row["pgid"][2:], 16) % 7 == 0) for row in rows}
+        rows = [{**row, "up": before[row["pgid"]]} if now - began < since[row["pgid"]] else row for row in rows]
+        return {"pg_ready": True, "pg_stats": rows}
+
+    moving._pg_map, moving._pg_ls = slowly, late  # type: ignore[method-assign]
+    store, record = MoveStore(cluster.store), MoveRecord("test", 0.0, 0.0)
+    with cluster.lock("move") as lock:
+        assert write_weights(cluster, lock, store, record, view, {4: 1.0}) == []
+    assert cluster.clock.now() - began < 60
+    assert len(asked) == len(set(asked)) < 80
+    assert {moving.pgid(number): sorted(moving.up(number)) for number in range(128)} == before
+    assert set(store.held(record)) == set(moving.upmaps) != set()
+
+
 def test_a_step_of_pgp_num_is_not_over_before_pgs_tell_that_they_move() -> None:
     cluster, moving = moving_cluster(osds=7, seconds=20.0)
     set_it, dump, listed = moving._osd_pool_set, moving._osd_dump, moving._pg_ls

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from typing import Any, Dict
 
 import pytest
@@ -152,3 +153,11 @@ def test_a_stored_moment_that_no_calendar_has_is_shown() -> None:
     twin = small_twin()
     MoveStore(twin.store).save(RECORD.changed(began=1e300), 1e300)
     assert [record.began for record in MoveStore(twin.store).records()] == [1e300]
+
+
+@given(st.integers(0, 1 << 24))
+def test_a_weight_that_crush_keeps_comes_back_as_it_was(units: int) -> None:
+    _, arguments = weight_command(3, units / 65536)
+    # as CrushWrapper::adjust_item_weightf, which takes a float of 32 bits
+    (weight,) = struct.unpack("f", struct.pack("f", float(arguments["weight"])))
+    assert int(weight * 65536) == units

@@ -10,6 +10,7 @@ import pytest
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.pacing.client_watch import ClientWatch
+from ceph_tuner.pacing.judged_windows import SampledWindows
 from keeping import keeping
 from twins import small_twin
 
@@ -63,3 +64,18 @@ def test_an_old_window_says_nothing_of_now_where_the_clock_was_set_back(
         clock.sleep(5)
         watch.judge(began)
     assert "not seen" in watch.reason()
+
+
+def test_samples_of_before_the_clock_was_set_back_are_in_no_window() -> None:
+    twin = small_twin()
+    clock = SetClock(twin.clock)
+    windows = SampledWindows(replace(twin, clock=clock), (), 30.0)
+    for shift_s in (0.0, -3600.0):
+        clock.shift_s = shift_s
+        for _ in range(9):
+            windows.look()
+            clock.sleep(5.0)
+    window = windows.window(clock.now() - 40.0)
+    assert window is not None
+    assert clock.now() - 40.0 <= window.start < window.end <= clock.now()
+    assert window.measures["client.iops"].count <= 7

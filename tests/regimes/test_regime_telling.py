@@ -188,3 +188,10 @@ def test_what_lasts_is_told_in_the_end(samples: Any, bounds: RegimeBounds, lasti
             assert state.markers[marker.name].on
         if whole[marker.metric] <= marker.leave:
             assert not state.markers[marker.name].on
+
+
+def test_a_regime_of_before_the_clock_was_set_back_is_not_told() -> None:
+    state = told(every(5.0, 20))[-1]
+    assert state.is_told(state.at + 5.0, 12.5)
+    assert not state.is_told(state.at + 20.0, 12.5)
+    assert not state.is_told(state.at - 3600.0, 12.5)

@@ -20,6 +20,7 @@ from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.changes.journal import UNDONE
 from ceph_tuner.core.errors import ClusterNotFound, InputError, PermissionRefused
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.rook import configuration
 from ceph_tuner.rook.management import RookChoice, UnclaimedConfig, on_rook
 from config_dump import bring_back
 from kubernetes_server import KubernetesServer
@@ -282,13 +283,12 @@ def _may(kubernetes: KubernetesServer, user: str, verb: str, group: str, resourc
 
 
 def test_rook_that_does_nothing_is_told(
-    cluster: Cluster, monitors: Cluster, kubernetes: KubernetesServer, operator: RookOperator
+    cluster: Cluster, kubernetes: KubernetesServer, operator: RookOperator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = cluster.config
-    brief = replace(cluster, config=type(config)(monitors.commander, config._api, monitors.clock, settle_s=2.0))  # type: ignore[attr-defined]
+    monkeypatch.setattr(configuration, "SETTLE_S", 2.0)
     operator.run_s = 20.0
     try:
-        applier = brief.applier()
+        applier = cluster.applier()
         entry = applier.apply(applier.plan("osd", {"osd_max_scrubs": 2}))
         assert entry is not None
         assert "Rook is not done with generation" in entry.note

@@ -9,7 +9,7 @@ from fake_cluster import FakeCluster, no_interrupts
 
 from ceph_tuner.core.ceph.uninterrupted import SIGNALS
 from ceph_tuner.core.changes.forecast_pairs import forecast_pairs
-from ceph_tuner.core.errors import CommandFailed, LabFailed, Locked, NotQuiet, RetryLater
+from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, LabFailed, Locked, NotQuiet, RetryLater
 from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.core.goals.trial import FEWER_CHANGES, IN_FORCE, Run, Trial, TrialBudget
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
@@ -297,6 +297,24 @@ def test_a_load_that_does_not_come_up_is_tried_again_once() -> None:
     with pytest.raises(LabFailed):
         run(cluster)
     assert not cluster.working
+
+
+def test_a_trial_that_cannot_be_taken_back_at_once_is_before_anything_else_is_written() -> None:
+    class Electing(FakeCluster):
+        silent = 2
+
+        def undo(self) -> None:
+            if self.before and self.silent:
+                self.silent -= 1
+                raise ClusterTimeout("the monitors elect")
+            super().undo()
+
+    cluster = Electing()
+    outcome = run(cluster)
+    assert (cluster.silent, outcome.written) == (0, True)
+    # an apply with the last one there is refused by the fake
+    assert [event for event in cluster.events if event in ("apply", "undo")].count("undo") > 2
+    assert any(str(trial.failed).startswith("not measured: the monitors elect") for trial in outcome.trials)
 
 
 def test_a_run_that_cannot_be_measured_twice_says_nothing_about_its_settings() -> None:

@@ -53,6 +53,29 @@ def test_trials_are_taken_back_one_by_one_and_the_winner_in_one_step() -> None:
     assert monitors.dump() == before
 
 
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_what_could_not_be_taken_back_is_taken_back_by_the_next_call(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monitors = Monitors()
+    before, tuner = monitors.dump(), writer(monitors)
+    tuner.apply(TUNED)
+    dump, dumps = monitors.dump, []
+
+    def silent() -> Any:
+        dumps.append(1)
+        if len(dumps) == at:
+            raise ClusterTimeout("the monitors elect")
+        return dump()
+
+    monkeypatch.setattr(monitors, "dump", silent)
+    with pytest.raises(ClusterTimeout):
+        tuner.undo()
+    tuner.undo()
+    assert dump() == before
+    tuner.apply(TUNED)
+    tuner.undo()
+    assert dump() == before
+
+
 def test_what_is_in_force_is_not_written_and_a_built_in_profile_stays() -> None:
     monitors = Monitors()
     before = monitors.dump()

@@ -155,7 +155,7 @@ class ClusterSampler:
         busy = busy or self._busy
         has_queue = any(pg.snaptrim_queue for pg in self._pgs.values())
         # classes and pools have no sums but these
-        if not (busy or has_queue or self._scopes) and now - self._pgs_at < DETAIL_S:
+        if not (busy or has_queue or self._scopes) and 0 <= now - self._pgs_at < DETAIL_S:
             return {}
         rows = heard_pg_rows(self._ask("pg ls"))
         self._rows = rows if self._scopes else ()

@@ -77,6 +77,7 @@ def offer_of(member: Member, within_s: float) -> Offer:
             if page.state != VALIDATED:
                 continue
             try:
+                check_page(page, cluster.version)
                 hardware, osds = _hardware(cluster, page.target)
                 settings = from_release_units(page.settings, cluster.release, hardware)
                 pages.append(OfferedPage(replace(page, settings=settings), hardware, osds))

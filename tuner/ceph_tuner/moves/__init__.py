@@ -14,6 +14,8 @@ import shlex
 from dataclasses import dataclass, field
 from typing import AbstractSet, Dict, FrozenSet, List, Mapping, Optional, Protocol, Tuple
 
+from ceph_tuner.core.measure.pg_counts import HARD_RATIO, MOST_PGS
+
 Pairs = Tuple[Tuple[int, int], ...]
 """The pairs of a pg_upmap_items entry: from which OSD to which."""
 
@@ -115,6 +117,10 @@ class MapView:
     """PGs with a pg_upmap entry, which says all of their OSDs."""
     flags: FrozenSet[str] = frozenset()
     backfillfull_ratio: float = 0.9
+    most_pgs: float = MOST_PGS.default
+    """Per OSD, of all pools; the monitors call more too many."""
+    hard_most_pgs: float = MOST_PGS.default * HARD_RATIO.default
+    """Per OSD; it leaves a PG beyond that inactive."""
     min_compat_client: str = "luminous"
     epoch: int = 0
     """Of the OSD map."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import AbstractSet, Dict, FrozenSet, List, Mapping, Tuple
+from typing import AbstractSet, Dict, FrozenSet, List, Mapping, NamedTuple, Tuple
 
 from ceph_tuner.moves import MapView, MapWrite, MovePg, Pairs
 from ceph_tuner.moves.placement import best_target, redirected, upmap_command
@@ -42,6 +42,16 @@ def upmap_write(view: MapView, pg: MovePg, after: Pairs, up: FrozenSet[int]) -> 
     )
 
 
+class Placement(NamedTuple):
+    """Where a drain's next PGs go."""
+
+    writes: List[MapWrite]
+    nowhere: List[str]
+    """PGs that no OSD may have."""
+    crowded: Dict[int, int]
+    """OSDs that get more PGs than the monitors' limit -> how many they have then."""
+
+
 @dataclass(frozen=True)
 class DrainPlan:
     """These OSDs are to have no PG; their CRUSH weights go to 0 at the end unless `keep_weight`."""
@@ -76,7 +86,7 @@ class DrainPlan:
         self, view: MapView, places: int, passed_over: FrozenSet[str], begun: AbstractSet[str] = frozenset()
     ) -> List[MapWrite]:
         """The next PGs, the largest last: the pace is learnt on small ones."""
-        return self.placed(view, places, passed_over, begun)[0]
+        return self.placed(view, places, passed_over, begun).writes
 
     def placed(
         self,
@@ -84,11 +94,12 @@ class DrainPlan:
         places: int,
         passed_over: FrozenSet[str] = frozenset(),
         begun: AbstractSet[str] = frozenset(),
-    ) -> Tuple[List[MapWrite], List[str]]:
-        """The next PGs' writes, and the PGs that no OSD may have."""
+    ) -> Placement:
+        """The next PGs' writes, and what stands against them."""
         bytes_to_come, pgs_to_come = _to_come(view, begun)
         writes: List[MapWrite] = []
         nowhere: List[str] = []
+        crowded: Dict[int, int] = {}
         osds = {number: replace(osd, pgs=osd.pgs + pgs_to_come[number]) for number, osd in view.osds.items()}
         for pg in sorted(view.pgs, key=lambda each: (each.copy_bytes, each.pgid)):
             sources = sorted(self.osds & set(pg.up))
@@ -102,9 +113,11 @@ class DrainPlan:
                 continue
             bytes_to_come[target] = bytes_to_come.get(target, 0.0) + pg.copy_bytes
             osds[target] = replace(osds[target], pgs=osds[target].pgs + 1)
+            if osds[target].pgs > view.most_pgs:
+                crowded[target] = osds[target].pgs
             after = redirected(view.upmaps.get(pg.pgid, ()), sources[0], target)
             writes.append(upmap_write(view, pg, after, frozenset({*pg.up} - {sources[0]} | {target})))
-        return writes, nowhere
+        return Placement(writes, nowhere, crowded)
 
 
 def _to_come(view: MapView, begun: AbstractSet[str]) -> Tuple[Dict[int, float], Counter[int]]:

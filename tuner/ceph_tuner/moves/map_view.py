@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.core.ceph.commands import parsed, shaped
-from ceph_tuner.core.errors import InputError, RetryLater
+from ceph_tuner.core.ceph.commands import option_number, parsed, shaped
+from ceph_tuner.core.errors import CommandFailed, InputError, PermissionRefused, RetryLater
+from ceph_tuner.core.measure.pg_counts import HARD_RATIO, MOST_PGS, PgOption
 from ceph_tuner.core.measure.pg_documents import (
     ERASURE,
     UNHEARD,
@@ -20,9 +21,11 @@ from ceph_tuner.moves import CrushRule, MapView, MoveOsd, MovePg, MovePool, Pair
 
 
 def read_map(cluster: Cluster) -> MapView:
-    """The whole, in four commands. Raises RetryLater where not all PGs are known, TunerError."""
+    """The whole, in six commands. Raises RetryLater where not all PGs are known, TunerError."""
     osd_map, crush = _ask(cluster, "osd dump"), _ask(cluster, "osd crush dump")
     usage, pg_answer = _ask(cluster, "osd df"), _ask(cluster, "pg ls")
+    most_pgs = pg_option(cluster, MOST_PGS)
+    hard_most_pgs = most_pgs * pg_option(cluster, HARD_RATIO)
     with shaped("osd dump"):
         pools = {int(pool["pool"]): _pool(pool) for pool in osd_map["pools"]}
         rows, chunks = whole_pg_rows(pg_answer, osd_map), data_chunks(osd_map)
@@ -37,6 +40,8 @@ def read_map(cluster: Cluster) -> MapView:
             frozenset(str(row["pgid"]) for row in osd_map.get("pg_upmap", [])),
             flags_of(osd_map.get("flags", "")),
             float(osd_map.get("backfillfull_ratio", 0.9)),
+            most_pgs,
+            hard_most_pgs,
             str(osd_map.get("require_min_compat_client", "")),
             int(osd_map.get("epoch", 0)),
         )
@@ -58,6 +63,14 @@ def mapped(cluster: Cluster, pgid: str) -> Tuple[int, ...]:
     answer = parsed(cluster.commander.mon("pg map", {"pgid": pgid}), "pg map")
     with shaped("pg map"):
         return tuple(int(osd) for osd in answer["up"])
+
+
+def pg_option(cluster: Cluster, option: PgOption) -> float:
+    """An option about how many PGs an OSD has; Ceph's default where the monitors do not say. Raises TunerError."""
+    try:
+        return option_number(cluster.commander, option.who, option.name)
+    except (CommandFailed, PermissionRefused):
+        return option.default
 
 
 def _ask(cluster: Cluster, prefix: str) -> Any:

@@ -7,6 +7,7 @@ rule chooses, and at the last level a bucket that no other copy of the PG is in.
 
 from __future__ import annotations
 
+from heapq import heapify, heappop
 from typing import AbstractSet, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.errors import InputError
@@ -49,6 +50,7 @@ def best_target(
 ) -> Optional[int]:
     """The emptiest OSD that a PG's copy may go to from one that it leaves; None where no OSD may have it.
 
+    One with too many PGs is the last choice, and one that would leave a PG inactive is none.
     `excluded_osds`: OSDs that are to have nothing; `bytes_to_come`: bytes that are on their way to OSDs.
     """
     rule = view.rules.get(view.pools[pg.pool].rule)
@@ -56,16 +58,22 @@ def best_target(
     if rule is None or source is None or pg.pgid in view.whole_upmaps:
         return None
     others = [view.osds[osd] for osd in {*pg.up, *pg.acting} - {source_osd, NONE} if osd in view.osds]
-    candidates: List[Tuple[float, float, int]] = []
+    candidates: List[Tuple[bool, float, float, int]] = []
     for osd in view.osds.values():
         if not osd.alive or osd.weight <= 0 or osd.number in excluded_osds or osd.size_bytes <= 0:
             continue
         bytes_after = osd.used_bytes + bytes_to_come.get(osd.number, 0.0) + pg.copy_bytes
-        if bytes_after > (view.backfillfull_ratio - MARGIN) * osd.size_bytes:
+        if bytes_after > (view.backfillfull_ratio - MARGIN) * osd.size_bytes or osd.pgs + 1 > view.hard_most_pgs:
             continue
-        if legal(rule, others, source, osd):
-            candidates.append((round(bytes_after / osd.size_bytes, 2), osd.pgs / osd.weight, osd.number))
-    return min(candidates)[2] if candidates else None
+        fill = round(bytes_after / osd.size_bytes, 2)
+        candidates.append((osd.pgs + 1 > view.most_pgs, fill, osd.pgs / osd.weight, osd.number))
+    # the rule is the dear part: of 10 000 OSDs the first few are held against it
+    heapify(candidates)
+    while candidates:
+        number = heappop(candidates)[3]
+        if legal(rule, others, source, view.osds[number]):
+            return number
+    return None
 
 
 def redirected(pairs: Pairs, source: int, target: int) -> Pairs:

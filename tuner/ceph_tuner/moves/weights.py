@@ -5,7 +5,8 @@ Between the weight and the entries lie some seconds, in which backfills may begi
 
 from __future__ import annotations
 
-from typing import Dict, List, Mapping
+import math
+from typing import AbstractSet, Callable, Dict, List, Mapping, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.lock import Lock
@@ -14,9 +15,18 @@ from ceph_tuner.moves import Command, MapView, MovePlan
 from ceph_tuner.moves.map_view import mapped, read_map
 from ceph_tuner.moves.placement import held, upmap_command
 from ceph_tuner.moves.record import MoveRecord, MoveStore
+from ceph_tuner.pacing.client_watch import LOOK_S
 
 UNIT = 2e-5
 """CRUSH keeps weights in steps of 1/65536."""
+
+
+ASKED_S = 15.0
+"""So long the monitors are asked for one PG after the other. Those PGs that move have mostly told the mgr by then."""
+LOOKS = 3
+"""At what PGs tell, one after the other, before none of those that were not asked for is taken to move."""
+
+Osds = Tuple[int, ...]
 
 
 def weighs(view: MapView, osd: int, weight: float) -> bool:
@@ -31,8 +41,12 @@ def nothing_to_do(view: MapView, plan: MovePlan) -> bool:
 
 
 def weight_command(osd: int, weight: float) -> Command:
-    """The monitor command that gives an OSD a CRUSH weight."""
-    return "osd crush reweight", {"name": f"osd.{osd}", "weight": f"{weight:.6f}"}
+    """The monitor command that gives an OSD a CRUSH weight.
+
+    The monitors cut off what is less than 1/65536 (`CrushWrapper::adjust_item_weightf`), so the sixth digit is rounded
+    up: the weight that an OSD has comes back as it was.
+    """
+    return "osd crush reweight", {"name": f"osd.{osd}", "weight": f"{math.ceil(weight * 1e6) / 1e6:.6f}"}
 
 
 def write_weights(
@@ -47,7 +61,7 @@ def write_weights(
             lock.check()
             prefix, arguments = weight_command(osd, weight)
             cluster.commander.mon(prefix, arguments)
-    return hold(cluster, lock, store, record, before, has_begun)
+    return hold(cluster, lock, store, record, before, has_begun, weights.keys())
 
 
 def weights_begun(store: MoveStore, record: MoveRecord, weights: Mapping[int, float]) -> bool:
@@ -56,19 +70,59 @@ def weights_begun(store: MoveStore, record: MoveRecord, weights: Mapping[int, fl
 
 
 def hold(
-    cluster: Cluster, lock: Lock, store: MoveStore, record: MoveRecord, before: MapView, has_begun: bool = False
+    cluster: Cluster,
+    lock: Lock,
+    store: MoveStore,
+    record: MoveRecord,
+    before: MapView,
+    has_begun: bool = False,
+    weighed: AbstractSet[int] = frozenset(),
 ) -> List[str]:
     """Hold every PG where it was; `before` says where. Gives those that no entry holds.
 
     `has_begun`: the weights may have been written before that look, so what is on its way is there because of them and
-    is sent back. Otherwise it moves for another reason, and goes on.
+    is sent back. Otherwise it moves for another reason, and goes on. `weighed`: OSDs with another weight, whose PGs
+    are asked for first.
     """
     osds_before = {pg.pgid: pg.acting if has_begun and not pg.settled else pg.up for pg in before.pgs}
-    osds_now: Dict[str, tuple[int, ...]] = {}
-    for pg in before.pgs:
-        up = mapped(cluster, pg.pgid)
-        if up != osds_before[pg.pgid] and (before.pools[pg.pool].erasure or set(up) != set(osds_before[pg.pgid])):
-            osds_now[pg.pgid] = up
+    pools = {pg.pgid: before.pools[pg.pool] for pg in before.pgs}
+
+    def is_moved(pgid: str, up: Osds) -> bool:
+        was = osds_before[pgid]
+        return up != was and (pools[pgid].erasure or set(up) != set(was))
+
+    osds_now: Dict[str, Osds] = {}
+    deadline = cluster.clock.monotonic() + ASKED_S
+    for pg in sorted(before.pgs, key=lambda pg: not weighed & {*pg.up, *pg.acting}):
+        if cluster.clock.monotonic() >= deadline:
+            break
+        osds_now[pg.pgid] = mapped(cluster, pg.pgid)
+    loose = _hold(cluster, lock, store, record, before, osds_before, _those(osds_now, is_moved))
+    unasked, looks = osds_before.keys() - osds_now.keys(), 0
+    while unasked and looks < LOOKS:
+        told = {pg.pgid: pg.up for pg in read_map(cluster).pgs if pg.pgid in unasked and is_moved(pg.pgid, pg.up)}
+        moved = _those({pgid: mapped(cluster, pgid) for pgid in told}, is_moved)
+        loose += _hold(cluster, lock, store, record, before, osds_before, moved)
+        unasked -= told.keys()
+        looks = 0 if told else looks + 1
+        cluster.clock.sleep(LOOK_S)
+    return loose
+
+
+def _those(osds: Mapping[str, Osds], is_moved: Callable[[str, Osds], bool]) -> Dict[str, Osds]:
+    return {pgid: up for pgid, up in osds.items() if is_moved(pgid, up)}
+
+
+def _hold(
+    cluster: Cluster,
+    lock: Lock,
+    store: MoveStore,
+    record: MoveRecord,
+    before: MapView,
+    osds_before: Mapping[str, Osds],
+    osds_now: Mapping[str, Osds],
+) -> List[str]:
+    """Hold these PGs, which the newest map wants elsewhere. Gives those that no entry holds."""
     if not osds_now:
         return []
     now, pairs_by_pg = read_map(cluster), store.held(record)

@@ -52,6 +52,9 @@ class SampledWindows:
             return
         if sample is None:
             return
+        while self._samples and self._samples[-1].at >= sample.at:
+            # of a clock that was ahead
+            self._samples.pop()
         self._samples.append(sample)
         while self._samples[0].at < sample.at - self.seconds:
             self._samples.popleft()

@@ -108,6 +108,8 @@ class TrialRunner:
         hopeless = Hopeless(judge, to_beat, self._timing.window) if may_end else None
         ended_early = False
         measures: Mapping[str, Measure] = {}
+        # a run that is made again may have begun while the monitors did not answer, and be in force still
+        self.take_back_leftovers()
         with ExitStack() as cleanup:
             cleanup.callback(self._work.stop)
             self._report.phase(run, number, total, "preparing the load", 0)
@@ -137,6 +139,11 @@ class TrialRunner:
         trial = Trial(run, began, self._clock.now() - began, measures, failure, notes, ended_early)
         self._report.done(trial, number, total)
         return trial
+
+    def take_back_leftovers(self) -> None:
+        """Undo what an earlier run could not take back; nothing where there is none. Raises TunerError."""
+        for writer in (self._canary.writer, self._writer) if self._canary is not None else (self._writer,):
+            writer.undo()
 
     def _on_canary(self, run: Run, number: int, total: int, guard: Guard, values: Dict[str, float]) -> Optional[str]:
         """Write to the canary alone, look on, take that back; say what went wrong there. A lab has no load yet."""

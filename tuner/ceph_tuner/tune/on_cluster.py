@@ -53,14 +53,16 @@ class JournalledWriter:
             self._entries += [] if entry is None else [entry]
 
     def undo(self) -> None:
-        """Take back what was written last. Raises Stopped where the cluster does not go back."""
+        """Take back what was written last. Raises TunerError where the cluster does not go back; call it again then."""
         while self._entries:
-            self._applier.undo_entry(self._entries.pop())
+            self._applier.undo_entry(self._entries[-1])
+            del self._entries[-1]
 
     def keep(self) -> None:
         """Make what was written last permanent."""
         while self._entries:
-            self._applier.keep(self._entries.pop())
+            self._applier.keep(self._entries[-1])
+            del self._entries[-1]
 
 
 class ClusterLookout:

@@ -236,9 +236,15 @@ class Applier:
         return [entry for entry in in_force if entry.number > to]
 
     def undo_entry(self, entry: Entry) -> Undone:
-        """Take back one change of one's own, such as a trial. Later changes of the same keys stay: they are drift."""
+        """Take back one change of one's own, such as a trial. Later changes of the same keys stay: they are drift.
+
+        Where that is done already, whoever has set the same values since keeps them.
+        """
         with self._lock:
             current = self._entry(entry.number)
+            if current.state == UNDONE:
+                self._trials.discard(current.number)
+                return Undone(current)
             self._lay_bare(current)
             return self._take_back(current)
 

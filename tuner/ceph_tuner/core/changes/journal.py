@@ -17,6 +17,7 @@ from typing import (
     Callable,
     Collection,
     Dict,
+    Iterable,
     Iterator,
     List,
     Mapping,
@@ -34,7 +35,8 @@ from ceph_tuner.core.changes.custom_resource import is_of_osds
 from ceph_tuner.core.changes.plan import Restore, Step
 from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.errors import InputError, JournalDamaged
-from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE, ever_set
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE, ever_set
+from ceph_tuner.core.printable import printable
 
 PREFIX = "journal/"
 APPLYING, APPLIED, UNDOING, UNDONE = "applying", "applied", "undoing", "undone"
@@ -384,6 +386,26 @@ def _entry(document: Any) -> Entry:
     if not all(map(all, right)):
         raise TypeError("a value of another type")
     return entry
+
+
+def refuse_unreadable(restores: Iterable[Restore]) -> None:
+    """Raise InputError for a value that an entry could not be read with: its change could not be taken back."""
+    for restore in restores:
+        if not _is_readable(restore):
+            kind = KNOBS[restore.name].expected()
+            raise InputError(
+                f"{restore.name} at `{restore.who}`",
+                f"{printable(str(restore.value)[:80])!r}, which could not be put back",
+                f"{kind}, or none: `{Step(*restore.key, restore.value, None).command}`",
+            )
+
+
+def _is_readable(restore: Restore) -> bool:
+    try:
+        _check_value(restore.name, restore.value)
+    except (ValueError, InputError):
+        return False
+    return True
 
 
 def _check_value(name: str, value: Optional[str]) -> None:

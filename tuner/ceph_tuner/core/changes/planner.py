@@ -9,6 +9,7 @@ from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import covered
 from ceph_tuner.core.changes.change_checks import refuse_versions
 from ceph_tuner.core.changes.configuration import Configuration
+from ceph_tuner.core.changes.journal import refuse_unreadable
 from ceph_tuner.core.changes.osd_poll import OsdPoll
 from ceph_tuner.core.changes.plan import ChangePlan, Step, plan_change, plan_rereading
 from ceph_tuner.core.changes.resource_steps import BesideOperator, InResource
@@ -39,6 +40,7 @@ class Planner:
         entries = self._config.dump() if current is None else current
         plan = plan_change(entries, target, settings, self._release, places, sources, oldest, resource)
         self._rehearse(plan.steps)
+        refuse_unreadable(plan.restores())
         return replace(plan, warnings=(*plan.warnings, *doubts))
 
     def _rehearse(self, steps: Sequence[Step]) -> None:
@@ -60,4 +62,6 @@ class Planner:
     def plan_rereading(self, target: str) -> ChangePlan:
         """Decide how every shard of a target's OSDs reads its values again. Writes nothing. Raises InputError."""
         refuse_versions(self._config.versions(), {})
-        return plan_rereading(self._config.dump(), target, self._release, self._config.places())
+        plan = plan_rereading(self._config.dump(), target, self._release, self._config.places())
+        refuse_unreadable(plan.restores())
+        return plan

@@ -21,6 +21,9 @@ MINUTE, HOUR = 60.0, 3600.0
 RECENT_S = 600.0
 """Of windows older than this nothing is said of the present: the cluster may be another one by now."""
 
+AHEAD_S = MINUTE
+"""A window that ends later than that after now is of a clock that was ahead: clocks of hosts differ by less."""
+
 
 class Ring:
     """The newest entries under a prefix, at most `blocks` x `per_block` of them."""
@@ -79,7 +82,7 @@ class History:
 
     def newest(self, now: float) -> Optional[Window]:
         """The last minute, where it is recent enough to say something of the present."""
-        recent = self.windows(now - RECENT_S)
+        recent = [window for window in self.windows(now - RECENT_S) if window.end <= now + AHEAD_S]
         return recent[-1] if recent else None
 
     def hours(self, since: float = 0.0) -> List[Window]:

@@ -21,6 +21,8 @@ class PgOption(NamedTuple):
 
 TARGET_PGS = PgOption("mgr", "mon_target_pg_per_osd", 100.0)
 MOST_PGS = PgOption("mon", "mon_max_pg_per_osd", 250.0)
+HARD_RATIO = PgOption("osd", "osd_max_pg_per_osd_hard_ratio", 3.0)
+"""So many times `MOST_PGS` an OSD takes: it leaves another PG inactive (`OSD::maybe_wait_for_max_pg`)."""
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,9 @@ NEVER_S = 10 * 365 * 86400.0
 READ, WRITE = "read", "write"
 """The keys of `Sample.latency`; those of a scope have it behind them, as metrics' names have."""
 
+LARGEST = 1e100
+"""No metric is beyond it, in any unit: its square, and sums of squares over all that is kept, are finite."""
+
 _LEFT_AND_RATE = {
     "recovery.finish_s": ("recovery.objects_left", "recovery.copies_s"),
     "backfill.finish_s": ("backfill.objects_left", "backfill.objects_s"),
@@ -35,6 +38,11 @@ _OPERATIONS = {
 """A mean latency -> the rate of the operations that it is a mean of."""
 
 
+def is_fresh(at: float, now: float, overdue_s: float) -> bool:
+    """Whether what was seen at a moment says something of now: a clock that was set back leaves it in the future."""
+    return abs(now - at) < overdue_s
+
+
 @dataclass(frozen=True)
 class Sample:
     """The cluster over a stretch of time: rates are means over the `seconds` before `at`, the rest is as of `at`."""
@@ -47,8 +55,8 @@ class Sample:
     notes: Tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.seconds > 0:
-            raise ValueError(f"seconds must be > 0, got {self.seconds}")
+        if not 0 < self.seconds <= LARGEST:
+            raise ValueError(f"seconds must be > 0 and at most {LARGEST:g}, got {self.seconds}")
         _check(self.values)
 
     def of(self, scope: Scope, pools: Collection[str] = ()) -> Optional[Sample]:
@@ -89,10 +97,11 @@ class Measure:
     count: int
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.mean) and math.isfinite(self.deviation) and self.deviation >= 0):
-            raise ValueError(f"mean and deviation must be finite, got {self.mean} and {self.deviation}")
-        if self.count < 1:
-            raise ValueError(f"count must be >= 1, got {self.count}")
+        if not (abs(self.mean) <= LARGEST and 0 <= self.deviation <= LARGEST):
+            found = f"{self.mean} and {self.deviation}"
+            raise ValueError(f"mean and deviation must be at most {LARGEST:g}, and the deviation >= 0, got {found}")
+        if not 1 <= self.count <= LARGEST:
+            raise ValueError(f"count must be 1 to {LARGEST:g}, got {self.count}")
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Measure:
@@ -257,8 +266,8 @@ def _check(values: Mapping[str, float]) -> None:
     for name, value in values.items():
         if name not in METRICS:
             raise ValueError(f"{name} is no metric")
-        if not math.isfinite(value) or value < 0:
-            raise ValueError(f"{name} must be finite and >= 0, got {value}")
+        if not 0 <= value <= LARGEST:
+            raise ValueError(f"{name} must be 0 to {LARGEST:g}, got {value}")
 
 
 def _measure(name: str, samples: Sequence[Sample]) -> Measure:

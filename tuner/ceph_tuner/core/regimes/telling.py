@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
+from ceph_tuner.core.measure.sample import is_fresh
 from ceph_tuner.core.regimes.bounds import IDLE, Marker, RegimeBounds
 
 GAP_S = 60.0
@@ -49,7 +50,7 @@ class RegimeState:
 
     def is_told(self, now: float, overdue_s: float) -> bool:
         """Whether it may be acted on: more than the first sample tells it, and the newest is that fresh."""
-        return self.settled and now - self.at < overdue_s
+        return self.settled and is_fresh(self.at, now, overdue_s)
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for people and programs."""
