@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, Mapping, Tuple
 
 import pytest
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.changes.lock import claims
-from ceph_tuner.core.errors import RetryLater
+from ceph_tuner.core.errors import CommandFailed, RetryLater
 from ceph_tuner.core.goals.stored_slo import store_slo
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
@@ -344,6 +344,25 @@ def test_give_back_after_a_kill(opening: Opening, run: Run) -> None:
     code, said = document(run, "moves", "give-back")
     assert (code, len(said), fake.balancer, fake.autoscale) == (0, 2, True, "on")
     assert document(run, "moves", "give-back")[1] == []
+
+
+def test_nothing_is_given_back_by_an_answer_of_another_shape(opening: Opening) -> None:
+    cluster, fake = opening()
+    killed(cluster, fake)
+    store = MoveStore(cluster.store)
+    (record,) = store.records()
+    mon = fake.mon
+
+    def misread(prefix: str, arguments: Mapping[str, Any]) -> str:
+        return "[]" if prefix == "osd dump" else mon(prefix, arguments)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(fake, "mon", misread)
+        with pytest.raises(CommandFailed, match="cannot be read"):
+            switches.give_back(cluster, store, record)
+    # an operator who switches the balancer off in between is not overruled by a second try
+    assert not fake.balancer
+    assert store.records() == [record]
 
 
 def test_the_same_command_after_a_kill_gives_back_what_the_first_one_paused(opening: Opening, run: Run) -> None:

@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from pathlib import Path
-from typing import Any, Callable, Iterator, List
+from typing import Any, Callable, Iterator, List, Mapping, cast
 
 import pytest
 
@@ -395,3 +395,12 @@ def test_a_version_that_is_none_is_the_servers_fault(fake: FakeDashboard, api: D
     fake.pages[FULL] = {**HEALTHY, "osd_map": {**MAP, "osd_metadata": {}}}
     with pytest.raises(CommandFailed, match="cannot be read"):
         osd_versions(Dashboard(api))
+
+
+def test_a_cluster_in_which_no_daemon_runs_has_no_version() -> None:
+    class Answers:
+        def mon(self, prefix: str, arguments: Mapping[str, Any]) -> str:
+            return json.dumps({"mon": {}, "osd": {}})
+
+    with pytest.raises(CommandFailed, match=r"cannot be read.*no daemon"):
+        osd_versions(cast(Any, Answers()))

@@ -60,11 +60,13 @@ def pause(cluster: Cluster, store: MoveStore, record: MoveRecord, balancer: bool
 def give_back(cluster: Cluster, store: MoveStore, record: MoveRecord) -> Tuple[MoveRecord, List[str]]:
     """Switch on again what the move has paused, and nothing else. Gives the record without it, and what was done."""
     lines = []
+    # what may fail comes before anything is switched: a second try would switch the balancer on once more
+    with shaped("osd dump"):
+        rows = parsed(cluster.commander.mon("osd dump", {}), "osd dump")["pools"]
+        modes = {str(row["pool_name"]): row.get("pg_autoscale_mode", "off") for row in rows}
     if record.balancer:
         cluster.commander.tell("mgr", "balancer on", {})
         lines.append("the balancer is on again")
-    rows = parsed(cluster.commander.mon("osd dump", {}), "osd dump")["pools"]
-    modes = {str(row["pool_name"]): row.get("pg_autoscale_mode", "off") for row in rows}
     for pool in dict.fromkeys(record.autoscale):
         # another mode is somebody else's
         if modes.get(pool) == "off":

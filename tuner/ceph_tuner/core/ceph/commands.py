@@ -152,11 +152,15 @@ def answered(shown: str, code: int, output: str, message: str) -> str:
 
 
 def osd_versions(commander: Commander) -> List[str]:
-    """The versions that the cluster's OSDs run, such as `20.2.4`; the monitors' where no OSD runs."""
+    """The versions that the cluster's OSDs run, such as `20.2.4`; the monitors' where no OSD runs: one at least."""
     with shaped("versions"):
         answer = parsed(commander.mon("versions", {}), "versions")
-        texts = answer.get("osd") or answer.get("mon") or {}
-        return sorted(text.split()[2] for text in texts)
+        # a monitor answers, so that there is one of them
+        texts = answer.get("osd") or answer["mon"]
+        versions = sorted(text.split()[2] for text in texts)
+        if not versions:
+            raise ValueError("no daemon")
+        return versions
 
 
 @contextmanager
