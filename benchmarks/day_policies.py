@@ -26,7 +26,10 @@ from ceph_tuner.core.regimes.bounds import BOUNDS_KEY
 from ceph_tuner.twin.simulation import Simulation
 from tuner.options import DEFAULTS
 
-BOUND_MS, MARGIN = 120.0, 0.85
+BOUND_MS, MARGIN = 25.0, 0.92
+"""Of the objective, and the share of it that pages of the grid and oracles keep."""
+AS_FAST = 0.75
+"""Of the recovery of `balanced`, what every page must recover at the least."""
 _WEIGHTS = {"scrub": 2.0, "snaptrim": 1.0}
 """What an object of that work is worth where settings are chosen."""
 TICK_S, PROBE_S = 10.0, 60.0
@@ -92,13 +95,13 @@ def probed(situation: Situation, name: str, seed: int) -> Probe:
 
 
 def choice(situation: Situation, seed: int, names: Tuple[str, ...] = tuple(GRID)) -> str:
-    """Data at risk first: of what recovers as fast as `balanced`, what harms clients least.
+    """Data at risk first: of what recovers at least `AS_FAST` as fast as `balanced`, what harms clients least.
 
     Where nothing is at risk, the settings that do the most while clients keep the bound, else those that harm least.
     """
     probes = {name: probed(situation, name, seed) for name in names}
     if situation.recovering:
-        fast = [name for name, probe in probes.items() if probe.recovered >= 0.98 * probes["balanced"].recovered]
+        fast = [name for name, probe in probes.items() if probe.recovered >= AS_FAST * probes["balanced"].recovered]
         return min(fast, key=lambda name: probes[name].p95_ms)
     keeping = [name for name, probe in probes.items() if probe.p95_ms <= MARGIN * BOUND_MS]
     if keeping:

@@ -40,8 +40,9 @@ OSD = OsdModel(
     threads_per_shard=2,
     throttle_bytes=256.0 * KIB,
 )
-BUSY = RATE
-LOST, SCRUBBED, CLONES = 8_000, 200_000, 20_000
+BUSY = 1800.0
+"""Client operations a second: so many leave background work less room within the bound."""
+LOST, SCRUBBED, CLONES = 8_000, 110_000, 20_000
 """Object copies that an OSD takes along, objects to be deep-scrubbed within the day, clones of the snapshot."""
 MARKERS = {
     "busy": Marker("busy", "client.iops", BUSY, 0.9 * BUSY, 30.0),
@@ -102,7 +103,8 @@ class DayWorld(World):
             clones, self._deleted = clones + CLONES, math.inf
         if self._phases == 1 or due or deleted:
             model = with_work(self._model, rate, (degraded, scrub, clones))
-            self.twin.begin(Simulation(model, {}, self._seed * 1000 + self._phases))
+            # of the same seed: PGs stay where they are
+            self.twin.begin(Simulation(model, {}, self._seed))
             self._seen = seen_by_clients(self.twin.simulation)
         else:
             self.twin.simulation.offer([rate])
