@@ -231,7 +231,7 @@ def _windows(clients: ClientLoad, begun: float, spell: int) -> List[Dict[str, fl
 def predict(lab: Lab, output: Path) -> None:
     """Ask the lab's own twin for a page of each regime, as `ceph-tuner book predict` does."""
     # each of them is of use to this alone
-    from day import write_pages
+    from day_pages import write_pages
 
     from ceph_lab.twin_model import lab_model
     from ceph_tuner.core.regimes.bounds import parse_bounds

@@ -18,7 +18,6 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 # Ceph's framework, or a stand-in for it, must be there before the plugin is imported
 sys.path.insert(0, str(Path(__file__).parents[1] / "mgr_module"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "mgr"))
 from flight_world import WRITES, World
 from mgr_stand_in import CommandResult

@@ -5,24 +5,10 @@ from __future__ import annotations
 from typing import Any, Dict
 
 import pytest
-from day import (
-    BOOSTED,
-    FIRST_TOLD,
-    GRID,
-    HOUR_S,
-    MARKERS,
-    PEAK_H,
-    POLICIES,
-    SCRUBBED,
-    DayWorld,
-    Situation,
-    best_single,
-    live,
-    predicted,
-    rate_at,
-    singles,
-    table,
-)
+from day import FIRST_TOLD, best_single, bounds_table, counted, live, missed_minutes, table
+from day_pages import EACH, PREDICTED, predicted
+from day_policies import BOOSTED, BOUND_MS, GRID, POLICIES, lived_with, singles
+from day_world import HOUR_S, MARKERS, PEAK_H, SCRUBBED, WARM_UP_H, DayWorld, Situation, rate_at
 from flight_world import p95_ms
 
 from ceph_tuner.core.boost.rules import parse_rules
@@ -32,9 +18,11 @@ from ceph_tuner.twin.simulation import Simulation
 from twins import small_model
 
 
-def line(policy: str, day: int, **counts: Any) -> Dict[str, Any]:
-    usual = {"missed_minutes": 60.0, "degraded_object_hours": 100.0, "scrubs_not_done": 0.0, "changes": 1}
-    return {"policy": policy, "day": day, **usual, **counts}
+def line(policy: str, day: int, missed: float = 60.0, **counts: Any) -> Dict[str, Any]:
+    """`missed` minutes of a day that is judged each minute."""
+    usual = {"degraded_object_hours": 100.0, "scrubs_not_done": 0.0, "changes": 1, "hours": 24.0}
+    p95_ms = [BOUND_MS + 1.0] * round(missed) + [BOUND_MS] * (1440 - round(missed))
+    return {"policy": policy, "day": day, "lived_with": lived_with(policy), "p95_ms": p95_ms, **usual, **counts}
 
 
 def test_clients_ask_for_the_most_in_the_afternoon() -> None:
@@ -45,15 +33,21 @@ def test_clients_ask_for_the_most_in_the_afternoon() -> None:
 
 
 @pytest.mark.slow
-def test_work_that_is_not_done_goes_on_in_the_next_phase() -> None:
+def test_work_goes_on_while_clients_ask_for_more() -> None:
     world = DayWorld(1)
     seen = []
     world.on_phase = seen.append
-    world.advance(HOUR_S)
+    world.advance(world.phase_s)
+    before = world.twin.simulation
+    left = world.remaining()[1]
+    assert world.hour() == world.phase_s / HOUR_S - WARM_UP_H
+    world.advance(world.phase_s)
     assert len(seen) == 2
-    assert 0 < world.remaining()[1] < SCRUBBED
+    assert seen[0].rate != seen[1].rate
+    assert world.twin.simulation is before
+    assert 0 < world.remaining()[1] < left < SCRUBBED
     twin = DayWorld(1)
-    twin.advance(HOUR_S)
+    twin.advance(2 * world.phase_s)
     assert twin.remaining() == world.remaining()
 
 
@@ -71,8 +65,8 @@ def test_clients_are_judged_by_what_a_sample_of_the_twin_says_of_them() -> None:
 def test_an_osd_is_lost_in_the_night() -> None:
     world, recovering = DayWorld(1), []
     world.on_phase = lambda situation: recovering.append(situation.recovering)
-    world.advance(5.5 * HOUR_S)
-    assert not recovering[0]
+    world.advance((WARM_UP_H + 5.5) * HOUR_S)
+    assert not any(recovering[: round(WARM_UP_H)])
     assert any(recovering)
     assert not recovering[-1]
 
@@ -83,7 +77,7 @@ def test_the_book_switches_by_the_regime(policy: str) -> None:
     lived = live(policy, 1, 1.0)
     assert lived["changes"] >= 1
     assert 0.0 <= lived["scrubs_not_done"] < 1.0
-    assert lived["missed_minutes"] <= 60.0
+    assert missed_minutes(lived) <= 60.0
 
 
 def test_the_boost_rule_is_one_of_the_plugin_in_the_time_of_the_day() -> None:
@@ -102,13 +96,15 @@ def test_what_the_twin_found_is_tried_all_day_as_well_and_each_once() -> None:
     assert found
     assert all(found.count(settings) == 1 for settings in found)
     assert {f"all day: {name}" for name in singles()} < set(POLICIES)
+    everywhere = [dict(page.settings) for path in (PREDICTED, EACH) for page in predicted(path)]
+    assert all(settings in singles().values() for settings in everywhere)
 
 
 def test_the_best_single_setting_is_of_those_that_get_the_scrubs_done() -> None:
     lines = [
-        line("all day: clients", 0, missed_minutes=1.0, scrubs_not_done=0.4),
-        line("all day: halves", 0, missed_minutes=20.0),
-        line("all day: balanced", 0, missed_minutes=30.0),
+        line("all day: clients", 0, missed=1.0, scrubs_not_done=0.4),
+        line("all day: halves", 0, missed=20.0),
+        line("all day: balanced", 0, missed=30.0),
     ]
     assert best_single(lines) == "all day: halves"
     assert best_single(lines[:1]) == "all day: clients"
@@ -117,13 +113,45 @@ def test_the_best_single_setting_is_of_those_that_get_the_scrubs_done() -> None:
 
 def test_days_that_were_chosen_on_are_not_told() -> None:
     lines = [
-        line("all day: halves", 0, missed_minutes=1.0),
-        line("all day: halves", FIRST_TOLD - 1, missed_minutes=700.0),
-        *(line("all day: halves", FIRST_TOLD + day, missed_minutes=20.0 + 20.0 * day) for day in (0, 1)),
-        line("the book, pages of the grid", FIRST_TOLD, missed_minutes=5.0),
+        line("all day: halves", 0, missed=1.0),
+        line("all day: halves", FIRST_TOLD - 1, missed=700.0),
+        *(line("all day: halves", FIRST_TOLD + day, missed=20.0 + 20.0 * day) for day in (0, 1)),
+        line("the book, pages of the grid", FIRST_TOLD, missed=5.0),
     ]
     told = table(lines)
     assert "| **all day: halves** (best on day 0) | 30 | 100 | 0% | 1.0 |" in told
     assert "| the book, pages of the grid | 5 |" in told
     assert told.endswith("Means of 2 days.")
     assert table(lines[:3]).endswith("Of one day.")
+
+
+def test_a_life_under_other_things_is_not_counted() -> None:
+    ours = line("the book, pages by the twin", FIRST_TOLD)
+    others = [
+        {**ours, "lived_with": {**ours["lived_with"], name: value}}
+        for name, value in (("told", "0123"), ("bound_ms", 2 * BOUND_MS), ("rate", 1.0), ("day", "0123"))
+    ]
+    others += [{**ours, "hours": 10.0}, {**ours, "policy": "all day: nothing"}]
+    assert counted([ours, *others]) == [ours]
+    assert counted([ours], load=2.0) == []
+    assert len({str(lived_with(policy)) for policy in POLICIES}) == len(POLICIES)
+    # what one setting does is judged by any bound
+    assert lived_with("all day: halves")["bound_ms"] is None
+
+
+def test_one_life_is_judged_by_many_bounds() -> None:
+    lived = line("all day: halves", 0, p95_ms=[None, 10.0, 20.0, 30.0, 30.0])
+    assert [missed_minutes(lived, bound) for bound in (5.0, 10.0, 25.0, 30.0)] == [1440.0, 1080.0, 720.0, 0.0]
+    shown = bounds_table([lived, line("all day: halves", FIRST_TOLD)], [10.0, 25.0], [1.0])
+    assert shown.count("| all day: halves |") == 1
+    assert "| all day: halves | 1080 | 720 | 100 | 0% | 1.0 |" in shown
+
+
+@pytest.mark.slow
+def test_the_day_begins_after_a_time_that_is_not_judged() -> None:
+    lived = live("all day: high_client_ops", 1, 0.5)
+    assert len(lived["p95_ms"]) == 10
+    assert None not in lived["p95_ms"]
+    assert lived["degraded_object_hours"] == 0.0
+    # the scrubs were under way before
+    assert lived["scrubs_not_done"] < 1.0 - 0.5 * HOUR_S * 10.0 / SCRUBBED

@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Sequence
 
-import day
 import day_on_lab
+import day_world
 import pytest
 from day_shape import BUSIEST_H, SHAPE, by_hour, clients_at, derive, follows_the_hour, shape
 
@@ -40,7 +40,7 @@ def test_between_the_middles_of_two_hours_the_rate_changes_evenly() -> None:
 
 
 def test_both_days_have_the_trace_s_shape() -> None:
-    assert day.rate_at(5.5) == day.RATE * shape()[5]
+    assert day_world.rate_at(5.5) == day_world.RATE * shape()[5]
     assert day_on_lab.rate_at(5.5) == day_on_lab.RATE * shape()[5]
 
 

@@ -139,6 +139,29 @@ def test_a_page_that_breaks_an_objective_in_its_regime_is_struck() -> None:
         assert 1 in decision.state.rests
 
 
+def test_a_page_that_broke_as_its_regime_ended_is_there_again_once_another_was_told() -> None:
+    for state, sight in ((HELD, look(1000.0, page(), breach="slo", doubtful=True)),
+                         (WATCHED, look(1000.0, page(2, "idle"), "idle", breach="slo"))):  # fmt: skip
+        rest = after(after(state, sight).state, TookBack(1001.0)).state
+        # the same regime is still told: it may have been the page
+        waiting = after(rest, look(1010.0, None)).state
+        assert waiting.rests == {1: 1000.0 + LIMITS.rest}
+        # nobody knows which it is
+        assert after(waiting, look(1015.0, None, "")).state.rests == waiting.rests
+        over = after(waiting, look(1020.0, None, "idle")).state
+        assert (over.rests, over.doubts) == ({}, {})
+    # what the page did in its regime, or for another reason, stays
+    for breach in (look(1000.0, page(), breach="slo"), look(1000.0, page(), breach="osds.down", doubtful=True)):
+        rest = after(after(HELD, breach).state, TookBack(1001.0)).state
+        assert after(rest, look(1020.0, None, "idle")).state.rests == {1: 1000.0 + LIMITS.rest}
+
+
+def test_a_page_in_doubt_that_cannot_be_written_either_is_left_out_for_the_whole_time() -> None:
+    doubted = replace(RESTING_ON, rests={2: 1500.0}, doubts={2: "busy"}, phase=SWITCHING, next_page=2, changes=(7,))
+    failed = after(doubted, WriteFailed(1001.0, "no", (7,)))
+    assert (failed.state.rests, failed.state.doubts) == ({2: 1001.0 + LIMITS.rest}, {})
+
+
 def test_what_may_not_stay_goes_whatever_the_regime() -> None:
     for held in (page(), page(2, "idle"), None):
         assert kinds(after(HELD, look(1000.0, held, "idle" if held else "", gone="struck"))) == [BOOK_BACK, TakeBack]
@@ -291,7 +314,9 @@ def test_a_page_that_was_written_by_a_clock_that_was_ahead_is_watched_from_now_o
     assert after(seen.state, look(1060.0, page())).acts == (Keep(7),)
 
 
-@pytest.mark.parametrize("state", [BookState(), HELD, WATCHED, replace(HELD, rests={3: 5.0}, switches=(1.0,))])
+@pytest.mark.parametrize(
+    "state", [BookState(), HELD, WATCHED, replace(HELD, rests={3: 5.0}, doubts={3: "idle"}, switches=(1.0,))]
+)
 def test_the_state_is_stored_and_read(state: BookState) -> None:
     assert BookState.from_dict(json.loads(json.dumps(state.to_dict()))) == state
     assert BookState.from_dict({**state.to_dict(), "later": 1}) == state
@@ -299,7 +324,16 @@ def test_the_state_is_stored_and_read(state: BookState) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"phase": "tea"}, {"on": 1}, {"page": True}, {"changes": ["7"]}, {"changes": []}, {"since": None}, {"rests": 7}],
+    [
+        {"phase": "tea"},
+        {"on": 1},
+        {"page": True},
+        {"changes": ["7"]},
+        {"changes": []},
+        {"since": None},
+        {"rests": 7},
+        {"doubts": 7},
+    ],
 )
 def test_what_is_no_state_is_refused(wrong: Any) -> None:
     with pytest.raises((TypeError, ValueError)):

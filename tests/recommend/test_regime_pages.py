@@ -232,16 +232,16 @@ def prediction(p95: float, recovery: float) -> Prediction:
     return Prediction("tried", {}, tuple({P95: p95 * worse, RECOVERY: recovery} for worse in (0.9, 1.1)))
 
 
-def tried(before: Prediction, by_source: Dict[str, PageTrial]) -> TriedSettings:
-    asked = question_in("recovering", CLUSTER, TRIED, DEFAULT)
-    return TriedSettings(asked, Judge(TRIED, before.means), before, by_source)
+def tried(before: Prediction, by_source: Dict[str, PageTrial], wanted: Slo = TRIED) -> TriedSettings:
+    asked = question_in("recovering", CLUSTER, wanted, DEFAULT)
+    return TriedSettings(asked, Judge(wanted, before.means), before, by_source)
 
 
-def fit(before: Tuple[float, float], **by_source: Tuple[float, float]) -> Dict[str, float]:
+def fit(before: Tuple[float, float], wanted: Slo = TRIED, **by_source: Tuple[float, float]) -> Dict[str, float]:
     """p95 and recovery of each; gives the margins of those that may have a page."""
     predictions = {name: prediction(*values) for name, values in by_source.items()}
     trials = {name: PageTrial(each, each) for name, each in predictions.items()}
-    return tried(prediction(*before), trials).margins()
+    return tried(prediction(*before), trials, wanted).margins()
 
 
 def test_settings_that_keep_every_hard_objective_may_have_a_page_and_others_beside_them_not() -> None:
@@ -255,6 +255,17 @@ def test_where_none_keeps_them_those_that_miss_least_and_break_nothing_more_may_
     assert set(margins) == {"less", "alike"}
     # 44 is a little less than 0.9 * 50, and 42 is not
     assert set(fit((300.0, 50.0), hardly=(101.0, 44.0), more=(101.0, 42.0))) == {"hardly"}
+
+
+def test_settings_that_fall_behind_in_what_is_wished_are_not_shared() -> None:
+    each = {"fast": (80.0, 100.0), "as_good": (90.0, 97.0), "roomy": (20.0, 50.0)}
+    assert set(fit((300.0, 50.0), **each)) == set(each)
+    soft = slo("client.p95_ms <= 100 ms", "{objective: recovery.bytes_s >= 100 B/s, hard: false}")
+    assert set(fit((300.0, 50.0), soft, **each)) == {"fast", "as_good"}
+    goal = slo("client.p95_ms <= 100 ms", goal="maximise: recovery.bytes_s\n")
+    assert set(fit((300.0, 50.0), goal, **each)) == {"fast", "as_good"}
+    # where nothing does better they are as good as it gets
+    assert set(fit((300.0, 50.0), soft, roomy=(20.0, 50.0), wild=(140.0, 100.0))) == {"roomy"}
 
 
 def test_where_what_is_in_force_keeps_them_no_page_misses_one() -> None:

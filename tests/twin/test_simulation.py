@@ -192,6 +192,30 @@ def test_work_begins_when_it_is_told_to() -> None:
     assert simulation.counters().trimmed.sum() == 50
 
 
+def test_clients_ask_for_more_while_a_scrub_goes_on() -> None:
+    model = replace(MODEL, clients=(ClientStream("rbd", rate=100.0),), scrub=(ScrubWork("rbd", 100_000, 4 * KIB),))
+    simulation = run(model, 50.0)
+    before, scrubbed = simulation.clients()[0].operations, simulation.counters().scrub_objects.sum()
+    assert before == pytest.approx(50.0 * 100.0, rel=0.1)
+    simulation.offer([300.0])
+    assert simulation.model == replace(model, clients=(ClientStream("rbd", rate=300.0),))
+    assert simulation.counters().scrub_objects.sum() == scrubbed
+    simulation.advance(50.0)
+    check(simulation)
+    assert simulation.clients()[0].operations - before == pytest.approx(50.0 * 300.0, rel=0.1)
+    assert simulation.counters().scrub_objects.sum() > scrubbed
+
+
+@pytest.mark.parametrize("rates", [[], [1.0, 1.0], [0.0], [-1.0]])
+def test_rates_that_no_client_can_ask_for_are_refused(rates: List[float]) -> None:
+    simulation = Simulation(replace(MODEL, clients=(ClientStream("rbd", rate=100.0),)), {})
+    with pytest.raises(ValueError, match="rate"):
+        simulation.offer(rates)
+    assert simulation.model.clients[0].rate == 100.0
+    with pytest.raises(ValueError, match="streams with a rate"):
+        Simulation(replace(MODEL, clients=(ClientStream("rbd", depth=2),)), {}).offer([1.0])
+
+
 def test_recovery_of_an_osd_that_came_back_reaches_only_its_pgs() -> None:
     model = replace(MODEL, clients=(), recovery=(RecoveryWork("rbd", 300, 4 * KIB, target=2),))
     simulation = Simulation(model, {}, 3)

@@ -25,6 +25,8 @@ from ceph_tuner.recommend.search import fresh_seeds, profiles_of
 _SPEEDS = tuple(dict.fromkeys(metric for kind in BOOSTED.values() for metric in kind.speed))
 SLACK = 0.02
 """In the loss, of settings that serve beside those in force: headroom that nobody asked for."""
+WISHES = 0.05
+"""In the loss, by which shared settings may fall behind: a soft objective missed by 5% more, a goal less by a fifth."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ class TriedSettings:
         objective once it stands, and is no worse than what is in force. Where none does, and what is in force misses
         one too, to go back to that would be worse: then it is those that miss the least, and break nothing that is
         kept now by more than `TOLERANCE`. What comes into force is no worse than what is, and breaks nothing either:
-        the guard would take it back.
+        the guard would take it back. Of those that keep all hard objectives, none falls behind the best of them by more
+        than `WISHES` in soft objectives and the goal.
         """
         now = self.judge.loss(self.before.means)
         losses = {
@@ -118,6 +121,9 @@ class TriedSettings:
             if self.judge.loss(trial.coming.means) <= now + SLACK and not self._breaks(trial.coming.means)
         }
         fit = [source for source, loss in losses.items() if self.keeps(source) and loss <= now + SLACK]
+        # how much room is left is told by the margin
+        wished = {source: self.judge.loss(self.by_source[source].standing.means, 0.0) for source in fit}
+        fit = [source for source in fit if wished[source] <= min(wished.values()) + WISHES]
         if not fit:
             mending = [
                 source

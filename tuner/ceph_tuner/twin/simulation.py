@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 from numpy.typing import NDArray
@@ -148,6 +148,18 @@ class Simulation:
             self._settings[osd] = completed(whole, self.model.release)
             self._layout.write_limits(osd, self._settings[osd])
             self._layout.write_rates(osd, class_rates(self._settings[osd], self.model))
+
+    def offer(self, rates: Sequence[float]) -> None:
+        """Let clients ask for other rates from now on, operations per second of each stream; all else goes on.
+
+        Raises ValueError where streams are not as many, have no rate, or are to have one that is not above 0.
+        """
+        streams = self.model.clients
+        if len(rates) != len(streams) or any(stream.rate is None for stream in streams):
+            raise ValueError(f"rates(={list(rates)}) must be one for each of {len(streams)} streams with a rate")
+        clients = tuple(replace(stream, rate=rate) for stream, rate in zip(streams, rates))
+        self.model = replace(self.model, clients=clients)
+        self._tables["streams"]["rate"][: len(streams)] = [rate * self.share for rate in rates]
 
     def counters(self) -> SimulatedCounters:
         """Everything that the OSDs counted."""

@@ -47,6 +47,8 @@ class BookState:
     """Times of the switches of the last hour."""
     rests: Mapping[int, float] = field(default_factory=dict)
     """Until when a page is left out."""
+    doubts: Mapping[int, str] = field(default_factory=dict)
+    """Pages of these whose regime may have been over as they broke: left out only while it is still told."""
     deaths: int = 0
     """Mgrs in a row that ended while a switch was made or watched."""
     then: str = ""
@@ -86,6 +88,7 @@ class BookState:
         document.update((name, dict(document[name])) for name in ("settings", "next_settings", "baseline"))
         document.update(changes=list(self.changes), switches=list(self.switches))
         document["rests"] = {str(number): until for number, until in self.rests.items()}
+        document["doubts"] = {str(number): regime for number, regime in self.doubts.items()}
         return document
 
     @classmethod
@@ -99,6 +102,7 @@ class BookState:
             changes=journal_numbers(values.get("changes", [])),
             switches=tuple(float(at) for at in values.get("switches", ())),
             rests={int(number): float(until) for number, until in dict(values.get("rests", {})).items()},
+            doubts={int(number): str(regime) for number, regime in dict(values.get("doubts", {})).items()},
             baseline={str(name): float(value) for name, value in dict(values.get("baseline", {})).items()},
             settings=dict(values.get("settings", {})),
             next_settings=dict(values.get("next_settings", {})),

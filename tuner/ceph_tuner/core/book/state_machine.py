@@ -85,6 +85,7 @@ def why_not_now(state: BookState, look: BookLook, limits: BookLimits) -> str:
 def _looked(state: BookState, look: BookLook, limits: BookLimits) -> BookDecision:
     # after a clock that was ahead, what is watched is watched from now on, and not until that time comes
     state = replace(_forgetting(state, look.at, limits), since=min(state.since, look.at))
+    state = _without_doubts(state, look.regime)
     if state.phase == RETURNING:
         return BookDecision(state, (TakeBack(state.changes, state.then or "tried again"),))
     if state.phase == SWITCHING:
@@ -168,7 +169,10 @@ def _broken(state: BookState, look: BookLook, limits: BookLimits) -> BookDecisio
         return _back(state, look.at, breach.reason, breach.rule, then=f"somebody intervened: {breach.reason}")
     in_regime = look.regime == state.regime and not look.doubtful
     strikes = _strikes(state.page, breach.rule, breach.reason, in_regime)
-    return _back(_rested(state, state.page, look.at, limits), look.at, breach.reason, breach.rule, strikes=strikes)
+    rested = _rested(state, state.page, look.at, limits)
+    if breach.rule == OBJECTIVE and not in_regime:
+        rested = replace(rested, doubts={**rested.doubts, state.page: state.regime})
+    return _back(rested, look.at, breach.reason, breach.rule, strikes=strikes)
 
 
 def _strikes(page: int, rule: str, reason: str, in_regime: bool = True) -> Tuple[Strike, ...]:
@@ -183,7 +187,7 @@ def _told(state: BookState, event: OperatorCommand, limits: BookLimits) -> BookD
     if event.what == ON:
         # what is in force by a page is so for longer
         since = state.since if state.stands else event.at
-        on = replace(state, on=True, since=since, then="", stopped="", rests={}, deaths=0, problem="")
+        on = replace(state, on=True, since=since, then="", stopped="", rests={}, doubts={}, deaths=0, problem="")
         return BookDecision(on, (note,))
     state = replace(state, on=False, then="", stopped="")
     if not state.stands:
@@ -309,7 +313,20 @@ def _nothing_next(state: BookState) -> BookState:
 
 
 def _rested(state: BookState, page: int, at: float, limits: BookLimits) -> BookState:
-    return replace(state, rests={**state.rests, page: at + limits.rest}) if page else state
+    if not page:
+        return state
+    doubts = {other: regime for other, regime in state.doubts.items() if other != page}
+    return replace(state, rests={**state.rests, page: at + limits.rest}, doubts=doubts)
+
+
+def _without_doubts(state: BookState, regime: str) -> BookState:
+    """Without rests of pages that broke as their regime ended: another one has been told since."""
+    if not regime or not state.doubts:
+        return state
+    over = {page for page, doubted in state.doubts.items() if doubted != regime}
+    rests = {page: until for page, until in state.rests.items() if page not in over}
+    doubts = {page: doubted for page, doubted in state.doubts.items() if page in rests}
+    return replace(state, rests=rests, doubts=doubts)
 
 
 def _forgetting(state: BookState, at: float, limits: BookLimits) -> BookState:

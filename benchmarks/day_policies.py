@@ -1,0 +1,229 @@
+"""Who decides in `day.py`: one setting, the clock, the book or an oracle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from itertools import product
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from day_pages import EACH, predicted
+from day_world import BOUNDS, BUSY, PEAK_H, RATE, DayWorld, Situation, day_told, left_of, rate_at, with_work
+from flight_mgr import MgrProcess, Trouble
+from flight_world import p95_ms, seen_by_clients
+
+from ceph_tuner.cluster.plugin import OPTION_PREFIX
+from ceph_tuner.core.book.book import PAGES_KEY, Book
+from ceph_tuner.core.book.choice import OF_THE_TWIN
+from ceph_tuner.core.book.events import ON
+from ceph_tuner.core.book.page import TRIAL, VALIDATED, Page
+from ceph_tuner.core.boost.rules import OPTION as BOOST_RULES
+from ceph_tuner.core.ceph.stored_document import versioned
+from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import Settings, nine
+from ceph_tuner.core.regimes.bounds import BOUNDS_KEY
+from ceph_tuner.twin.simulation import Simulation
+from tuner.options import DEFAULTS
+
+BOUND_MS, MARGIN = 25.0, 0.92
+"""Of the objective, and the share of it that pages of the grid and oracles keep."""
+AS_FAST = 0.75
+"""Of the recovery of `balanced`, what every page must recover at the least."""
+_WEIGHTS = {"scrub": 2.0, "snaptrim": 1.0}
+"""What an object of that work is worth where settings are chosen."""
+TICK_S, PROBE_S = 10.0, 60.0
+GRID: Dict[str, Settings] = {
+    **{name: {PROFILE: name} for name in ("balanced", "high_client_ops", "high_recovery_ops")},
+    "clients, hardly more": nine((0.8, 4, 0), (0.05, 1, 0.1), (0.0, 1, 0.1)),
+    "clients": nine((0.7, 4, 0), (0.1, 1, 0.3), (0.0, 1, 0.2)),
+    "clients, a little": nine((0.6, 8, 0), (0.2, 1, 0.4), (0.05, 1, 0.2)),
+    "halves": nine((0.5, 4, 0), (0.3, 1, 0.6), (0.1, 1, 0.3)),
+    "recovery, limited": nine((0.4, 2, 0), (0.5, 2, 0.7), (0.1, 1, 0.2)),
+    "recovery": nine((0.3, 1, 0), (0.6, 4, 0), (0.1, 1, 0.3)),
+    "scrub, limited": nine((0.5, 4, 0), (0.1, 1, 0.3), (0.2, 2, 0.5)),
+    "scrub": nine((0.3, 1, 0), (0.2, 1, 0.4), (0.4, 4, 0)),
+    "background": nine((0.2, 1, 0), (0.4, 4, 0), (0.4, 4, 0)),
+}
+OPTIONS = {
+    **DEFAULTS,
+    "sample_interval": TICK_S,
+    "book_dead_time": 30.0,
+    "book_switches": 60,
+    "book_watch": 60.0,
+    "book_rest": 600.0,
+}
+BOOSTED = "recovery after 50s at-most 1h"
+"""The rule of degraded objects: 5 min and 6 h, in the time of the day. The objective of the cluster guards it."""
+
+
+@cache
+def singles() -> Dict[str, Settings]:
+    """Settings by name: those of the grid, and each of the predicted pages' once."""
+    settings = dict(GRID)
+    for name, pages in (("found", predicted(EACH)), ("shared, found", predicted())):
+        for page in pages:
+            if dict(page.settings) not in settings.values():
+                settings[f"{name} for {page.regime}"] = dict(page.settings)
+    return settings
+
+
+# what settings are worth where
+
+
+class Probe(NamedTuple):
+    """What settings come to in a situation."""
+
+    p95_ms: float
+    recovered: float
+    """Object copies a second."""
+    done: float
+    """Other background work a second, by `_WEIGHTS`."""
+
+
+@cache
+def probed(situation: Situation, name: str, seed: int) -> Probe:
+    """In a run of the twin for `PROBE_S`, with more to do than it can."""
+    degraded, scrub, clones = (10**6 * is_on for is_on in situation[1:])
+    model = with_work(DayWorld(0).twin.simulation.model, situation.rate, (degraded, scrub, clones))
+    simulation = Simulation(model, singles()[name], seed)
+    left = left_of(simulation)
+    simulation.advance(PROBE_S)
+    left.subtract(left_of(simulation))
+    done = sum(weight * left[kind] for kind, weight in _WEIGHTS.items())
+    return Probe(p95_ms(seen_by_clients(simulation)), left["degraded"] / PROBE_S, done / PROBE_S)
+
+
+def choice(situation: Situation, seed: int, names: Tuple[str, ...] = tuple(GRID)) -> str:
+    """Data at risk first: of what recovers at least `AS_FAST` as fast as `balanced`, what harms clients least.
+
+    Where nothing is at risk, the settings that do the most while clients keep the bound, else those that harm least.
+    """
+    probes = {name: probed(situation, name, seed) for name in names}
+    if situation.recovering:
+        fast = [name for name, probe in probes.items() if probe.recovered >= AS_FAST * probes["balanced"].recovered]
+        return min(fast, key=lambda name: probes[name].p95_ms)
+    keeping = [name for name, probe in probes.items() if probe.p95_ms <= MARGIN * BOUND_MS]
+    if keeping:
+        return max(keeping, key=lambda name: (probes[name].done, -probes[name].p95_ms))
+    return min(probes, key=lambda name: probes[name].p95_ms)
+
+
+def pages(seed: int) -> List[Page]:
+    """One for each regime, chosen at the most that clients ask for in it."""
+    rows = []
+    for busy, recovering, scrubbing, trimming in product((False, True), repeat=4):
+        situation = Situation(rate_at(PEAK_H) if busy else BUSY - 1.0, recovering, scrubbing, trimming)
+        rows.append((situation.regime, choice(situation, seed)))
+    return [Page(number, regime, GRID[name], VALIDATED, TRIAL, 1.0) for number, (regime, name) in enumerate(rows, 1)]
+
+
+# who decides
+
+
+def one_setting(world: DayWorld, name: str) -> Iterator[None]:
+    """Written as the day begins."""
+    yield from before(world)
+    write(world, name)
+    while True:
+        yield
+
+
+def by_the_clock(world: DayWorld) -> Iterator[None]:
+    """As a cron script has it."""
+    yield from before(world)
+    now = ""
+    while True:
+        wanted = "high_client_ops" if 8.0 <= world.hour() < 20.0 else "high_recovery_ops"
+        if wanted != now:
+            now = wanted
+            write(world, now)
+        yield
+
+
+def oracle(world: DayWorld, names: Tuple[str, ...] = tuple(GRID)) -> Iterator[None]:
+    """Knows each phase as it begins."""
+    yield from before(world)
+    world.on_phase = lambda situation: write(
+        world, choice(situation._replace(rate=round(situation.rate, -1)), 7, names)
+    )
+    while True:
+        yield
+
+
+def book(world: DayWorld, rows: Optional[Sequence[Page]] = None, boost_rules: str = "") -> Iterator[None]:
+    """The plugin, whose book is switched on as the day begins.
+
+    Without pages, with those of the grid. `boost_rules`: as of its option.
+    """
+    rows = pages(7) if rows is None else rows
+    store = world.cluster.store
+    store.set(PAGES_KEY, json.dumps(versioned(Book(tuple(rows), len(rows)).to_dict())))
+    store.set(BOUNDS_KEY, json.dumps(BOUNDS.to_dict()))
+    options = {**OPTIONS, "book_unvalidated": OF_THE_TWIN, BOOST_RULES: boost_rules}
+    world.cluster.config.set("mgr", f"{OPTION_PREFIX}{BOOST_RULES}", boost_rules)
+    process = MgrProcess(world, Trouble(), 1, lambda number: True, options.get)
+    process.service.slo_commands.set(f"client.p95_ms<={BOUND_MS:g}", False, 1.0, "")
+    for _ in before(world):
+        process.tick()
+        yield
+    process.tick()
+    process.command(lambda: process.modes.books.switch(ON))
+    while True:
+        yield
+        process.tick()
+
+
+def before(world: DayWorld) -> Iterator[None]:
+    """Let the time go by until the day begins."""
+    while world.hour() < 0.0:
+        yield
+
+
+def write(world: DayWorld, name: str) -> None:
+    """As an operator would; the same settings twice are one."""
+    applier = world.cluster.applier()
+    applier.apply(applier.plan("osd", singles()[name]))
+
+
+class Policy(NamedTuple):
+    """What decides, and what it is told: a life under other things is another one."""
+
+    decide: Callable[[DayWorld], Iterator[None]]
+    told: Any
+    aims: bool = True
+    """Whether it knows the bound."""
+
+
+def _single(name: str) -> Policy:
+    return Policy(lambda world: one_setting(world, name), singles()[name], aims=False)
+
+
+def _book(pages: Optional[Sequence[Page]] = None, boost_rules: str = "") -> Policy:
+    of_pages: Any = GRID if pages is None else [[page.regime, dict(page.settings)] for page in pages]
+    told = [of_pages, boost_rules, OPTIONS, BOUNDS.to_dict()]
+    return Policy(lambda world: book(world, pages, boost_rules), told)
+
+
+POLICIES: Dict[str, Policy] = {
+    **{f"all day: {name}": _single(name) for name in singles()},
+    "cron: client by day, recovery by night": Policy(by_the_clock, None, aims=False),
+    "the book, pages of the grid": _book(),
+    "the book, one page by the twin for each regime": _book(predicted(EACH)),
+    "the book, pages by the twin": _book(predicted()),
+    "the book, pages by the twin, and a boost rule": _book(predicted(), BOOSTED),
+    "an oracle of the grid": Policy(oracle, GRID),
+    "an oracle of both": Policy(lambda world: oracle(world, tuple(singles())), singles()),
+}
+
+
+@cache
+def lived_with(policy: str, load: float = 1.0) -> Dict[str, Any]:
+    """What a life is of: the day and what the policy was told (as digests), the bound (ms), clients' operations/s."""
+    known = POLICIES[policy]
+    bound = BOUND_MS if known.aims else None
+    return {"day": _digest(day_told()), "told": _digest(known.told), "bound_ms": bound, "rate": RATE * load}
+
+
+def _digest(document: Any) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:12]
