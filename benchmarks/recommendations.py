@@ -11,7 +11,7 @@ output is one answer; what is there already is not searched again. Times are CPU
 from __future__ import annotations
 
 import argparse
-import math
+import statistics
 import sys
 import time
 from pathlib import Path
@@ -80,10 +80,10 @@ def table(lines: List[Dict[str, Any]]) -> str:
     versions = list(dict.fromkeys(line["version"] for line in lines))
     by_key = {(line["cluster"], line["seed"], line["version"]): line for line in lines}
     rows = [
-        "| cluster, seed | missed | loss | each objective's metric | runs | CPU |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| version | cluster, seed | missed | loss | each objective's metric | runs | CPU |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
-    shares = []
+    shares: Dict[str, List[float]] = {}
     for (cluster, seed, version), new in by_key.items():
         old = by_key.get((cluster, seed, versions[0]))
         if old is None or version == versions[0]:
@@ -97,13 +97,18 @@ def table(lines: List[Dict[str, Any]]) -> str:
             for effect in paired_effects(judge.slo.metrics if judge.slo else (), before, after)
             if effect.ratio is not None
         ]
-        shares.append(new["cpu_s"] / old["cpu_s"])
+        share = new["cpu_s"] / old["cpu_s"]
+        shares.setdefault(version, []).append(share)
         rows.append(
-            f"| {cluster}, {seed} | {missed[0]}, {missed[1]} | {loss[0]:.3f}, {loss[1]:.3f} | {'; '.join(effects)} "
-            f"| {old['runs']}, {new['runs']} | {old['cpu_s']:.0f} s, {new['cpu_s']:.0f} s: {shares[-1]:.2f} |"
+            f"| {version} | {cluster}, {seed} | {missed[0]}, {missed[1]} | {loss[0]:.3f}, {loss[1]:.3f} "
+            f"| {'; '.join(effects)} | {old['runs']}, {new['runs']} "
+            f"| {old['cpu_s']:.0f} s, {new['cpu_s']:.0f} s: {share:.2f} |"
         )
-    mean = math.exp(sum(map(math.log, shares)) / max(1, len(shares)))
-    return "\n".join([*rows, "", f"Of the CPU time {mean:.2f} is needed, in the geometric mean."])
+    means = [
+        f"Of the CPU time {version} needs {statistics.geometric_mean(own):.2f}, in the geometric mean."
+        for version, own in shares.items()
+    ]
+    return "\n".join([*rows, "", *means])
 
 
 def main() -> None:

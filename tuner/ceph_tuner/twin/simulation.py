@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
+from functools import cached_property
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from numpy.typing import NDArray
 
@@ -98,6 +99,14 @@ class Simulation:
         self._settings: List[Settings] = [in_force] * self._count
         self.configure(settings)
 
+    @cached_property
+    def _addresses(self) -> Array:
+        return addresses(self._tables)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        # a copy of a simulation has tables of its own
+        return {name: value for name, value in vars(self).items() if name != "_addresses"}
+
     @property
     def osds(self) -> int:
         """OSDs that are simulated."""
@@ -128,9 +137,7 @@ class Simulation:
             raise ValueError(f"seconds(={seconds}) must be 0 or more")
         until = self._clock + seconds
         if self._functions.compiled:
-            # each time: a copy of a simulation has tables of its own
-            state = addresses(self._tables)
-            self._functions.run(state.ctypes.data, until)
+            self._functions.run(self._addresses.ctypes.data, until)
         else:
             objects = over_objects(self._tables)
             self._functions.run(objects, until)
