@@ -19,8 +19,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import pins
+from ceph_tuner.core.atomic_write import write_text
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.files.atomic_write import write_text
 from pins import Pin
 
 PROGRAM = "ceph-tuner"

@@ -10,6 +10,7 @@ import typer
 
 from ceph_tuner.cluster import Cluster
 from ceph_tuner.cluster.plugin_commands import plugin_answer
+from ceph_tuner.core.atomic_write import write_text
 from ceph_tuner.core.book.book import parse_book
 from ceph_tuner.core.book.page import IMPORT, UNVALIDATED, Page
 from ceph_tuner.core.book.page_check import check_page
@@ -19,7 +20,6 @@ from ceph_tuner.core.changes.writer import said_of_class
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.regimes.bounds import parse_bounds, regime_of, stored_bounds
-from ceph_tuner.files.atomic_write import write_text
 from ceph_tuner.fleet.trust import check_newest, remember
 from ceph_tuner_cli import complete, profiles
 from ceph_tuner_cli.apply import OlderOption, PolicyOption

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Un
 
 import typer
 
+from ceph_tuner.core.atomic_write import check_free, write_text
 from ceph_tuner.core.book.book import Book
 from ceph_tuner.core.book.page import Page
 from ceph_tuner.core.ceph.stored_document import versioned
@@ -21,7 +22,6 @@ from ceph_tuner.core.measure.metrics import CLASS, Scope, scoped
 from ceph_tuner.core.measure.timeline import timeline
 from ceph_tuner.core.regimes.bounds import DEFAULT, RegimeBounds, stored_bounds
 from ceph_tuner.files import slo_file
-from ceph_tuner.files.atomic_write import check_free, write_text
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.report.words import amount, percent_change
 from ceph_tuner.twin.described_cluster import DescribedCluster

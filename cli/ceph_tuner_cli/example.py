@@ -7,9 +7,9 @@ from typing import Any, Dict, List, Optional
 
 import typer
 
+from ceph_tuner.core.atomic_write import check_free, write_text
 from ceph_tuner.core.bounded import decoded, read_file
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.files.atomic_write import check_free, write_text
 from ceph_tuner.shipped import examples
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.render import Format, FormatOption, emit, say

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence
+from typing import TYPE_CHECKING, List, Optional, Sequence
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
-from ceph_tuner.optimise.posterior_summary import Dependence, Importance
 from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.report.words import Written, in_the_way, shown
 from ceph_tuner.report.words import spoken as spoken
 from ceph_tuner.search.explanation import Explained, notable
 from ceph_tuner_cli.tables import Columns, columns
+
+if TYPE_CHECKING:
+    from ceph_tuner.optimise.posterior_summary import Dependence, Importance
 
 _FEW, _POINTS = 3, 4
 _HARDLY = 0.02

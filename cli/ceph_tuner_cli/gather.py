@@ -8,10 +8,10 @@ from typing import Any, Dict, Optional
 
 import typer
 
+from ceph_tuner.core.atomic_write import check_free
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.moments import utc
 from ceph_tuner.doctor.finding import size as size_of
-from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.gather import state_file
 from ceph_tuner.gather.read_commands import INTERVAL_S, OSDS
 from ceph_tuner.gather.read_commands import gather as gathered

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional
 
 import typer
 
+from ceph_tuner.core.atomic_write import check_free
 from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import CLASSES, KNOBS
@@ -14,7 +15,6 @@ from ceph_tuner.core.knobs.releases import Release, Settings
 from ceph_tuner.core.knobs.settings import format_settings
 from ceph_tuner.core.profiles.translation import Translation, translate
 from ceph_tuner.files import profile_file
-from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.report.words import shown
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.apply import OlderOption, PolicyOption, apply

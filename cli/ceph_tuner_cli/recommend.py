@@ -9,11 +9,11 @@ from typing import List, Optional
 import typer
 from rich.console import Group
 
+from ceph_tuner.core.atomic_write import check_free
 from ceph_tuner.core.ceph.target import Target, classes_of, reach, running
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.files import profile_file, slo_file
-from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli.cluster_option import ForceOption, KnobsOption, knobs_in_a_row

@@ -9,10 +9,10 @@ from typing import Any, Optional, Tuple
 
 import typer
 
+from ceph_tuner.core.atomic_write import check_free, write_text
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.printable import printable
-from ceph_tuner.files.atomic_write import check_free, write_text
 from ceph_tuner.report import Findings, answer_file
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ForceOption

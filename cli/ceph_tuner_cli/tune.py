@@ -9,13 +9,13 @@ from typing import Any, Dict, List, Optional
 
 import typer
 
+from ceph_tuner.core.atomic_write import check_free
 from ceph_tuner.core.ceph.target import Target, reach, running
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.slo import wanted_of
 from ceph_tuner.core.goals.trial import TrialBudget
 from ceph_tuner.files import profile_file, slo_file
-from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.optimise import Options
 from ceph_tuner_cli import complete
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, TargetOption, knobs_in_a_row

@@ -8,12 +8,12 @@ from typing import Dict, FrozenSet, Optional
 import typer
 
 from ceph_tuner.cluster.connection import Cluster
+from ceph_tuner.core.atomic_write import check_free
 from ceph_tuner.core.ceph.target import classes_of, running
 from ceph_tuner.core.errors import CommandFailed, PermissionRefused
 from ceph_tuner.core.goals.stored_slo import stored_slo
 from ceph_tuner.describe.live_cluster import SAMPLE_S, describe
 from ceph_tuner.files import cluster_text, slo_file
-from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner_cli.cluster_option import AnyClusterOption, ForceOption, TargetOption
 from ceph_tuner_cli.from_option import FromReportOption, cluster_or_state
 from ceph_tuner_cli.prefix_option import open_cluster

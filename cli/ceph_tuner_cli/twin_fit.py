@@ -14,12 +14,12 @@ from rich.console import Group
 from ceph_lab import windows_file
 from ceph_lab.cluster import lab_of
 from ceph_lab.twin_model import KNOWN, lab_model
+from ceph_tuner.core.atomic_write import check_free
 from ceph_tuner.core.changes.journal import APPLIED
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import Settings, parse_version
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.files import fit_file
-from ceph_tuner.files.atomic_write import check_free
 from ceph_tuner.twin.calibration import FitEffort, Fitting
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.fit import Fit

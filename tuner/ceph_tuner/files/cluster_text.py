@@ -10,9 +10,9 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, Dict, List, Mapping, Union
 
+from ceph_tuner.core.atomic_write import write_text
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import format_version
-from ceph_tuner.files.atomic_write import write_text
 from ceph_tuner.files.cluster_file import SCHEMA_VERSION
 from ceph_tuner.files.profile_file import plain_to_text
 from ceph_tuner.files.quantities import UNITS, quantity

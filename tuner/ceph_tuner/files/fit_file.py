@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, Dict, Union
 
+from ceph_tuner.core.atomic_write import write_text
 from ceph_tuner.files import schema, yaml_document
-from ceph_tuner.files.atomic_write import write_text
 from ceph_tuner.twin.fit import Fit
 
 _OBJECT: Dict[str, Any] = {"type": "object"}

@@ -8,9 +8,9 @@ from typing import Any, Dict, Union
 
 from ruamel.yaml import YAML
 
+from ceph_tuner.core.atomic_write import write_text
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import schema, yaml_document
-from ceph_tuner.files.atomic_write import write_text
 
 
 def read(path: Union[str, Path]) -> Profile:

@@ -11,12 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Dict, Iterable, Optional
 
+from ceph_tuner.core.atomic_write import write_text
 from ceph_tuner.core.bounded import DOCUMENT, read_file, read_json
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.errors import InputError, PermissionRefused
 from ceph_tuner.core.moments import iso
 from ceph_tuner.core.profiles.profile import Profile
-from ceph_tuner.files.atomic_write import write_text
 from ceph_tuner.fleet import portable_file
 from ceph_tuner.fleet.advice import Advice, SearchTask
 from ceph_tuner.fleet.portable import sealed

@@ -7,8 +7,8 @@ from typing import Optional, Union
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from ceph_tuner.core.atomic_write import write_text
 from ceph_tuner.files import schema, yaml_document
-from ceph_tuner.files.atomic_write import write_text
 from ceph_tuner.files.profile_file import plain_to_text
 from ceph_tuner.fleet.portable import Plain, Portable, unsealed
 

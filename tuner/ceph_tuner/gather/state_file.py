@@ -20,10 +20,10 @@ from typing import IO, Any, Dict, Iterator, List, Mapping, Set, Tuple, Union, ca
 import zstandard
 
 from ceph_tuner import __version__
+from ceph_tuner.core.atomic_write import write_bytes
 from ceph_tuner.core.bounded import DOCUMENT, MISREAD, read_file, read_json, values_in
 from ceph_tuner.core.errors import InputError, Malformed
 from ceph_tuner.core.moments import LAST_S
-from ceph_tuner.files.atomic_write import write_bytes
 from ceph_tuner.gather.recorder import UNPACKED_MOST, VALUES_MOST
 from ceph_tuner.gather.state import FAILED, LATE, REFUSED, Answer, ClusterState, Fault
 

@@ -6,6 +6,7 @@ Any `Optimiser` does the search. A batch is asked for at once, to be simulated s
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
@@ -172,6 +173,8 @@ class _Race:
         self._phase("built-in profiles")
         self._first_trial = len(profiles)
         runs_by_label = {label: self._start(settings) for label, settings in profiles.items()}
+        # while these run: a second of imports that only the search needs
+        import_module("ceph_tuner.optimise.optimiser")
         for label, runs in runs_by_label.items():
             self._take(Prediction(label, dict(profiles[label]), runs.collect(), errors=self._question.errors))
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple
 
 from ceph_tuner.core.goals.slo import Bound, Objective, Slo
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.optimise.explanation import Explanation
-from ceph_tuner.optimise.posterior_summary import Dependence, Importance, Influence, TrialProgress
 from ceph_tuner.search.knob_search import KnobSearch
+
+if TYPE_CHECKING:
+    from ceph_tuner.optimise.explanation import Explanation
+    from ceph_tuner.optimise.posterior_summary import Dependence, Importance, Influence, TrialProgress
 
 LEAST_TRIALS = 4
 """With fewer nothing was learnt that would be worth a word."""

@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from ceph_tuner import optimise
 from ceph_tuner.core.goals.judge import Judge, weighed
 from ceph_tuner.core.goals.ranking import LEAST_GAIN
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.metrics import METRICS
-from ceph_tuner.optimise import Constraint, Measured, Options, Prior, Proposal, SafeOptimiser, SearchVerdict
+from ceph_tuner.optimise import Constraint, Measured, Options, Prior, Proposal, SearchVerdict
 from ceph_tuner.optimise.contract import Array, Expected
 from ceph_tuner.search.optimiser import Failed, Result, SettingsProposal
 from ceph_tuner.search.simpler import left_out, simpler_variants
 from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.search.transfer import Elsewhere, corrected, proposals
+
+if TYPE_CHECKING:
+    from ceph_tuner.optimise import SafeOptimiser
 
 PREFERENCE = "preference"
 
@@ -145,7 +149,7 @@ class KnobSearch:
         logs = frozenset(name for name in self._slo.metrics if METRICS[name].unit != "1")
         options = replace(self._options, log_metrics=self._options.log_metrics | logs)
         priors = [_WithPreference(prior, self._judge) for prior in self._with_elsewhere()]
-        self._search = SafeOptimiser(
+        self._search = optimise.SafeOptimiser(
             self._space,
             PREFERENCE,
             self._constraints,

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple, Union
 
-from ceph_tuner.files.atomic_write import write_bytes
+from ceph_tuner.core.atomic_write import write_bytes
 
 Number = Union[int, float]
 KINDS: Dict[type, Any] = {int: ctypes.c_int64, float: ctypes.c_double}

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ceph_tuner.core import atomic_write
+from ceph_tuner.core.atomic_write import write_text
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.files import atomic_write
-from ceph_tuner.files.atomic_write import write_text
 
 
 def test_a_file_is_written_readable_for_all_whatever_the_umask(tmp_path: Path) -> None:
