@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.profiles.profile import Profile
+from ceph_tuner.processes.process_pool import ProcessPool
 from ceph_tuner.recommend import Question, SearchEffort, SearchListener
 from ceph_tuner.recommend.accounts import Account, accounts
 from ceph_tuner.recommend.answer import Instructions, answer, profile
 from ceph_tuner.recommend.knob_worth import KnobWorth, weighed
+from ceph_tuner.recommend.lasting import does_not_last
 from ceph_tuner.recommend.limits import Missed, missed_objectives
 from ceph_tuner.recommend.rebuild_plan import Plan, plan_rebuild
 from ceph_tuner.recommend.search import SearchedSettings, search
@@ -88,7 +90,7 @@ def recommend(
         # not again what takes long, where somebody does not want to wait
         with suppress(KeyboardInterrupt), interruptible():
             if not search_result.interrupted:
-                search_result, worths = weighed(search_result, listener, pool)
+                search_result, worths = _lasting(search_result, listener, pool)
                 if stored_bytes is not None and search_result.confirmed:
                     plan = plan_rebuild(search_result, stored_bytes, listener, pool)
                 listener.phase("looking into what is missed", search_result.runs, search_result.runs)
@@ -100,6 +102,20 @@ def recommend(
                 interrupted = False
     instructions, classes = answer(search_result), tuple(accounts_of(search_result))
     return Recommendation(search_result, instructions, classes, tuple(misses), explanation, plan, worths, interrupted)
+
+
+def _lasting(
+    search_result: SearchedSettings, listener: SearchListener, pool: ProcessPool
+) -> Tuple[SearchedSettings, Tuple[KnobWorth, ...]]:
+    """The best that is so in the long run too, without the knobs that are worth nothing, and what the others are."""
+    while True:
+        weighed_result, worths = weighed(search_result, listener, pool)
+        listener.phase("the winner in the long run", weighed_result.runs, weighed_result.runs)
+        because = does_not_last(weighed_result, pool)
+        if because is None:
+            return weighed_result, worths
+        # those that are left are judged as they were found
+        search_result = search_result.without_winner(because)
 
 
 def accounts_of(search_result: SearchedSettings) -> List[Account]:

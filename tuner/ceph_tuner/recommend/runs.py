@@ -19,9 +19,10 @@ Means = Dict[str, float]
 Processes = Union[int, None, ProcessPool]
 """How many; None: one for each core. A pool that is there already is used, and stays."""
 
-EVENTS = {"ssd": 5e5, "hdd": 1e6}
-"""Kind of drive -> events of a run. On flash twice as many change neither the means nor their spread over seeds. On
-hard disks half as many spread what two settings differ by in the clients' latency by another two fifths."""
+EVENTS = {"ssd": 5e5, "ssd, scrubbed": 1e6, "hdd": 1e6}
+"""Kind of drive -> events of a run. On flash twice as many change neither the means nor their spread over seeds, but
+scrubs take their time to build up (`lasting.py`). On hard disks half as many spread what two settings differ by in the
+clients' latency by another two fifths."""
 
 _PROBE_S = 0.5
 
@@ -41,7 +42,8 @@ def run_length_s(model: ClusterModel, settings: Settings, effort: SearchEffort) 
     simulation = Simulation(model, settings, effort.seed)
     simulation.advance(_PROBE_S)
     rate = max(1.0, simulation.events / _PROBE_S)
-    events = effort.events or EVENTS[model.osd.kind]
+    kind = "ssd, scrubbed" if model.scrub and model.osd.kind == "ssd" else model.osd.kind
+    events = effort.events or EVENTS[kind]
     return float(round(min(max(events / rate, effort.shortest_s), effort.longest_s)))
 
 

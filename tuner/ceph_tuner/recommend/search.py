@@ -91,6 +91,15 @@ class SearchedSettings:
         # the last round is on other seeds, and flatters nobody; as a whole the front is known on these alone
         return front_of(Judge(self.question.slo, self.tried[0].means), self.tried)
 
+    def without_winner(self, because: str) -> SearchedSettings:
+        """The choice among the others, which says why it is not the best one."""
+        label = self.closest.label
+        compared = tuple(entry for entry in self.compared if entry.label != label)
+        choice = _choice(self.question, compared)
+        return replace(
+            self, compared=compared, choice=replace(choice, reason=f"{choice.reason}; not {label}: {because}")
+        )
+
     @property
     def built_in(self) -> List[Prediction]:
         """The release's own profiles, in its order."""
@@ -249,13 +258,7 @@ class _Race:
                 entrants, is_confirmed = self._again(entrants), True
             except KeyboardInterrupt:
                 interrupted = True
-        # of what went fewer runs the worst is no worst
-        most = len(entrants[0].runs)
-        entries = [entry.candidate for entry in entrants if len(entry.runs) == most]
-        in_force = self._full_settings(entrants[0].settings)
-        built_in = self._question.profile_in_force is not None
-        costs = {entry.label: change_cost(entry.settings, in_force, built_in) for entry in entrants}
-        choice = choose(Judge(self._question.slo, entries[0].means), entries[0], entries[1:], costs)
+        choice = _choice(self._question, entrants)
         return SearchedSettings(
             self._question,
             self._effort,
@@ -321,12 +324,26 @@ class _Race:
         return [by_label[entry.label] for entry in finalists(judge, candidates, len(candidates))]
 
     def _full_settings(self, settings: Settings) -> Settings:
-        """The nine values in place of a profile's name."""
-        profile = self._question.model.release.profiles.get(str(settings.get(PROFILE)), {})
-        return {**profile, **{name: value for name, value in settings.items() if name != PROFILE}}
+        return _full_settings(settings, self._question)
 
     def _phase(self, text: str) -> None:
         self._report.phase(text, self._runs.done, self._total)
+
+
+def _choice(question: Question, entrants: Sequence[Prediction]) -> RankingChoice:
+    """Of those that went all runs, as what is in force did, which is the first: of fewer the worst is no worst."""
+    most = len(entrants[0].runs)
+    entries = [entry.candidate for entry in entrants if len(entry.runs) == most]
+    in_force = _full_settings(entrants[0].settings, question)
+    built_in = question.profile_in_force is not None
+    costs = {entry.label: change_cost(entry.settings, in_force, built_in) for entry in entrants}
+    return choose(Judge(question.slo, entries[0].means), entries[0], entries[1:], costs)
+
+
+def _full_settings(settings: Settings, question: Question) -> Settings:
+    """The nine values in place of a profile's name."""
+    profile = question.model.release.profiles.get(str(settings.get(PROFILE)), {})
+    return {**profile, **{name: value for name, value in settings.items() if name != PROFILE}}
 
 
 def _search_for(question: Question, space: KnobSpace, effort: SearchEffort, transfer: Elsewhere) -> SearchFor:
