@@ -49,7 +49,7 @@ class LongRuns:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def start(self, model: ClusterModel, settings: Settings, seeds: Sequence[int]) -> LongRuns:
+    def start(self, model: ClusterModel, settings: Settings, seeds: Sequence[int], standing: bool = False) -> LongRuns:
         self.made.append((str(settings[PROFILE]), self._seconds, list(seeds)))
         return self
 

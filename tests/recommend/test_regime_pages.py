@@ -18,7 +18,7 @@ from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, Release
 from ceph_tuner.core.measure.timeline import POLICY, REGIME, TimelineEntry
 from ceph_tuner.core.regimes.bounds import DEFAULT, Marker, RegimeBounds, regime_of
 from ceph_tuner.files import slo_file
-from ceph_tuner.recommend import Prediction, SearchEffort
+from ceph_tuner.recommend import Prediction, SearchEffort, regime_pages
 from ceph_tuner.recommend.recommendation import recommend
 from ceph_tuner.recommend.regime_pages import PageTrial, RegimeAnswer, TriedSettings, pages_of
 from ceph_tuner.recommend.regime_questions import (
@@ -266,6 +266,26 @@ def test_settings_that_fall_behind_in_what_is_wished_are_not_shared() -> None:
     assert set(fit((300.0, 50.0), goal, **each)) == {"fast", "as_good"}
     # where nothing does better they are as good as it gets
     assert set(fit((300.0, 50.0), soft, roomy=(20.0, 50.0), wild=(140.0, 100.0))) == {"roomy"}
+
+
+def test_settings_that_get_worse_in_the_long_run_have_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: List[str] = []
+    sound = {
+        name: PageTrial(prediction(*means), prediction(*means)) for name, means in (("a", (9, 90)), ("b", (8, 90)))
+    }
+    before = tried(prediction(20, 100), sound)
+    assert set(before.margins()) == {"a", "b"}
+
+    def gets_worse(question: Any, effort: Any, run_s: float, judge: Any, short: Prediction, *more: Any) -> str:
+        asked.append(short.label)
+        # as it stands
+        assert more == (1, True)
+        return "over 24 s it gets worse" if short is sound["b"].standing else ""
+
+    monkeypatch.setattr(regime_pages, "gets_worse", gets_worse)
+    after = regime_pages._lasting(before, SearchEffort(), 4.0, 1)
+    assert set(after.by_source) == {"a"}
+    assert len(asked) == 2
 
 
 def test_where_what_is_in_force_keeps_them_no_page_misses_one() -> None:

@@ -20,6 +20,7 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.metrics import METRICS, work_of
 from ceph_tuner.recommend import COVERAGE, Error, Prediction
+from ceph_tuner.recommend.lasting import does_not_last
 from ceph_tuner.recommend.rebuild import RESTART, RebuildChange
 from ceph_tuner.recommend.rebuild_cost import Cost, cost_of
 from ceph_tuner.recommend.rebuild_plan import COST_SEEDS, Planned, judged
@@ -115,11 +116,15 @@ def compare_queues(
     processes: Optional[int] = None,
     sleeps_set: Optional[Settings] = None,
 ) -> QueueComparison:
-    """Run wpq on the seeds of the last round, and hold it against everything that was compared there.
+    """Run wpq on the seeds of the last round, and hold it against everything that was compared there and lasts.
 
     `stored_bytes`: bytes by pool, where known. `sleeps_set`: sleeps that are not at their default. An interrupt is
     passed on.
     """
+    because = does_not_last(search_result, processes)
+    while because is not None:
+        search_result = search_result.without_winner(because)
+        because = does_not_last(search_result, processes)
     sleeps = slept_at(search_result.question.model, sleeps_set or {})
     question, effort = search_result.question, search_result.effort
     model = replace(question.model, scheduler=WPQ)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.core.book.page import LONGEST_TEXT, TWIN, UNVALIDATED, Page
 from ceph_tuner.core.boost.kinds import KINDS as BOOSTED
@@ -15,6 +15,7 @@ from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import check_settings, settings_key
 from ceph_tuner.core.profiles.translation import from_release_units, to_release_units
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, changed
+from ceph_tuner.recommend.lasting import gets_worse
 from ceph_tuner.recommend.page_sharing import shared_settings, with_knobs_of_other_work
 from ceph_tuner.recommend.paired_effect import paired_effects
 from ceph_tuner.recommend.recommendation import Recommendation
@@ -168,8 +169,9 @@ def _tried_in(answer: RegimeAnswer, sources: Sequence[RegimeAnswer], processes: 
         settings_by_source = {}
     # the search has run them on the fresh seeds
     own = {regime: searched.winner for regime in settings_by_source if regime == answer.asked.regime}
-    tried = _trials(question, settings_by_source, searched.effort, searched.run_s, processes, own)
-    return TriedSettings(answer.asked, searched.judge, searched.before, tried)
+    trials = _trials(question, settings_by_source, searched.effort, searched.run_s, processes, own)
+    tried = TriedSettings(answer.asked, searched.judge, searched.before, trials)
+    return _lasting(tried, searched.effort, searched.run_s, processes)
 
 
 def _tried_anew(
@@ -184,7 +186,25 @@ def _tried_anew(
     run_s = run_length_s(model, question.in_force, effort)
     tried = _trials(question, {**by_source, IN_FORCE: in_force}, effort, run_s, processes, {})
     before = tried.pop(IN_FORCE).standing
-    return TriedSettings(asked, Judge(question.slo, before.means), before, tried)
+    return _lasting(TriedSettings(asked, Judge(question.slo, before.means), before, tried), effort, run_s, processes)
+
+
+def _lasting(tried: TriedSettings, effort: SearchEffort, run_s: float, processes: Optional[int]) -> TriedSettings:
+    """Without those that may have a page and yet get worse in the long run."""
+    question = tried.asked.question
+    known: Set[str] = set()
+    while True:
+        found = [source for source in tried.margins() if source not in known]
+        known.update(found)
+        worse = [
+            source
+            for source in found
+            if gets_worse(question, effort, run_s, tried.judge, tried.by_source[source].standing, processes, True)
+        ]
+        if not worse:
+            return tried
+        lasting = {source: trial for source, trial in tried.by_source.items() if source not in worse}
+        tried = replace(tried, by_source=lasting)
 
 
 def _trials(
