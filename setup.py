@@ -44,6 +44,8 @@ setup(
         "matplotlib>=3.8",
         # without it the twin runs uncompiled: the same results, slower
         'numba>=0.59; python_version >= "3.9" and python_version < "3.15"',
+        # of numba's version; what it compiled is loaded with this alone
+        'llvmlite>=0.42; python_version >= "3.9" and python_version < "3.15"',
         "numpy>=1.24",
         "requests>=2.31",
         "rich>=14.3",

@@ -61,10 +61,10 @@ _ON_PURPOSE = "CEPH_TUNER_LAB is 0"
 _PROCESS_OF = dict.fromkeys(
     (
         "test_autopilot_failover.py",
-        "test_docs_runs.py",
         "test_drain_on_cluster.py",
         "test_recovery_on_cluster.py",
         "test_shards_on_cluster.py",
+        "test_tune_on_cluster.py",
         "test_writes_on_cluster.py",
     ),
     "tentacle-writes",

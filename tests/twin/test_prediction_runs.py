@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Tuple
 
 import pytest
 
@@ -38,9 +39,11 @@ def test_runs_begin_under_what_is_in_force_where_that_is_asked_for() -> None:
         assert standing == pytest.approx(predict(replace(RUN, before=FEW)).means)
 
 
-@pytest.mark.parametrize(("kind", "osd"), [("ssd", OSD), ("hdd", DISK)])
-def test_a_run_has_as_many_events_as_its_drives_need(kind: str, osd: OsdModel) -> None:
-    model = replace(MODEL, osd=osd)
+@pytest.mark.parametrize(
+    ("kind", "osd", "scrub"), [("ssd", OSD, ()), ("ssd, scrubbed", OSD, MODEL.scrub), ("hdd", DISK, MODEL.scrub)]
+)
+def test_a_run_has_as_many_events_as_its_drives_need(kind: str, osd: OsdModel, scrub: Tuple[ScrubWork, ...]) -> None:
+    model = replace(MODEL, osd=osd, scrub=scrub)
     effort = SearchEffort(shortest_s=0.0, longest_s=1e6)
     lengths = [run_length_s(model, FEW, replace(effort, events=events)) for events in (None, EVENTS[kind], 2e6)]
     assert lengths[0] == lengths[1]

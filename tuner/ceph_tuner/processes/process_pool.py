@@ -13,11 +13,10 @@ from __future__ import annotations
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager
 from functools import partial
-from multiprocessing import forkserver
 from typing import Any, Callable, Iterator, Optional, Sequence, TypeVar
 
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
-from ceph_tuner.processes.worker_process import begin_as_worker, cores, process_context
+from ceph_tuner.processes.worker_process import begin_as_worker, begun_context, cores
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
@@ -31,14 +30,11 @@ def import_ahead(preload: Sequence[str]) -> None:
 
     For a pool of the same modules that is made later.
     """
-    with uninterrupted():
-        context = _context(preload)
-        if context.get_start_method() == "forkserver":
-            forkserver.ensure_running()
+    _context(preload)
 
 
 def _context(preload: Sequence[str]) -> Any:
-    return process_context([__name__, *preload])
+    return begun_context([__name__, *preload])
 
 
 class ProcessPool(AbstractContextManager["ProcessPool"]):

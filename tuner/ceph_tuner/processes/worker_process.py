@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+from multiprocessing import forkserver, resource_tracker
 from typing import Any, Sequence
 
 from ceph_tuner.core.ceph.interpreter import isolate_multiprocessing
@@ -22,6 +23,20 @@ def process_context(preload: Sequence[str] = ()) -> Any:
     context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
     if os.name == "posix":
         context.set_forkserver_preload(["__main__", *preload])
+    return context
+
+
+def begun_context(preload: Sequence[str] = ()) -> Any:
+    """The same, and the process that workers are forked from has begun."""
+    context = process_context(preload)
+    if context.get_start_method() == "forkserver":
+        # an interpreter that starts dies of Ctrl-C with a page of words; this one and its children need none
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            resource_tracker.ensure_running()
+            forkserver.ensure_running()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return context
 
 

@@ -42,10 +42,10 @@ class Planned:
     gain: Tuple[float, float]
     """Fall of the loss, and where it lies at the least in 95% of the cases."""
     worth: bool
-    may_be_worth: bool
-    """Whether more runs may tell that it is."""
     cost: Optional[Cost] = None
     """Of what is worth it, where it can be simulated."""
+    may_be_worth: bool = False
+    """Whether more runs may tell that it is."""
 
 
 @dataclass(frozen=True)
@@ -152,4 +152,6 @@ def judged(change: RebuildChange, model: ClusterModel, before: Prediction, after
     # as far above the mean as the least lies below
     may_be_worth = fewer or 2 * gain - surely > wanted
     effects = paired_effects((objective.metric for objective in judge.objectives), before, after)
-    return Planned(change, model, before, after, effects, (gain, surely), enough and surely > 0, may_be_worth)
+    return Planned(
+        change, model, before, after, effects, (gain, surely), enough and surely > 0, may_be_worth=may_be_worth
+    )
