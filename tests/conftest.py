@@ -58,18 +58,14 @@ _SKIPPED = "real cluster: "
 _ON_PURPOSE = "CEPH_TUNER_LAB is 0"
 
 
-_PROCESS_OF = dict.fromkeys(
-    (
-        "test_autopilot_failover.py",
-        "test_drain_on_cluster.py",
-        "test_recovery_on_cluster.py",
-        "test_shards_on_cluster.py",
-        "test_tune_on_cluster.py",
-        "test_writes_on_cluster.py",
-    ),
-    "tentacle-writes",
-)
-"""File -> the process of its tests on Tentacle: so that none lasts much longer than the others."""
+_WRITES = {
+    "test_autopilot_failover.py",
+    "test_drain_on_cluster.py",
+    "test_recovery_on_cluster.py",
+    "test_shards_on_cluster.py",
+    "test_writes_on_cluster.py",
+}
+"""Files whose tests take about as long as all others on that lab."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -119,14 +115,13 @@ def _release_of(item: pytest.Item) -> str:
 
 
 def _lab_of(item: pytest.Item) -> str:
-    release, names = _release_of(item), set(getattr(item, "fixturenames", ()))
-    if {"tentacle_lab", "reef_lab"} <= names and not release:
-        return "both"
-    # tests of a lab come one after the other: a second lab shortens the whole
-    if (release == "tentacle" or "tentacle_lab" in names) and item.path.name in _PROCESS_OF:
-        return _PROCESS_OF[item.path.name]
+    release = _release_of(item)
     if release:
-        return release
+        # tests of a lab come one after the other: a second lab shortens the whole
+        return "tentacle-writes" if release == "tentacle" and item.path.name in _WRITES else release
+    names = set(getattr(item, "fixturenames", ()))
+    if {"tentacle_lab", "reef_lab"} <= names:
+        return "both"
     # with those that need both: else the tests of one lab would last longer than all others
     return "both" if "tentacle_lab" in names else "reef" if "reef_lab" in names else "own"
 

@@ -30,10 +30,11 @@ def begun_context(preload: Sequence[str] = ()) -> Any:
     """The same, and the process that workers are forked from has begun."""
     context = process_context(preload)
     if context.get_start_method() == "forkserver":
+        # first, as it unblocks Ctrl-C when it has begun
+        resource_tracker.ensure_running()
         # an interpreter that starts dies of Ctrl-C with a page of words; this one and its children need none
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            resource_tracker.ensure_running()
             forkserver.ensure_running()
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
