@@ -224,7 +224,7 @@ def test_a_knob_that_the_first_seeds_tell_all_of_runs_on_no_others(monkeypatch: 
         spared = {entry.name for entry in worths if worth_nothing(entry.without, ["client.p95_ms"])}
         assert spared == {"osd_max_scrubs", "osd_scrub_chunk_max"}
         # people are told intervals of as many pairs as the search had runs, and nothing runs twice for that
-        assert [entry.name for entry in trials.told(before.winner)] == [entry.name for entry in worths]
+        assert [entry.name for entry in trials.reported(before.winner)] == [entry.name for entry in worths]
     assert runs_by_knob == {"none": 12, RESERVATION: 4, LIMIT: 4, "osd_max_scrubs": 4, "osd_scrub_chunk_max": 12}
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Callable, Iterator, Optional, Sequence, TypeVar
 
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
-from ceph_tuner.processes.worker_process import begin_as_worker, begun_context, cores
+from ceph_tuner.processes.worker_process import begin_as_worker, cores, process_context
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
@@ -34,7 +34,7 @@ def import_ahead(preload: Sequence[str]) -> None:
 
 
 def _context(preload: Sequence[str]) -> Any:
-    return begun_context([__name__, *preload])
+    return process_context([__name__, *preload])
 
 
 class ProcessPool(AbstractContextManager["ProcessPool"]):

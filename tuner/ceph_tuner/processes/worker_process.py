@@ -17,27 +17,21 @@ def cores() -> int:
 
 
 def process_context(preload: Sequence[str] = ()) -> Any:
-    """How workers are started; modules of `preload` are imported once for all of them."""
+    """How workers are started. The process that they are forked from begins, and imports modules of `preload` once."""
     isolate_multiprocessing()
+    if os.name != "posix":
+        return multiprocessing.get_context("spawn")
     # no fork of this process: it may have threads
-    context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
-    if os.name == "posix":
-        context.set_forkserver_preload(["__main__", *preload])
-    return context
-
-
-def begun_context(preload: Sequence[str] = ()) -> Any:
-    """The same, and the process that workers are forked from has begun."""
-    context = process_context(preload)
-    if context.get_start_method() == "forkserver":
-        # first, as it unblocks Ctrl-C when it has begun
-        resource_tracker.ensure_running()
-        # an interpreter that starts dies of Ctrl-C with a page of words; this one and its children need none
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            forkserver.ensure_running()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["__main__", *preload])
+    # first, as it unblocks Ctrl-C when it has begun
+    resource_tracker.ensure_running()
+    # an interpreter that starts dies of Ctrl-C with a page of words; this one and its children need none
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return context
 
 

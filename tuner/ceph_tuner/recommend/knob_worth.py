@@ -76,7 +76,7 @@ def weighed(
             worths = trials.of(search_result.winner)
             simpler = trials.simpler(search_result.winner, worths)
             if simpler is None:
-                worths = trials.told(search_result.winner)
+                worths = trials.reported(search_result.winner)
                 return replace(search_result, runs=search_result.runs + runs.done), (*worths, *put_back)
             put_back += simpler.worths
 
@@ -142,7 +142,7 @@ class _KnobTrials:
         fresh = fresh_seeds(effort)
         self._later = range(fresh.stop, fresh.stop + effort.fresh)
         self._fresh, self._few = in_rounds(fresh, effort), len(in_rounds(fresh, effort)[0])
-        self._known: Dict[str, Tuple[Mapping[str, float], ...]] = {}
+        self._runs_by_settings: Dict[str, Tuple[Mapping[str, float], ...]] = {}
         """Runs on the later seeds, in their order."""
         self._metrics = search_result.question.slo.metrics
 
@@ -163,7 +163,7 @@ class _KnobTrials:
             for group in groups
         )
 
-    def told(self, winner: Prediction) -> Tuple[KnobWorth, ...]:
+    def reported(self, winner: Prediction) -> Tuple[KnobWorth, ...]:
         """As `of`, for people: with an interval of as many pairs as the search had runs, or more."""
         return self.of(winner, self._few)
 
@@ -171,13 +171,13 @@ class _KnobTrials:
         """So many runs of each; what was run before is not again."""
         settings_by_key = {settings_key(each): each for each in settings}
         started = {
-            key: self._start(each, self._later[len(self._known.get(key, ())) : count])
+            key: self._start(each, self._later[len(self._runs_by_settings.get(key, ())) : count])
             for key, each in settings_by_key.items()
         }
         for number, (key, runs) in enumerate(started.items()):
             self._listener.phase("what each knob is worth", number, len(started))
-            self._known[key] = (*self._known.get(key, ()), *runs.collect())
-        return [Prediction("", each, self._known[settings_key(each)]) for each in settings]
+            self._runs_by_settings[key] = (*self._runs_by_settings.get(key, ()), *runs.collect())
+        return [Prediction("", each, self._runs_by_settings[settings_key(each)]) for each in settings]
 
     def as_thought(self) -> Optional[_Simpler]:
         """Leave out together what the search thinks worth nothing; None where that is nothing, or worth something."""

@@ -130,10 +130,9 @@ class _Planner:
         self, candidates: Mapping[str, RebuildChange], predictions: Mapping[str, Prediction], seeds: Sequence[int]
     ) -> Dict[str, Prediction]:
         """More runs of each, without those for which the twin has no room: more PGs at work than it takes."""
-        settings_by_label = {label: entry.settings for label, entry in predictions.items()}
         started = {
-            label: self._runs.start(candidates[label].model, settings, seeds)
-            for label, settings in settings_by_label.items()
+            label: self._runs.start(candidates[label].model, entry.settings, seeds)
+            for label, entry in predictions.items()
         }
         further: Dict[str, Prediction] = {}
         for number, (label, runs) in enumerate(started.items()):

@@ -192,13 +192,13 @@ def _tried_anew(
 def _lasting(tried: TriedSettings, effort: SearchEffort, run_s: float, processes: Optional[int]) -> TriedSettings:
     """Without those that may have a page and yet get worse in the long run."""
     question = tried.asked.question
-    known: Set[str] = set()
+    checked_sources: Set[str] = set()
     while True:
-        found = [source for source in tried.margins() if source not in known]
-        known.update(found)
+        new_sources = [source for source in tried.margins() if source not in checked_sources]
+        checked_sources.update(new_sources)
         worse = [
             source
-            for source in found
+            for source in new_sources
             if gets_worse(question, effort, run_s, tried.judge, tried.by_source[source].standing, processes, True)
         ]
         if not worse:

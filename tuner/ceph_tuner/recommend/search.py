@@ -36,7 +36,6 @@ SearchFor = Callable[[], Optimiser]
 _FRESH = 1_000_000
 """Seeds of the last runs begin here, far from those of the search."""
 
-
 _SETTLED = 2
 """Batches in a row that gain next to nothing, and end the search."""
 
@@ -177,6 +176,11 @@ class _Race:
         self._first_trial = self._trials = 0
         self._learnt: Optional[KnobSearch] = None
 
+    @property
+    def _judge(self) -> Judge:
+        """On the seeds of the search, beside what is in force there."""
+        return Judge(self._question.slo, self.tried[0].means)
+
     def open(self, profiles: Mapping[str, Settings]) -> None:
         """Simulate what is compared with."""
         self._phase("built-in profiles")
@@ -193,10 +197,10 @@ class _Race:
         keys = {settings_key(entry.settings) for entry in self.tried}
         count = 0
         while count < most:
-            front = front_of(Judge(self._question.slo, self.tried[0].means), self.tried)
+            front = front_of(self._judge, self.tried)
             batch: List[Tuple[str, Settings, StartedRuns]] = []
             for pair in front.gaps if front is not None else []:
-                ends = [np.asarray(space.encode(self._full_settings(entry.settings))) for entry in pair]
+                ends = [np.asarray(space.encode(_full_settings(entry.settings, self._question))) for entry in pair]
                 settings = self._whole(space.decode(list((ends[0] + ends[1]) / 2)))
                 if settings_key(settings) not in keys and len(batch) < min(self._effort.batch, most - count):
                     keys.add(settings_key(settings))
@@ -217,7 +221,9 @@ class _Race:
         self._learnt = optimiser if isinstance(optimiser, KnobSearch) else None
         # the first of what is known is what is in force: relative bounds refer to it
         for prediction in self.tried:
-            optimiser.tell(fitting_reservations(self._full_settings(prediction.settings)), _measures(prediction))
+            optimiser.tell(
+                fitting_reservations(_full_settings(prediction.settings, self._question)), _measures(prediction)
+            )
         while self._trials < self._effort.trials and not self._has_settled():
             batch: List[Tuple[SettingsProposal, StartedRuns]] = []
             for _ in range(min(self._effort.batch, self._effort.trials - self._trials)):
@@ -239,7 +245,7 @@ class _Race:
 
     def _has_settled(self) -> bool:
         """Whether all is kept, and the models' last trials gained less than half of what would be worth a write."""
-        judge, last = Judge(self._question.slo, self.tried[0].means), _SETTLED * self._effort.batch
+        judge, last = self._judge, _SETTLED * self._effort.batch
         if self._trials < self._effort.trials // 2 + last:
             return False
         misses_before, loss_before = min(judge.rank(entry.means) for entry in self.tried[:-last])
@@ -275,16 +281,21 @@ class _Race:
 
     def _again(self, entrants: Sequence[Prediction]) -> List[Prediction]:
         """On the first fresh seeds all of them, on the others those that may still win, and what is in force."""
+        first, others = in_rounds(fresh_seeds(self._effort), self._effort)
+        predictions = self._run_further([replace(entry, runs=()) for entry in entrants], first)
+        going_on = self._may_win(predictions)
+        further = self._run_further([entry for entry in predictions if entry.label in going_on], others)
+        further_by_label = {entry.label: entry for entry in further}
+        return [further_by_label.get(entry.label, entry) for entry in predictions]
+
+    def _run_further(self, predictions: Sequence[Prediction], seeds: Sequence[int]) -> List[Prediction]:
         model = self._question.model
-        predictions = {entry.label: replace(entry, runs=()) for entry in entrants}
-        going_on = list(predictions)
-        for some in in_rounds(fresh_seeds(self._effort), self._effort):
-            started = {label: self._runs.start(model, predictions[label].settings, some) for label in going_on}
-            for label, runs in started.items():
-                self._phase("the best again, on fresh seeds")
-                predictions[label] = predictions[label].with_runs(runs.collect())
-            going_on = self._may_win(list(predictions.values()))
-        return list(predictions.values())
+        started = [(entry, self._runs.start(model, entry.settings, seeds)) for entry in predictions]
+        further = []
+        for entry, runs in started:
+            self._phase("the best again, on fresh seeds")
+            further.append(entry.with_runs(runs.collect()))
+        return further
 
     def _may_win(self, predictions: Sequence[Prediction]) -> List[str]:
         """Labels of those that are not surely worse than the best by what is worth a write; the first is in force."""
@@ -320,11 +331,7 @@ class _Race:
         """Best first."""
         by_label = {entry.label: entry for entry in predictions}
         candidates: List[Candidate] = [entry.candidate for entry in predictions]
-        judge = Judge(self._question.slo, self.tried[0].means)
-        return [by_label[entry.label] for entry in finalists(judge, candidates, len(candidates))]
-
-    def _full_settings(self, settings: Settings) -> Settings:
-        return _full_settings(settings, self._question)
+        return [by_label[entry.label] for entry in finalists(self._judge, candidates, len(candidates))]
 
     def _phase(self, text: str) -> None:
         self._report.phase(text, self._runs.done, self._total)
