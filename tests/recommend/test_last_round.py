@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Sequence, cast
+from dataclasses import replace
+from typing import Any, Dict, List, Mapping, Sequence, cast
 
 import pytest
 
-from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort
@@ -26,15 +27,16 @@ class MadeRuns:
 
     seconds, done = 4.0, 0
 
-    def __init__(self, p95_ms: Dict[str, List[float]]) -> None:
-        self._p95_ms = p95_ms
+    def __init__(self, p95_ms: Dict[str, List[float]], scrubbed: Mapping[str, float] = {}) -> None:
+        self._p95_ms, self._scrubbed = p95_ms, scrubbed
         self.seeds: Dict[str, List[int]] = {}
 
     def start(self, model: Any, settings: Settings, seeds: Sequence[int]) -> MadeRuns.Started:
         name = str(settings[PROFILE])
         self.seeds.setdefault(name, []).extend(seeds)
         values = self._p95_ms[name]
-        return MadeRuns.Started([{METRIC: values[seed % len(values)]} for seed in seeds])
+        scrubbed = {"scrub.objects_s": self._scrubbed[name]} if name in self._scrubbed else {}
+        return MadeRuns.Started([{METRIC: values[seed % len(values)], **scrubbed} for seed in seeds])
 
     class Started:
         def __init__(self, means: List[Dict[str, float]]) -> None:
@@ -44,13 +46,18 @@ class MadeRuns:
             return self._means
 
 
-def again(**p95_ms: List[float]) -> Any:
-    runs = MadeRuns(p95_ms)
-    race = search_module._Race(QUESTION, EFFORT, SilentListener(), cast(Runs, runs), 0)
+def again(slo: Slo = QUESTION.slo, scrubbed: Mapping[str, float] = {}, **p95_ms: List[float]) -> Any:
+    runs = MadeRuns(p95_ms, scrubbed)
+    race = search_module._Race(replace(QUESTION, slo=slo), EFFORT, SilentListener(), cast(Runs, runs), 0)
     entrants = [
-        Prediction(IN_FORCE if name == "old" else name, {PROFILE: name}, ({METRIC: values[0]},))
-        for name, values in p95_ms.items()
+        Prediction(
+            IN_FORCE if name == "old" else name,
+            {PROFILE: name},
+            tuple(runs.start(None, {PROFILE: name}, [0]).collect()),
+        )
+        for name in p95_ms
     ]
+    runs.seeds.clear()
     race.tried = entrants
     return runs, race._again(entrants)
 
@@ -69,6 +76,19 @@ def test_what_may_win_yet_goes_on() -> None:
     # one seed in two it is the better one by far
     runs, _ = again(old=[80, 82], best=[20, 600], other=[700, 15])
     assert len(runs.seeds["other"]) == EFFORT.fresh
+
+
+def test_what_keeps_a_bound_that_the_best_may_yet_miss_goes_on() -> None:
+    wanted = parse_slo({"objectives": [f"{METRIC} <= 100 ms", {"objective": "scrub.objects_s >= 12", "hard": False}]})
+    # the best scrubs more, and is beyond the bound on later seeds
+    first, others = in_rounds(fresh_seeds(EFFORT), EFFORT)
+    at = {seed % EFFORT.fresh: 99.0 if seed in first else 120.0 for seed in (*first, *others)}
+    edge, room = [at[place] for place in range(EFFORT.fresh)], [60.0]
+    scrubbed = {"old": 12.0, "edge": 10.0, "room": 8.0}
+    _, predictions = again(wanted, scrubbed, old=[400, 410], edge=edge, room=room)
+    assert [len(entry.runs) for entry in predictions] == [12, 12, 12]
+    choice = search_module._choice(replace(QUESTION, slo=wanted), predictions)
+    assert choice.winner.label == "room"
 
 
 @pytest.mark.parametrize("seeds", [1, 2])

@@ -14,7 +14,15 @@ import numpy as np
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.front import Front, front_of
 from ceph_tuner.core.goals.judge import Judge
-from ceph_tuner.core.goals.ranking import LEAST_GAIN, Candidate, RankingChoice, choose, finalists
+from ceph_tuner.core.goals.ranking import (
+    LEAST_GAIN,
+    Candidate,
+    RankingChoice,
+    choose,
+    finalists,
+    rank_by_bound,
+    window_noise,
+)
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import change_cost, fitting_reservations, same_value, settings_key
@@ -298,13 +306,22 @@ class _Race:
         return further
 
     def _may_win(self, predictions: Sequence[Prediction]) -> List[str]:
-        """Labels of those that are not surely worse than the best by what is worth a write; the first is in force."""
+        """Labels of those that are not surely worse than the best by what is worth a write; the first is in force.
+
+        Nor than its bound: what has more room below a hard objective goes on while the best may yet miss that.
+        """
         judge, best = Judge(self._question.slo, predictions[0].means), self._order(predictions)[0]
-        least = LEAST_GAIN[judge.rank(best.means)[0]]
+        least, noise = LEAST_GAIN[judge.rank(best.means)[0]], window_noise([entry.candidate for entry in predictions])
+
+        def by_bound(entry: Prediction) -> Tuple[bool, float]:
+            return rank_by_bound(judge, entry.candidate, noise, len(predictions[0].runs))
+
         return [
             entry.label
             for entry in predictions
-            if entry in (predictions[0], best) or fall_of_loss(judge, entry, best)[1] <= least
+            if entry in (predictions[0], best)
+            or by_bound(entry) < by_bound(best)
+            or fall_of_loss(judge, entry, best)[1] <= least
         ]
 
     def _start(self, settings: Settings) -> StartedRuns:

@@ -126,11 +126,8 @@ def choose(
     def by_mean(entry: Candidate) -> Tuple[bool, float]:
         return judge.rank(entry.means)
 
-    def bounded(entry: Candidate) -> Dict[str, float]:
-        return _bounds(judge, entry, noise, in_force.repeats)
-
     def by_bound(entry: Candidate) -> Tuple[bool, float]:
-        return judge.rank({**entry.means, **bounded(entry)})
+        return rank_by_bound(judge, entry, noise, in_force.repeats)
 
     again = min(2, max(entry.repeats for entry in [in_force, *candidates]))
     contenders = [
@@ -179,7 +176,13 @@ def choose(
         reason += f"; {what}: {counts[0]}, by {steadiest.label}, which is as good, {counts[1]}"
     elif better and winner is not first:
         reason += f"; {_steadier(judge, winner, first)}"
-    return RankingChoice(winner, tuple(verdicts), in_force, better, reason, bounded(winner))
+    bounds = _bounds(judge, winner, noise, in_force.repeats)
+    return RankingChoice(winner, tuple(verdicts), in_force, better, reason, bounds)
+
+
+def rank_by_bound(judge: Judge, entry: Candidate, noise: Mapping[str, float], others: int) -> Tuple[bool, float]:
+    """Rank by the judge of the entry's upper bound, beside something with so many repeats; `noise`: `window_noise`."""
+    return judge.rank({**entry.means, **_bounds(judge, entry, noise, others)})
 
 
 def window_noise(candidates: Sequence[Candidate]) -> Dict[str, float]:
