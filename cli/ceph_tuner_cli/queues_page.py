@@ -13,7 +13,7 @@ from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
 from ceph_tuner.recommend.queue_trial import MEASURE, RUN, TELL_TALE, QueueTrial, TrialStep
 from ceph_tuner.recommend.queues import BETTER_MCLOCK, BETTER_WPQ, NOT_TOLD, UNDECIDED, QueueComparison, QueueOrder
 from ceph_tuner.report.words import amount, percent_change
-from ceph_tuner_cli.recommend_page import cell
+from ceph_tuner_cli.recommend_page import cell, runs_told
 from ceph_tuner_cli.recommend_rebuild import cost_document, restart_cost
 from ceph_tuner_cli.tables import Columns, columns
 
@@ -140,8 +140,8 @@ def _heading(entry: Prediction, comparison: QueueComparison) -> str:
 
 
 def _interval_note(comparison: QueueComparison) -> str:
-    runs = len(comparison.wpq.runs)
-    return f"Below each value: where {COVERAGE:.0%} of clusters like this fall, by {runs} runs on the same seeds."
+    runs = runs_told([comparison.wpq, *(entry.mclock for entry in comparison.against)])
+    return f"Below each value: where {COVERAGE:.0%} of clusters like this fall, by {runs} on the same seeds."
 
 
 def _orders(comparison: QueueComparison) -> Columns:

@@ -127,13 +127,24 @@ def _headline(search_result: SearchedSettings) -> str:
     return f"{lead}Recommended, {search_result.winner.label}: {choice.reason}."
 
 
-def _objectives(search_result: SearchedSettings) -> Columns:
+def _shown(search_result: SearchedSettings) -> List[Prediction]:
+    """Those that the table is about."""
     predictions = list(search_result.built_in)
     if search_result.before.label == IN_FORCE:
         predictions.insert(0, search_result.before)
     if search_result.closest not in predictions:
         predictions.append(search_result.closest)
-    headings = []
+    return predictions
+
+
+def runs_told(predictions: Sequence[Prediction]) -> str:
+    """How many runs each had: what is soon beaten runs on the first seeds alone."""
+    counts = sorted({len(entry.runs) for entry in predictions})
+    return f"{' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))} runs"
+
+
+def _objectives(search_result: SearchedSettings) -> Columns:
+    predictions, headings = _shown(search_result), []
     for entry in predictions:
         heading = entry.label
         if entry is search_result.winner and search_result.choice.better:
@@ -173,12 +184,12 @@ def cell(verdict: Verdict, entry: Prediction) -> Text:
 
 
 def _interval_note(search_result: SearchedSettings) -> str:
-    runs = len(search_result.winner.runs)
-    if runs < 2:
+    if len(search_result.winner.runs) < 2:
         return ""
+    runs = runs_told(_shown(search_result))
     error = "is in it as the fit found it" if search_result.question.errors else "is not in it"
     return (
-        f"Below each value: where {COVERAGE:.0%} of clusters like this fall, by {runs} runs with other PG placements. "
+        f"Below each value: where {COVERAGE:.0%} of clusters like this fall, by {runs} with other PG placements. "
         f"How far the model itself is off {error}."
     )
 

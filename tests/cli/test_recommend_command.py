@@ -27,6 +27,7 @@ from ceph_tuner.search.optimiser import SettingsProposal
 from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.twin.discrepancy import Discrepancy
 from ceph_tuner.twin.fit import Fit, FittedParameter
+from ceph_tuner_cli.recommend_page import runs_told
 from running_program import Run
 
 pytestmark = pytest.mark.slow
@@ -124,6 +125,14 @@ def test_the_page_fits_80_columns_and_ends_with_the_commands(
     # not asked for
     assert "Beyond live knobs" not in out
     assert re.search(r"^best so far +client.p95_ms  recovery.finish_s\n(.*\n)*trial \d+ +[0-9.]+ ms", err)
+
+
+def test_runs_are_told_as_they_were_where_some_had_fewer() -> None:
+    def after(count: int) -> Prediction:
+        return Prediction("", {}, ({},) * count)
+
+    assert runs_told([after(12), after(4), after(8)]) == "4 to 12 runs"
+    assert runs_told([after(12), after(12)]) == "12 runs"
 
 
 @pytest.mark.usefixtures("quick")
