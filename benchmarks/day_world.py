@@ -28,6 +28,8 @@ from ceph_tuner.twin.simulation import Simulation
 HOUR_S = 600.0
 """Of the twin's time: the day takes a sixth of its time, and the book has as much less to react in."""
 PHASES_AN_HOUR = 2
+LOOK_S = 30.0
+"""A window by which clients are judged."""
 WARM_UP_H = 1.0
 """Before the day, under `balanced` and with the scrubs under way; nothing of it is judged."""
 RATE, PEAK_H = 1500.0, BUSIEST_H + 0.5
@@ -42,8 +44,10 @@ OSD = OsdModel(
 )
 BUSY = 1800.0
 """Client operations a second: so many leave background work less room within the bound."""
-LOST, SCRUBBED, CLONES = 8_000, 110_000, 20_000
-"""Object copies that an OSD takes along, objects to be deep-scrubbed within the day, clones of the snapshot."""
+LOST, CLONES = 8_000, 20_000
+"""Object copies that an OSD takes along, clones of the snapshot."""
+SCRUBBED = 110_000
+"""Objects to be deep-scrubbed within the day, unless a day has others."""
 MARKERS = {
     "busy": Marker("busy", "client.iops", BUSY, 0.9 * BUSY, 30.0),
     "recovering": Marker("recovering", "recovery.objects_left", 1.0, 0.0, 15.0),
@@ -69,14 +73,14 @@ class Situation(NamedTuple):
 
 
 class DayWorld(World):
-    """A cluster with a day on it; the day's luck is of its seed. `load`: times the usual clients."""
+    """A cluster with a day on it, whose luck is of its seed."""
 
     phase_s = HOUR_S / PHASES_AN_HOUR
     osd = OSD
 
-    def __init__(self, seed: int, load: float = 1.0) -> None:
+    def __init__(self, seed: int, scrubbed: int = SCRUBBED) -> None:
         super().__init__(seed)
-        self.factor = load
+        self.scrubbed = scrubbed
         luck = random.Random(f"day {seed}")
         self._lost = [luck.uniform(9.0, 17.0), luck.uniform(0.0, 5.0)]
         self._deleted = luck.uniform(10.0, 22.0)
@@ -93,8 +97,8 @@ class DayWorld(World):
         """
         self._phases += 1
         hour = self.hour()
-        rate = rate_at(hour) * self.factor
-        degraded, scrub, clones = self.remaining() if self._phases > 1 else (0, SCRUBBED, 0)
+        rate = rate_at(hour)
+        degraded, scrub, clones = self.remaining() if self._phases > 1 else (0, self.scrubbed, 0)
         due = [at for at in self._lost if at <= hour]
         self._lost = [at for at in self._lost if at > hour]
         degraded += LOST * len(due)
@@ -123,9 +127,9 @@ def rate_at(hour: float) -> float:
     return RATE * clients_at(hour)
 
 
-def day_told() -> Any:
+def day_told(scrubbed: int = SCRUBBED) -> Any:
     """What a day is, as a document: days of another one are not to be compared."""
-    work = [LOST, SCRUBBED, CLONES]
+    work = [LOST, scrubbed, CLONES]
     return [HOUR_S, PHASES_AN_HOUR, WARM_UP_H, list(shape()), repr(OSD), work]
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, Dict
 
+import day_policies
 import pytest
 from day import FIRST_TOLD, best_single, bounds_table, counted, live, missed_minutes, table
 from day_pages import EACH, PREDICTED, predicted
-from day_policies import BOOSTED, BOUND_MS, GRID, POLICIES, lived_with, singles
+from day_policies import BOOSTED, BOUND_MS, GRID, POLICIES, Probe, lived_with, probe, singles, tried
 from day_world import HOUR_S, MARKERS, PEAK_H, SCRUBBED, WARM_UP_H, DayWorld, Situation, rate_at
-from flight_world import p95_ms
+from flight_world import p95_ms, seen_by_clients
 
 from ceph_tuner.core.boost.rules import parse_rules
+from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.twin.model import ClientStream
 from ceph_tuner.twin.samples import look, sample_between
 from ceph_tuner.twin.simulation import Simulation
@@ -133,7 +136,7 @@ def test_a_life_under_other_things_is_not_counted() -> None:
     ]
     others += [{**ours, "hours": 10.0}, {**ours, "policy": "all day: nothing"}]
     assert counted([ours, *others]) == [ours]
-    assert counted([ours], load=2.0) == []
+    assert counted([ours], 2 * SCRUBBED) == []
     assert len({str(lived_with(policy)) for policy in POLICIES}) == len(POLICIES)
     # what one setting does is judged by any bound
     assert lived_with("all day: halves")["bound_ms"] is None
@@ -142,9 +145,50 @@ def test_a_life_under_other_things_is_not_counted() -> None:
 def test_one_life_is_judged_by_many_bounds() -> None:
     lived = line("all day: halves", 0, p95_ms=[None, 10.0, 20.0, 30.0, 30.0])
     assert [missed_minutes(lived, bound) for bound in (5.0, 10.0, 25.0, 30.0)] == [1440.0, 1080.0, 720.0, 0.0]
-    shown = bounds_table([lived, line("all day: halves", FIRST_TOLD)], [10.0, 25.0], [1.0])
+    shown = bounds_table([lived, line("all day: halves", FIRST_TOLD)], [10.0, 25.0])
     assert shown.count("| all day: halves |") == 1
     assert "| all day: halves | 1080 | 720 | 100 | 0% | 1.0 |" in shown
+
+
+def test_of_settings_that_miss_as_little_an_oracle_takes_those_that_do_the_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    probes = {
+        "balanced": Probe([30.0, 20.0], 100, 900.0),
+        "slow": Probe([10.0, 10.0], 74, 800.0),
+        "fast": Probe([10.0, 20.0], 75, 300.0),
+        "faster": Probe([25.0, 25.0], 76, 304.0),
+    }
+    monkeypatch.setattr(day_policies, "singles", lambda: {name: {PROFILE: name} for name in probes})
+    copies = []
+
+    def probe_of(simulation: Simulation, windows: int, window_s: float) -> Probe:
+        copies.append(simulation)
+        assert windows * window_s == DayWorld.phase_s
+        return probes[str(simulation.settings()[PROFILE])]
+
+    monkeypatch.setattr(day_policies, "probe", probe_of)
+    world = DayWorld(1)
+    monkeypatch.setattr(Simulation, "configure", lambda self, settings: setattr(self, "settings", lambda: settings))
+    assert tried(world) == "faster"
+    assert world.twin.simulation not in copies
+    # with nothing to recover all are fast enough
+    probes = {name: each._replace(recovered=0) for name, each in probes.items()}
+    assert tried(world) == "slow"
+
+
+@pytest.mark.slow
+def test_a_try_leaves_the_cluster_as_it_is() -> None:
+    world, twin = DayWorld(1), DayWorld(1)
+    for each in (world, twin):
+        each.advance(each.phase_s / 10)
+    seen = probe(deepcopy(world.twin.simulation), 2, 30.0)
+    assert len(seen.p95_ms) == 2
+    assert seen.done > 0.0
+    for each in (world, twin):
+        each.advance(each.phase_s / 10)
+    assert world.remaining() == twin.remaining()
+    assert (seen_by_clients(world.twin.simulation) == seen_by_clients(twin.twin.simulation)).all()
 
 
 @pytest.mark.slow
