@@ -12,7 +12,7 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.knobs.catalogue import PROFILE
-from ceph_tuner.core.knobs.releases import RELEASES
+from ceph_tuner.core.knobs.releases import MCLOCK_NINE, RELEASES, nine
 from ceph_tuner.core.measure.sample import Measure
 
 TENTACLE, VERSION = RELEASES["tentacle"], (20, 2, 4)
@@ -66,6 +66,35 @@ def test_what_is_in_force_and_higher_values_stay() -> None:
     assert chosen("scrub", osd_max_scrubs=8, osd_scrub_load_threshold=10.0) == {PROFILE: HIGH_RECOVERY}
     with pytest.raises(InputError, match="as fast"):
         chosen(**{PROFILE: HIGH_RECOVERY, "osd_max_backfills": 9})
+
+
+def shares_of(kind: str, *in_force: Any, release: Any = TENTACLE) -> Any:
+    now = {PROFILE: "custom", **nine(*in_force)}
+    settings = known(KINDS[kind], now, release, release.newest)
+    shares = [settings.get(name) for name in MCLOCK_NINE]
+    return settings.get(PROFILE), shares[:3], shares[3:6], shares[6:]
+
+
+def test_beside_custom_shares_the_works_class_alone_is_raised_and_what_limits_others_stays() -> None:
+    held = [(0.47, 1, 0.0), (0.2, 1, 0.5), (0.03, 2, 0.16)]
+    assert shares_of("recovery", *held) == ("custom", [0.3, 1, 0.0], [0.7, 2, 0.0], [0.0, 2, 0.16])
+    assert shares_of("scrub", *held) == ("custom", [0.47, 1, 0.0], [0.2, 1, 0.5], [0.05, 2, 0])
+    for kind in KINDS:
+        _, *shares = shares_of(kind, (0.9, 4, 0.95), (0.05, 1, 0.1), (0.05, 1, 0.05))
+        assert sum(each[0] for each in shares) <= 1.0
+
+
+def test_shares_that_are_as_high_already_are_no_boost() -> None:
+    high = (0.3, 1, 0.0), (0.7, 2, 0.0), (0.0, 2, 0.16)
+    assert shares_of("recovery", *high)[0] is None
+    assert shares_of("scrub", *high)[0] == "custom"
+
+
+def test_shares_in_other_units_or_that_were_not_read_are_left_for_the_profile() -> None:
+    early = RELEASES["quincy-early"]
+    assert early.units == "iops"
+    assert shares_of("recovery", (500, 1, 0), (100, 1, 0), (50, 1, 0), release=early)[0] == HIGH_RECOVERY
+    assert chosen(**{PROFILE: "custom"})[PROFILE] == HIGH_RECOVERY
 
 
 def test_wpq_has_no_profile() -> None:

@@ -191,7 +191,8 @@ def test_a_dry_run_tells_all_and_writes_nothing() -> None:
     shown = " ".join(render_automatic.boost(document).split())
     for words in (
         "a dry run: nothing is written",
-        "would boost recovery on osd: the profile high_recovery_ops, as no trial",
+        "would boost recovery on osd: the share of the work's class under high_recovery_ops beside the custom ones of "
+        "the others, as no trial",
         "degraded object copies are left done within",
         "would end once no degraded object copies are left",
         "at the latest, in 2 h",

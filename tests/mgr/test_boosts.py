@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict
 
 import pytest
 from automatic_on_twin import new_lock
-from boosted_mgr import RULES, Boosted, boosted, by_rule, recovering
+from boosted_mgr import LIMITED, RULES, Boosted, boosted, by_rule, recovering
 
 from ceph_tuner.core.autopilot.audit_log import BOOST, BOOST_ENDED
 from ceph_tuner.core.boost.events import Begin, Request
@@ -18,7 +18,7 @@ from ceph_tuner.core.boost.rules import RuleWatch
 from ceph_tuner.core.boost.state import OFF, ON, BoostState
 from ceph_tuner.core.changes.journal import APPLIED, UNDONE
 from ceph_tuner.core.errors import ClusterTimeout, InputError, Locked, RetryLater, Stopped, TunerError
-from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from tuner import render_automatic, turns
 from tuner.exposition import exposition
 from twins import small_twin
@@ -30,7 +30,9 @@ def test_recovery_is_done_sooner_and_all_is_as_before() -> None:
     document = mgr.begin(at_most="2h")
     assert any(words.startswith("done within ") and words.endswith("the rate of before") for words in document["words"])
     assert mgr.phase == ON
-    assert mgr.table()["osd", PROFILE] == "high_recovery_ops"
+    shares = [float(mgr.table()["osd", name]) for name in MCLOCK_NINE]
+    # recovery's are those of `high_recovery_ops`; what limits scrubs stays
+    assert (shares[3:6], shares[8]) == ([0.7, 2.0, 0.0], LIMITED[MCLOCK_NINE[8]])
     assert mgr.table()["osd", "osd_max_backfills"] == "4"
     assert document["request"]["at_most_s"] == 7200.0
     mgr.sample(14)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -11,12 +12,12 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.trial import Trial
-from ceph_tuner.core.knobs.catalogue import OVERRIDE, PROFILE
+from ceph_tuner.core.knobs.catalogue import CLASSES, MCLOCK_NINE, OVERRIDE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings, Version
 from ceph_tuner.core.knobs.settings import check_settings
 from ceph_tuner.core.moments import utc_minute
 
-HIGH_RECOVERY = "high_recovery_ops"
+HIGH_RECOVERY, CUSTOM = "high_recovery_ops", "custom"
 QUEUE, WPQ = "osd_op_queue", "wpq"
 
 _RECOVERY_KNOBS = (("osd_max_backfills", 4),)
@@ -28,7 +29,11 @@ RAISED: Mapping[str, Tuple[Tuple[str, float], ...]] = {
 }
 """Kind of work -> knobs that bound how much of it goes on at once, with a value well above their defaults."""
 
-LOOKED_AT = (PROFILE, QUEUE, OVERRIDE, *dict.fromkeys(name for knobs in RAISED.values() for name, _ in knobs))
+LOOKED_AT = (
+    *(PROFILE, QUEUE, OVERRIDE),
+    *MCLOCK_NINE,
+    *dict.fromkeys(name for knobs in RAISED.values() for name, _ in knobs),
+)
 """Knobs whose values in force are needed."""
 
 
@@ -101,7 +106,10 @@ def choose(
     settings = known(kind, in_force, release, version)
     if not settings:
         raise InputError("boost", f"{kind.name} with settings in force that are as fast", "slower settings in force")
-    words = f"the profile {HIGH_RECOVERY}" if settings.get(PROFILE) == HIGH_RECOVERY else "known settings"
+    words = {
+        HIGH_RECOVERY: f"the profile {HIGH_RECOVERY}",
+        CUSTOM: f"the share of the work's class under {HIGH_RECOVERY} beside the custom ones of the others",
+    }.get(str(settings.get(PROFILE)), "known settings")
     nothing_else = f"no trial {of} and no page of the book for this regime is known"
     return BoostChoice(settings, f"{words}, as {nothing_else} that keeps the objectives and was faster{doubt}")
 
@@ -109,9 +117,8 @@ def choose(
 def known(kind: Kind, in_force: Settings, release: Release, version: Version) -> Settings:
     """What is known to make this work faster, without what is in force already and what the release does not have."""
     settings: Dict[str, Any] = {}
-    queue = in_force.get(QUEUE, "mclock_scheduler")
-    if queue != WPQ and in_force.get(PROFILE) != HIGH_RECOVERY:
-        settings[PROFILE] = HIGH_RECOVERY
+    if in_force.get(QUEUE, "mclock_scheduler") != WPQ:
+        settings.update(_shares(kind, in_force, release))
     for name, value in RAISED[kind.name]:
         current = in_force.get(name)
         if isinstance(current, (int, float)) and current >= value:
@@ -121,6 +128,29 @@ def known(kind: Kind, in_force: Settings, release: Release, version: Version) ->
         if _fits({**needs, name: value}, release, version):
             settings.update({**needs, name: value})
     return settings
+
+
+def _shares(kind: Kind, in_force: Settings, release: Release) -> Settings:
+    """The profile. Beside custom shares those of the work's class alone, so that what limits other work stays."""
+    if in_force.get(PROFILE) == HIGH_RECOVERY:
+        return {}
+    shares: Dict[str, Any] = {name: in_force.get(name) for name in MCLOCK_NINE}
+    numbers = all(isinstance(value, (int, float)) for value in shares.values())
+    if in_force.get(PROFILE) != CUSTOM or release.units != "fraction" or not numbers:
+        return {PROFILE: HIGH_RECOVERY}
+    of_work = release.service_classes[kind.name]
+    shares.update({name: value for name, value in release.profiles[HIGH_RECOVERY].items() if f"_{of_work}_" in name})
+    room = 1.0 - shares[_reservation(of_work)]
+    # of the others the clients give way last
+    for other in sorted((name for name in CLASSES if name != of_work), key=lambda name: name != "client"):
+        kept = min(shares[_reservation(other)], math.floor(100 * room + 1e-9) / 100)
+        shares[_reservation(other)], room = kept, room - kept
+    is_in_force = all(in_force[name] == value for name, value in shares.items())
+    return {} if is_in_force else {PROFILE: CUSTOM, **shares}
+
+
+def _reservation(service_class: str) -> str:
+    return f"osd_mclock_scheduler_{service_class}_res"
 
 
 def _tried(
