@@ -205,8 +205,8 @@ class Applier:
                 self._journal.trim()
             return undos
 
-    def _lay_bare(self, entry: Entry) -> None:
-        """What lies over this change goes back to what was before it."""
+    def _lay_bare(self, entry: Entry) -> Entry:
+        """What lies over this change goes back to what was before it. Done again, it changes nothing more."""
         under = {restore.key: restore for restore in entry.restores}
         leftover = {change.number for change in self.leftover() if change.number > entry.number}
         entries = self._journal.entries()
@@ -217,7 +217,12 @@ class Applier:
             elif above.state == APPLIED:
                 restores = after_undo(above, entry, entries)
             if restores != above.restores:
+                if not entry.is_open:
+                    # who dies from here on leaves what the next run takes back; UNDOING has other restores already
+                    entry = replace(entry, trial=True)
+                    self._record(entry)
                 self._record(replace(above, restores=restores))
+        return entry
 
     def undoable(self, to: Optional[int] = None, everything: bool = False) -> List[Entry]:
         """Changes that `undo` would take back, newest first, beside those of `leftover`. Reads only."""
@@ -245,7 +250,6 @@ class Applier:
             if current.state == UNDONE:
                 self._trials.discard(current.number)
                 return Undone(current)
-            self._lay_bare(current)
             return self._take_back(current)
 
     def history(self) -> List[Entry]:
@@ -283,6 +287,8 @@ class Applier:
     def _take_back(self, entry: Entry, doubtful: Iterable[Key] = (), note: str = "") -> Undone:
         """Steps back until the database is as before, then the OSDs are asked."""
         self._refuse_out_of_reach(entry)
+        if entry.state != UNDOING:
+            entry = self._lay_bare(entry)
         drift: Dict[Key, SettingDrift] = {}
         late: Dict[str, None] = {}
         losses: Dict[str, str] = {}

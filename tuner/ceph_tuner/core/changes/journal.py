@@ -245,18 +245,20 @@ class Journal:
             self._store.remove(_key(entry))
             excess -= 1
         in_force = [entry for entry in entries if entry.state == APPLIED and not entry.trial and not entry.replaceable]
+        in_place = [entry for entry in entries if entry.state == APPLIED and entry.replaceable]
         while excess > 0 and len(in_force) >= 2:
             older, newer = in_force[:2]
             union = join(older, newer)
             # first the joined one, then the removal: taking back both again would find nothing left to do
             self.write(union)
-            for standing in (entry for entry in entries if entry.replaceable and entry.state == APPLIED):
+            for at, standing in enumerate(in_place):
                 restores = tuple(
                     replace(item, over=newer.number) if item.over == older.number else item
                     for item in standing.restores
                 )
                 if restores != standing.restores:
-                    self.write(replace(standing, restores=restores))
+                    in_place[at] = replace(standing, restores=restores)
+                    self.write(in_place[at])
             self._store.remove(_key(older))
             in_force[:2] = [union]
             excess -= 1
