@@ -136,8 +136,12 @@ class Applier:
         standing: Tuple[Restore, ...],
         check: Callable[[], None],
         gone: FrozenSet[Key] = frozenset(),
+        risen: FrozenSet[Key] = frozenset(),
     ) -> Entry:
-        """Store the entry, write the plan's steps and see their effect; `gone`: keys that the change gives up."""
+        """Store the entry, write the plan's steps and see their effect.
+
+        `gone`: keys that the change gives up; `risen`: those that it writes anew, over what lay over them.
+        """
         if entry.trial:
             self._trials.add(entry.number)
         self._record(entry)
@@ -153,6 +157,8 @@ class Applier:
             problems = [*self._effects.await_effect(plan, check), *late]
             if gone:
                 self._effects.await_sources(set(gone), check=check).check()
+            if gone or risen:
+                self._lay_bare(replace(entry, restores=tuple(r for r in entry.restores if r.key in gone | risen)))
             # what was only held or touched meanwhile is as before: not ours any more
             entry = replace(entry, restores=standing, note="; ".join(problems)[:_NOTE_MAX])
             return self._transition(entry, APPLIED if standing else UNDONE)
