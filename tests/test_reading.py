@@ -83,6 +83,15 @@ def test_a_pg_is_late_when_its_last_deep_scrub_is_longer_ago_than_the_interval()
     assert late_pgs(stamps, now + 40 * day, 7 * day, {}) == ["1.0", "1.1"]
 
 
+def test_a_pg_whose_stamp_is_of_a_clock_that_was_ahead_is_late() -> None:
+    now, day = 1_795_241_826.0, 86400.0
+    # clocks of hosts that serve a cluster differ by an hour at most: cephx refuses more
+    stamps = {"1.0": "2036-11-21T06:12:34.529551+0000", "1.1": "2026-11-21T07:12:34.529551+0000"}
+    assert late_pgs(stamps, now, 7 * day, {}) == ["1.0"]
+    assert late_pgs(stamps, now, 1e300, {}) == ["1.0"]
+    assert late_pgs(stamps, now + 3655 * day, 7 * day, {}) == ["1.1"]
+
+
 def test_a_pool_s_own_deep_scrub_interval_wins_over_that_of_the_osds() -> None:
     now, day = 1_795_241_826.0, 86400.0
     stamps = dict.fromkeys(("1.0", "2.0"), "2026-11-01T06:12:34.529551+0000")
