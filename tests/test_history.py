@@ -71,6 +71,23 @@ def test_a_window_of_a_clock_that_was_ahead_is_not_the_newest() -> None:
     assert history.newest(2e9) is None
 
 
+def test_hours_are_kept_although_windows_of_a_clock_that_was_ahead_are_there() -> None:
+    history = History(MemoryStore())
+    begin = 1e9 - 1e9 % 3600
+    for end in (begin - 120.0, begin + 1e8, begin + 1e8 + 3600.0):
+        history.add_window(window(end))
+    for minute in range(1, 125):
+        history.add_window(window(begin + 60.0 * minute, iops=7.0))
+    now = begin + 60.0 * 124
+    kept = history.hours(begin, now)
+    assert [(hour.end, hour.measures["client.iops"].mean) for hour in kept] == [
+        (begin + 3540.0, 7.0),
+        (begin + 7140.0, 7.0),
+    ]
+    assert history.windows(now=now)[-1].end == now
+    assert history.hours(now=now)[-1].end == begin + 7140.0
+
+
 def test_a_damaged_block_costs_its_own_entries_only() -> None:
     store = MemoryStore()
     ring = Ring(store, "r/", 3, 2)

@@ -141,8 +141,9 @@ class _Description:
         return window
 
     def _recent_window(self) -> Optional[Window]:
+        now = self._cluster.clock.now()
         try:
-            windows = History(self._cluster.store).windows(self._cluster.clock.now() - RECENT_S)
+            windows = History(self._cluster.store).windows(now - RECENT_S, now)
         except (CommandFailed, PermissionRefused) as fault:
             self._notes.append(f"windows that the plugin keeps are not seen, and latencies with them ({fault})")
             return None
