@@ -124,7 +124,7 @@ def apply(
                 say_undone(applier.recover())
                 if portable is not None:
                     # a newer one may have come since
-                    check_newest(connection.store, portable, older)
+                    check_newest(connection.store, portable, connection.clock.now(), older)
                 plan = applier.plan(target, completed(settings, connection, target))
                 entry = applier.apply(plan, reason, forecast={} if forecast is None else forecast.to_dict())
                 if portable is not None:
@@ -235,7 +235,7 @@ def wanted(
         source = profiles.read_vouched(profile, cluster.version, fleet)
         portable = source.portable
         if portable is not None:
-            check_newest(cluster.store, portable, older)
+            check_newest(cluster.store, portable, cluster.clock.now(), older)
         translation = cluster.translated(source.profile, target)
         say(translation.notes)
         settings.update(translation.settings)
