@@ -202,7 +202,7 @@ def measured(cluster: Cluster, seconds: float, scope: Optional[Scope] = None) ->
     """What the cluster, or a device class of it, shows once it has settled; None where it gave no sample."""
     cluster.clock.sleep(min(SETTLED_S, seconds))
     scopes = () if scope is None else (scope,)
-    window, _ = observe(ClusterSampler(cluster.commander, cluster.clock.now, scopes), cluster.clock, seconds)
+    window, _ = observe(ClusterSampler(cluster.commander, cluster.clock, scopes), cluster.clock, seconds)
     if window is None:
         warn([f"{cluster.name} gave no sample within {seconds:g} s: nothing is kept beside what the twin said"])
         return None

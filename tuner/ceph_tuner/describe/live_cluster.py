@@ -132,7 +132,7 @@ class _Description:
         window = self._recent_window()
         if window is None and sample_s > 0 and len(self._osds.running) <= OSDS_MAX:
             try:
-                window, samples = observe(ClusterSampler(cluster.commander, cluster.clock.now), cluster.clock, sample_s)
+                window, samples = observe(ClusterSampler(cluster.commander, cluster.clock), cluster.clock, sample_s)
             except (CommandFailed, PermissionRefused) as fault:
                 self._notes.append(f"what clients do cannot be sampled ({fault})")
                 return None

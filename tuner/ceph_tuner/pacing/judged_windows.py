@@ -37,7 +37,7 @@ class SampledWindows:
     """By a sampler of our own. One look costs two commands an OSD."""
 
     def __init__(self, cluster: Cluster, scopes: Sequence[Scope], seconds: float) -> None:
-        self._sampler = ClusterSampler(cluster.commander, cluster.clock.now, scopes)
+        self._sampler = ClusterSampler(cluster.commander, cluster.clock, scopes)
         self.seconds = seconds
         self._samples: Deque[Sample] = deque()
 
