@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from appliers import applier, apply
-from ceph_tuner.core.changes.journal import APPLIED, STANDING, UNDONE, Entry, Journal
+from ceph_tuner.core.changes.journal import APPLIED, APPLYING, LARGEST, STANDING, UNDOING, UNDONE, Entry, Journal
 from ceph_tuner.core.changes.plan import Restore, Step
 from ceph_tuner.core.errors import JournalDamaged
 from ceph_tuner.core.knobs.catalogue import KNOBS, RETIRED
@@ -195,6 +195,37 @@ def test_an_undo_that_holds_thousands_of_profiles_stays_under_the_monitors_limit
         written = replace(entry(1), restores=restores)
         assert len(written.to_text()) < 65536
         assert Entry.from_text("x", written.to_text()) == written
+
+
+def apart(number: int, osds: range) -> Entry:
+    """A change of so many OSDs that differ in what they had before."""
+    restores = tuple(Restore(f"osd.{osd}", "osd_max_scrubs", str(osd % 9), frozenset({str(number)})) for osd in osds)
+    return replace(entry(number), restores=restores)
+
+
+def test_two_changes_that_are_too_large_together_are_not_joined_and_stop_nothing() -> None:
+    store = MemoryStore()
+    journal = Journal(store, keep=2)
+    for each in (apart(1, range(500)), apart(2, range(500, 1000)), entry(3), entry(4)):
+        journal.write(each)
+    journal.trim()
+    kept = journal.entries()
+    assert [each.number for each in kept] == [1, 4]
+    assert len(kept[0].restores) == 500
+    assert len(kept[1].restores) == 501
+
+
+def test_what_only_people_read_is_cut_short_before_an_entry_cannot_be_stored() -> None:
+    store = MemoryStore()
+    for state in (APPLYING, APPLIED, UNDOING, UNDONE):
+        written = replace(
+            apart(1, range(700)), state=state, why="w" * 9000, note="é" * 4000, forecast={"a": "b" * 9000}
+        )
+        assert len(written.to_text()) > LARGEST
+        Journal(store).write(written)
+        (kept,) = Journal(store).entries()
+        assert (kept.restores, kept.state, kept.steps) == (written.restores, state, written.steps)
+        assert "w" * len(kept.why) == kept.why
 
 
 def test_a_long_list_of_steps_stays_under_the_monitors_limit() -> None:

@@ -14,7 +14,7 @@ from ceph_tuner.core.ceph.ports import Clock, ConfigEntry, Store
 from ceph_tuner.core.changes.configuration import Configuration
 from ceph_tuner.core.changes.custom_resource import resource_of
 from ceph_tuner.core.changes.effect_check import EffectCheck
-from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal, SetAside
+from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal, SetAside, refuse_large
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.osd_poll import EFFECT_S, OsdPoll, Progress, silent, unhindered
 from ceph_tuner.core.changes.overlay import after_undo
@@ -142,6 +142,7 @@ class Applier:
 
         `gone`: keys that the change gives up; `risen`: those that it writes anew, over what lay over them.
         """
+        refuse_large(entry)
         if entry.trial:
             self._trials.add(entry.number)
         self._record(entry)

@@ -44,6 +44,11 @@ STATES = (APPLYING, APPLIED, UNDOING, UNDONE)
 KEEP = 50
 """Entries that are kept. Of older ones in force the two oldest become one, so that all can still be taken back."""
 
+LARGEST = 65_536
+"""Characters of an entry, all of them ASCII: what the monitors take (`mon_config_key_max_entry_size`)."""
+ROOM = 8_192
+"""Of these, what an entry leaves free as it is begun: for its note, and for profiles that are held as it goes back."""
+
 STANDING = ", book"
 """How a writer's name ends whose change has its settings replaced while it stands: it is joined with no other."""
 
@@ -232,7 +237,7 @@ class Journal:
 
     def write(self, entry: Entry) -> None:
         """Store an entry; the store answers after the commit."""
-        self._store.set(_key(entry), entry.to_text())
+        self._store.set(_key(entry), _fitted(entry))
 
     def trim(self, room: int = 0) -> None:
         """Forget the oldest finished entries; join the two oldest in force. Safe to interrupt anywhere.
@@ -249,6 +254,10 @@ class Journal:
         while excess > 0 and len(in_force) >= 2:
             older, newer = in_force[:2]
             union = join(older, newer)
+            if len(_fitted(union)) > LARGEST:
+                # both stay, and so does what takes them back
+                del in_force[0]
+                continue
             # first the joined one, then the removal: taking back both again would find nothing left to do
             self.write(union)
             for at, standing in enumerate(in_place):
@@ -262,6 +271,29 @@ class Journal:
             self._store.remove(_key(older))
             in_force[:2] = [union]
             excess -= 1
+
+
+def refuse_large(entry: Entry) -> None:
+    """Raise InputError for a change that could not be stored in each of its states."""
+    size = len(entry.to_text())
+    if size > LARGEST - ROOM:
+        reason = f", {len(entry.why)} characters of reason among them" if len(entry.why) > ROOM else ""
+        shorter = "a shorter reason" if reason else "fewer OSDs with sections of their own at a time"
+        raise InputError("change", f"{size} characters to store{reason}", f"at most {LARGEST - ROOM}: {shorter}")
+
+
+def _fitted(entry: Entry) -> str:
+    """As it is stored: what only people read is cut short before the change could not be taken back any more."""
+    if len(entry.to_text()) > LARGEST:
+        entry = replace(entry, forecast={})
+    for name in sorted(("why", "note"), key=lambda name: -len(getattr(entry, name))):
+        words, excess = getattr(entry, name), len(entry.to_text()) - LARGEST
+        if excess > 0:
+            entry = replace(entry, **{name: words[: max(0, len(words) - excess)]})
+    if len(entry.to_text()) > LARGEST and entry.state != APPLYING:
+        # while a change is applied they tell which write may be under way
+        entry = replace(entry, steps=())
+    return entry.to_text()
 
 
 def join(older: Entry, newer: Entry) -> Entry:
