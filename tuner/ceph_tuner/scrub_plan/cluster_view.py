@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Dict, FrozenSet, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
+from ceph_tuner.cluster.pg_rows import all_pg_rows
 from ceph_tuner.cluster.sampler import deep_scrub_interval
 from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.ceph.ports import Commander
@@ -21,7 +22,6 @@ from ceph_tuner.core.measure.pg_documents import (
     osds_of,
     pg_details,
     stamp_s,
-    whole_pg_rows,
 )
 from ceph_tuner.core.measure.reading import PgDetail, pool_of
 from ceph_tuner.core.wording import first_of
@@ -60,10 +60,10 @@ def read_again(cluster: Cluster, before: ScrubView, usual_interval_s: float) -> 
 
     PGs of which the active mgr has not heard are as they were before, or left out.
     """
-    osd_map, pg_answer = _ask(cluster.commander, "osd dump"), _ask(cluster.commander, "pg ls")
-    now = cluster.clock.now()
+    osd_map = _ask(cluster.commander, "osd dump")
     with shaped("osd dump"):
-        rows = whole_pg_rows(pg_answer, osd_map)
+        rows = all_pg_rows(cluster.commander, osd_map)
+        now = cluster.clock.now()
         flags, pool_flags = _flags(osd_map)
         pgs = _pgs(osd_map, rows, now, usual_interval_s)
     # stamps of which a new mgr has not heard are no stamps, and a PG with a newer one would count as scrubbed
