@@ -232,6 +232,23 @@ def test_a_value_that_two_changes_wrote_is_that_of_the_upper_one() -> None:
     assert tables == ["2", "3", "1"]
 
 
+def test_a_later_change_of_our_own_value_keeps_it() -> None:
+    monitors = Monitors(osds=2, table={("osd", "osd_max_scrubs"): "1"})
+    one = applier(monitors)
+    entries = [one.apply(one.plan("osd", {"osd_max_scrubs": value})) for value in (2, 3, 2)]
+    assert entries[0] is not None
+    assert one.preview_undo(entries[0])[0] == ()
+    undone = one.undo_entry(entries[0])
+    assert [str(item) for item in undone.drift] == [
+        "osd osd_max_scrubs: 2 is by now that of another change, left as it is"
+    ]
+    tables = [monitors.table["osd", "osd_max_scrubs"]]
+    for _ in range(2):
+        one.undo()
+        tables.append(monitors.table["osd", "osd_max_scrubs"])
+    assert tables == ["2", "3", "1"]
+
+
 @pytest.mark.parametrize("ends", ["fails", "killed"])
 def test_a_replacement_that_is_taken_back_leaves_a_later_change_no_value_of_its_own(ends: str) -> None:
     monitors = Monitors(osds=2, table={("osd", "osd_max_scrubs"): "6"})

@@ -17,7 +17,7 @@ from ceph_tuner.core.changes.effect_check import EffectCheck
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal, SetAside, refuse_large
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.osd_poll import EFFECT_S, OsdPoll, Progress, silent, unhindered
-from ceph_tuner.core.changes.overlay import after_undo
+from ceph_tuner.core.changes.overlay import after_undo, covered
 from ceph_tuner.core.changes.plan import ChangePlan, Restore, SettingDrift, Step, plan_restore
 from ceph_tuner.core.changes.planner import Planner
 from ceph_tuner.core.changes.resource_steps import InResource
@@ -271,9 +271,17 @@ class Applier:
         """Return the steps that taking a change back would write now, and what it would leave."""
         self._refuse_out_of_reach(entry)
         repair = entry.state != APPLYING
+        entry, left = (entry, ()) if entry.state == UNDOING else self._uncovered(entry)
         places = self._config.places()
         plan = plan_restore(self._config.dump(), entry.restores, places, self._release, self._doubtful(entry), repair)
-        return plan.steps, plan.drift
+        return plan.steps, (*left, *plan.drift)
+
+    def _uncovered(self, entry: Entry) -> Tuple[Entry, Tuple[SettingDrift, ...]]:
+        """The change without keys that hold a later one's value, and these: that value may be ours as well."""
+        values = {(row.who, row.name): row.value for row in self._config.dump()}
+        others = covered(entry, self._journal.entries(), values)
+        left = tuple(SettingDrift(*key, values.get(key), values.get(key)) for key in sorted(others))
+        return replace(entry, restores=tuple(item for item in entry.restores if item.key not in others)), left
 
     def _take_back_after(self, error: BaseException, entry: Entry, doubtful: Iterable[Key]) -> None:
         reason = str(error) or type(error).__name__
@@ -294,9 +302,10 @@ class Applier:
     def _take_back(self, entry: Entry, doubtful: Iterable[Key] = (), note: str = "") -> Undone:
         """Steps back until the database is as before, then the OSDs are asked."""
         self._refuse_out_of_reach(entry)
-        if entry.state != UNDOING:
-            entry = self._lay_bare(entry)
         drift: Dict[Key, SettingDrift] = {}
+        if entry.state != UNDOING:
+            entry, left = self._uncovered(self._lay_bare(entry))
+            drift.update({(item.who, item.name): item for item in left})
         late: Dict[str, None] = {}
         losses: Dict[str, str] = {}
         doubtful, repair = set(doubtful), entry.state != APPLYING

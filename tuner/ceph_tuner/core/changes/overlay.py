@@ -8,10 +8,11 @@ above, as both may have written the same one, so `Restore.over` does.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Iterable, Sequence, Tuple
+from typing import FrozenSet, Iterable, Mapping, Sequence, Tuple
 
 from ceph_tuner.core.changes.journal import APPLIED, Entry
 from ceph_tuner.core.changes.plan import Restore
+from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.knobs.settings import same
 
 
@@ -31,6 +32,19 @@ def after_undo(entry: Entry, undone: Entry, entries: Sequence[Entry]) -> Tuple[R
             (item,) = marked([replace(item, value=beneath.value)], between)
         restores.append(item)
     return tuple(restores)
+
+
+def covered(entry: Entry, entries: Sequence[Entry], values: Mapping[Key, str]) -> FrozenSet[Key]:
+    """Keys of which a change in force over this one wrote the value that they hold, which may be ours as well."""
+    heights = {item.key: _height(item, entry) for item in entry.restores if not same(values.get(item.key), item.value)}
+    return frozenset(
+        item.key
+        for change in entries
+        if change.state == APPLIED and change.number != entry.number
+        for item in change.restores
+        if item.key in heights and heights[item.key] < _height(item, change)
+        if any(same(values.get(item.key), value) for value in item.ours)
+    )
 
 
 def _lies_over(item: Restore, entry: Entry, beneath: Restore, undone: Entry, entries: Sequence[Entry]) -> bool:
