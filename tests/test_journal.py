@@ -5,7 +5,7 @@ import time
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
-from typing import Optional
+from typing import List, Optional
 
 import pytest
 from hypothesis import given
@@ -167,15 +167,20 @@ def test_entries_in_force_are_joined_so_that_all_can_still_be_taken_back() -> No
     assert oldest.steps == (Step("osd", "osd_max_scrubs", "1", "5"),)
 
 
-def test_what_lay_over_a_joined_change_lies_over_the_one_that_it_was_joined_to() -> None:
+@pytest.mark.parametrize(("key_of_3", "numbers", "over"), [("osd_max_trimming_pgs", [1, 3, 4], 3), ("", [1, 2, 4], 2)])
+def test_what_lay_over_a_joined_change_lies_over_the_one_that_it_was_joined_to(
+    key_of_3: str, numbers: List[int], over: int
+) -> None:
+    # where the third change has the same key, the book lies between the two: they are not joined
     journal = Journal(MemoryStore(), keep=3)
-    book = entry(1)
+    book, third = entry(1), entry(3)
     journal.write(replace(book, who=f"mgr.x{STANDING}", restores=(replace(book.restores[0], over=2),)))
-    for number in (2, 3, 4):
-        journal.write(entry(number))
+    third = replace(third, restores=(replace(third.restores[0], name=key_of_3 or third.restores[0].name),))
+    for each in (entry(2), third, entry(4)):
+        journal.write(each)
     journal.trim()
-    assert [found.number for found in journal.entries()] == [1, 3, 4]
-    assert journal.entries()[0].restores[0].over == 3
+    assert [found.number for found in journal.entries()] == numbers
+    assert journal.entries()[0].restores[0].over == over
 
 
 def test_unfinished_entries_and_trials_are_never_joined_or_forgotten() -> None:

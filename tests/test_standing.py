@@ -324,6 +324,12 @@ _DEEDS = st.one_of(
     joined=True,
 )
 @example(
+    # it lies between two changes that would be joined
+    deeds=[("apply", "balanced"), ("replace", "backfills"), ("apply", "balanced"), ("apply", "backfills")],
+    book_first=True,
+    joined=True,
+)
+@example(
     # it lies over the later change twice, and then has the key no more
     deeds=[
         ("apply", "clients, few scrubs"),

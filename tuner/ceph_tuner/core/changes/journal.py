@@ -254,8 +254,9 @@ class Journal:
         while excess > 0 and len(in_force) >= 2:
             older, newer = in_force[:2]
             union = join(older, newer)
-            if len(_fitted(union)) > LARGEST:
-                # both stay, and so does what takes them back
+            between = {item.key for entry in in_place for item in entry.restores if item.over == older.number}
+            if between & {item.key for item in newer.restores} or len(_fitted(union)) > LARGEST:
+                # what lies between them has no place in one; both stay, and so does what takes them back
                 del in_force[0]
                 continue
             # first the joined one, then the removal: taking back both again would find nothing left to do
