@@ -148,6 +148,15 @@ def test_numbers_go_on_after_the_highest() -> None:
     assert [found.number for found in journal.entries()] == [1, 9]
 
 
+def test_a_number_that_could_not_be_read_again_is_given_to_no_change() -> None:
+    monitors = Monitors()
+    last = entry(10**12 - 1, UNDONE)
+    monitors.store.set(f"journal/{last.number}", last.to_text())
+    with pytest.raises(JournalDamaged, match="no number is left"):
+        apply(monitors, "osd", {"osd_max_scrubs": 1})
+    assert monitors.table == {}
+
+
 def test_only_so_many_finished_entries_are_kept_the_newest() -> None:
     journal = Journal(MemoryStore(), keep=3)
     for number in range(1, 7):

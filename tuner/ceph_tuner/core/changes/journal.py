@@ -228,12 +228,16 @@ class Journal:
         return tuple(item for entry in self.entries() if entry.number in numbers for item in entry.restores)
 
     def next_number(self) -> int:
-        """One more than the highest: unique, as only the lock's holder asks."""
+        """One more than the highest: unique, as only the lock's holder asks.
+
+        Raises JournalDamaged where that is none that could be read again: somebody wrote the highest there.
+        """
         contents = self.read()
-        return (
-            max([entry.number for entry in contents.entries] + [item.number for item in contents.set_aside], default=0)
-            + 1
-        )
+        numbers = [entry.number for entry in contents.entries] + [item.number for item in contents.set_aside]
+        highest = max(numbers, default=0)
+        if not _NUMBER.fullmatch(f"{highest + 1:08d}"):
+            raise JournalDamaged(f"{PREFIX}{highest}: no number is left for a new change")
+        return highest + 1
 
     def write(self, entry: Entry) -> None:
         """Store an entry; the store answers after the commit."""
