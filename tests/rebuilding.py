@@ -10,6 +10,7 @@ import pytest
 from ceph_lab.cluster import Lab
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.cluster.session import Session
+from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import RetryLater
 
 MIB = 1 << 20
@@ -20,7 +21,7 @@ def recovered(session: Session) -> float:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with suppress(RetryLater):
-            return ClusterSampler(session, time.time).read().coded_recovered or 0.0
+            return ClusterSampler(session, SystemClock()).read().coded_recovered or 0.0
         time.sleep(1)
     raise AssertionError("the mgr has not heard of the PGs")
 

@@ -42,7 +42,7 @@ ARGUMENTS: Dict[str, Tuple[str, ...]] = {
     "osd df": (),
     "osd tree": (),
     "osd metadata": (),
-    "pg ls": (),
+    "pg ls": ("pool",),
     "log last": ("num", "level", "channel"),
     "config dump": (),
     "config show": (),

@@ -9,7 +9,7 @@ import pytest
 from appliers import CUSTOM, FULL, LIMIT, OTHER, Killed, applier, apply, kill_at, survive
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.applier import Applier, Undone
-from ceph_tuner.core.changes.journal import APPLIED, UNDONE
+from ceph_tuner.core.changes.journal import APPLIED, LARGEST, UNDONE
 from ceph_tuner.core.changes.lock import LEASE_S, Holder, Lock
 from ceph_tuner.core.changes.plan import plan_change
 from ceph_tuner.core.changes.shard_rereading import BANDWIDTHS
@@ -185,6 +185,34 @@ def test_a_value_that_the_journal_could_not_give_back_is_refused_before_anything
         applier(monitors).plan("osd", {"osd_max_scrubs": 1})
     assert monitors.table == {("osd", "osd_max_scrubs"): value}
     assert applier(monitors).plan("osd.1", {"osd_max_scrubs": 1}).steps
+
+
+@pytest.mark.parametrize("length", [58_000, 65_000, 200_000])
+def test_a_reason_that_leaves_the_entry_no_room_is_refused_before_anything_is_written(length: int) -> None:
+    monitors = Monitors()
+    one = applier(monitors)
+    with pytest.raises(InputError, match=rf"change: found .* {length} characters of reason.* a shorter reason"):
+        one.apply(one.plan("osd", {"osd_max_scrubs": 1}), "w" * length)
+    assert (monitors.table, one.history()) == ({}, [])
+    assert apply(monitors, "osd", {"osd_max_scrubs": 1}) == 1
+
+
+def test_a_change_that_an_earlier_version_stored_without_room_is_taken_back_all_the_same() -> None:
+    monitors = Monitors()
+    one = applier(monitors)
+    one.apply(one.plan("osd", FULL))
+    (entry,) = one.history()
+    full = replace(entry, why="w" * (LARGEST - len(entry.to_text()) - 100))
+    monitors.store.set("journal/00000001", full.to_text())
+    for name in CUSTOM:
+        monitors.set("osd", name, "0.77" if name.endswith(("res", "lim")) else "7")
+    (undone,) = applier(monitors).undo()
+    assert len(undone.drift) == len(CUSTOM)
+    (stored,) = one.history()
+    assert stored.state == UNDONE
+    assert stored.note == "; ".join(map(str, undone.drift))
+    # nothing stands in the way of the next one
+    assert apply(monitors, "osd", {"osd_max_scrubs": 2}) == 2
 
 
 def test_two_at_once_the_second_is_refused_and_writes_nothing() -> None:

@@ -61,7 +61,7 @@ def test_large_entries_open_a_new_block_before_a_value_is_too_large() -> None:
 
 def test_a_window_of_a_clock_that_was_ahead_is_not_the_newest() -> None:
     history = History(MemoryStore())
-    for end in (1e9, 1e9 + 3600.0, 1e12):
+    for end in (1e9, 1e9 + 3600.0, 1e11):
         history.add_window(window(end))
     newest = history.newest(1e9 + 30.0)
     assert newest is not None
@@ -69,6 +69,33 @@ def test_a_window_of_a_clock_that_was_ahead_is_not_the_newest() -> None:
     # clocks of hosts differ
     assert history.newest(1e9 + 3590.0) == window(1e9 + 3600.0)
     assert history.newest(2e9) is None
+
+
+def test_hours_are_kept_although_windows_of_a_clock_that_was_ahead_are_there() -> None:
+    history = History(MemoryStore())
+    begin = 1e9 - 1e9 % 3600
+    for end in (begin - 120.0, begin + 1e8, begin + 1e8 + 3600.0):
+        history.add_window(window(end))
+    for minute in range(1, 125):
+        history.add_window(window(begin + 60.0 * minute, iops=7.0))
+    now = begin + 60.0 * 124
+    kept = history.hours(begin, now)
+    assert [(hour.end, hour.measures["client.iops"].mean) for hour in kept] == [
+        (begin + 3540.0, 7.0),
+        (begin + 7140.0, 7.0),
+    ]
+    assert history.windows(now=now)[-1].end == now
+    assert history.hours(now=now)[-1].end == begin + 7140.0
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1e300, 1e9), (-7e10, 1e9), (0.0, 1e300)])
+def test_a_window_of_no_calendar_is_passed_over(start: float, end: float) -> None:
+    store = MemoryStore()
+    Ring(store, "history/minute/", 12, 10).append({**window(1e9).to_dict(), "start": start, "end": end})
+    history = History(store)
+    assert history.windows() == []
+    history.add_window(window(1e9 + 60.0))
+    assert history.windows() == [window(1e9 + 60.0)]
 
 
 def test_a_damaged_block_costs_its_own_entries_only() -> None:

@@ -5,14 +5,14 @@ import time
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
-from typing import Optional
+from typing import List, Optional
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from appliers import applier, apply
-from ceph_tuner.core.changes.journal import APPLIED, STANDING, UNDONE, Entry, Journal
+from ceph_tuner.core.changes.journal import APPLIED, APPLYING, LARGEST, STANDING, UNDOING, UNDONE, Entry, Journal
 from ceph_tuner.core.changes.plan import Restore, Step
 from ceph_tuner.core.errors import JournalDamaged
 from ceph_tuner.core.knobs.catalogue import KNOBS, RETIRED
@@ -148,6 +148,15 @@ def test_numbers_go_on_after_the_highest() -> None:
     assert [found.number for found in journal.entries()] == [1, 9]
 
 
+def test_a_number_that_could_not_be_read_again_is_given_to_no_change() -> None:
+    monitors = Monitors()
+    last = entry(10**12 - 1, UNDONE)
+    monitors.store.set(f"journal/{last.number}", last.to_text())
+    with pytest.raises(JournalDamaged, match="no number is left"):
+        apply(monitors, "osd", {"osd_max_scrubs": 1})
+    assert monitors.table == {}
+
+
 def test_only_so_many_finished_entries_are_kept_the_newest() -> None:
     journal = Journal(MemoryStore(), keep=3)
     for number in range(1, 7):
@@ -167,15 +176,20 @@ def test_entries_in_force_are_joined_so_that_all_can_still_be_taken_back() -> No
     assert oldest.steps == (Step("osd", "osd_max_scrubs", "1", "5"),)
 
 
-def test_what_lay_over_a_joined_change_lies_over_the_one_that_it_was_joined_to() -> None:
+@pytest.mark.parametrize(("key_of_3", "numbers", "over"), [("osd_max_trimming_pgs", [1, 3, 4], 3), ("", [1, 2, 4], 2)])
+def test_what_lay_over_a_joined_change_lies_over_the_one_that_it_was_joined_to(
+    key_of_3: str, numbers: List[int], over: int
+) -> None:
+    # where the third change has the same key, the book lies between the two: they are not joined
     journal = Journal(MemoryStore(), keep=3)
-    book = entry(1)
+    book, third = entry(1), entry(3)
     journal.write(replace(book, who=f"mgr.x{STANDING}", restores=(replace(book.restores[0], over=2),)))
-    for number in (2, 3, 4):
-        journal.write(entry(number))
+    third = replace(third, restores=(replace(third.restores[0], name=key_of_3 or third.restores[0].name),))
+    for each in (entry(2), third, entry(4)):
+        journal.write(each)
     journal.trim()
-    assert [found.number for found in journal.entries()] == [1, 3, 4]
-    assert journal.entries()[0].restores[0].over == 3
+    assert [found.number for found in journal.entries()] == numbers
+    assert journal.entries()[0].restores[0].over == over
 
 
 def test_unfinished_entries_and_trials_are_never_joined_or_forgotten() -> None:
@@ -195,6 +209,37 @@ def test_an_undo_that_holds_thousands_of_profiles_stays_under_the_monitors_limit
         written = replace(entry(1), restores=restores)
         assert len(written.to_text()) < 65536
         assert Entry.from_text("x", written.to_text()) == written
+
+
+def apart(number: int, osds: range) -> Entry:
+    """A change of so many OSDs that differ in what they had before."""
+    restores = tuple(Restore(f"osd.{osd}", "osd_max_scrubs", str(osd % 9), frozenset({str(number)})) for osd in osds)
+    return replace(entry(number), restores=restores)
+
+
+def test_two_changes_that_are_too_large_together_are_not_joined_and_stop_nothing() -> None:
+    store = MemoryStore()
+    journal = Journal(store, keep=2)
+    for each in (apart(1, range(500)), apart(2, range(500, 1000)), entry(3), entry(4)):
+        journal.write(each)
+    journal.trim()
+    kept = journal.entries()
+    assert [each.number for each in kept] == [1, 4]
+    assert len(kept[0].restores) == 500
+    assert len(kept[1].restores) == 501
+
+
+def test_what_only_people_read_is_cut_short_before_an_entry_cannot_be_stored() -> None:
+    store = MemoryStore()
+    for state in (APPLYING, APPLIED, UNDOING, UNDONE):
+        written = replace(
+            apart(1, range(700)), state=state, why="w" * 9000, note="é" * 4000, forecast={"a": "b" * 9000}
+        )
+        assert len(written.to_text()) > LARGEST
+        Journal(store).write(written)
+        (kept,) = Journal(store).entries()
+        assert (kept.restores, kept.state, kept.steps) == (written.restores, state, written.steps)
+        assert "w" * len(kept.why) == kept.why
 
 
 def test_a_long_list_of_steps_stays_under_the_monitors_limit() -> None:

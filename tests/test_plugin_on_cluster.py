@@ -184,7 +184,7 @@ def test_what_recovery_is_seen_to_do_is_what_there_was_to_recover(loaded: Lab, l
             loaded.wait_osd(osd, up=True)
         _wait(lambda: _sample(loaded).get("recovery.objects_left", 0) > 0)
         with closing(open_cluster(loaded.name)) as cluster:
-            sampler = ClusterSampler(cluster.commander, time.time)
+            sampler = ClusterSampler(cluster.commander, SystemClock())
             # with less than its 15 s behind it, a decrease counts for as much as the whole time that is known
             found = 0.0
             for _ in range(9):
@@ -420,7 +420,7 @@ def test_the_plugin_is_taken_out_without_a_trace(loaded: Lab) -> None:
 
 def _observe(lab: Lab, seconds: float) -> Dict[str, float]:
     with closing(open_cluster(lab.name)) as cluster:
-        window, _ = observe(ClusterSampler(cluster.commander, time.time), SystemClock(), seconds)
+        window, _ = observe(ClusterSampler(cluster.commander, SystemClock()), SystemClock(), seconds)
     assert window is not None
     return {name: measure.mean for name, measure in window.measures.items()}
 

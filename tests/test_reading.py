@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ceph_tuner.core.bounded import MISREAD
 from ceph_tuner.core.measure.counters import DaemonReport
 from ceph_tuner.core.measure.osd_documents import (
     latency_axis,
@@ -83,6 +84,15 @@ def test_a_pg_is_late_when_its_last_deep_scrub_is_longer_ago_than_the_interval()
     assert late_pgs(stamps, now + 40 * day, 7 * day, {}) == ["1.0", "1.1"]
 
 
+def test_a_pg_whose_stamp_is_of_a_clock_that_was_ahead_is_late() -> None:
+    now, day = 1_795_241_826.0, 86400.0
+    # clocks of hosts that serve a cluster differ by an hour at most: cephx refuses more
+    stamps = {"1.0": "2036-11-21T06:12:34.529551+0000", "1.1": "2026-11-21T07:12:34.529551+0000"}
+    assert late_pgs(stamps, now, 7 * day, {}) == ["1.0"]
+    assert late_pgs(stamps, now, 1e300, {}) == ["1.0"]
+    assert late_pgs(stamps, now + 3655 * day, 7 * day, {}) == ["1.1"]
+
+
 def test_a_pool_s_own_deep_scrub_interval_wins_over_that_of_the_osds() -> None:
     now, day = 1_795_241_826.0, 86400.0
     stamps = dict.fromkeys(("1.0", "2.0"), "2026-11-01T06:12:34.529551+0000")
@@ -155,6 +165,33 @@ def test_queues_and_latencies_are_found_in_the_text_without_decoding_all_of_it(
     assert osd_latency_in(json.dumps(histograms, indent=indent)) == osd_latency(histograms) != {}
     with pytest.raises(ValueError, match="Expecting"):
         osd_queues_in('{"mclock-shard-queue-0": oops')
+
+
+@pytest.mark.parametrize(
+    "count", ["NaN", "Infinity", "-Infinity", "1e999", "1.5", "-1", "1e400", "9" * 40, "null", "[" * 5000]
+)
+def test_a_count_that_no_osd_counts_is_refused(count: str) -> None:
+    axes = [{"ranges": [{"max": -1}, {"min": 0, "max": 99999}, {"min": 100000}]}]
+    document = json.dumps({"osd": {"op_w_latency_in_bytes_histogram": {"axes": axes, "values": [[0], [0], [77]]}}})
+    assert osd_latency_in(document)["write"].total == 77
+    with pytest.raises(MISREAD):
+        osd_latency_in(document.replace("77", count))
+
+
+@pytest.mark.parametrize("edge", ["NaN", "1e999", "-1", "1" + "0" * 400])
+def test_an_edge_that_no_histogram_has_is_refused(edge: str) -> None:
+    axes = [{"ranges": [{"max": -1}, {"min": 0, "max": 99999}, {"min": 100000}]}]
+    document = json.dumps({"osd": {"op_w_latency_in_bytes_histogram": {"axes": axes, "values": [[0], [0], [77]]}}})
+    with pytest.raises(MISREAD):
+        osd_latency_in(document.replace("99999", edge))
+
+
+@pytest.mark.parametrize("length", [-1, 2**64 - 3, 1e300])
+def test_a_queue_that_counted_below_zero_is_empty(length: float) -> None:
+    shards = {f"mclock-shard-queue-{at}": {"mclock_client_queue_len": each} for at, each in enumerate((length, 4))}
+    assert osd_queues_in(json.dumps(shards))["queue.client"] == 4.0
+    with pytest.raises(MISREAD):
+        osd_queues_in(json.dumps(shards).replace("4", "NaN"))
 
 
 def test_osds_that_are_in_and_down_are_counted_by_the_health_check() -> None:

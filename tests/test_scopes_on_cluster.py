@@ -19,6 +19,7 @@ from ceph_lab.teardown import down
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import OPTION_PREFIX
 from ceph_tuner.cluster.sampler import ClusterSampler
+from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.measure.metrics import CLASS, Scope
 from config_dump import config_dump
@@ -142,7 +143,7 @@ def test_a_class_and_a_pool_show_what_their_own_clients_get(hybrid: Hybrid, obje
 
 def test_the_command_line_sees_the_same_by_class(hybrid: Hybrid) -> None:
     scopes = [Scope(CLASS, "ssd"), Scope(CLASS, "hdd")]
-    sampler = ClusterSampler(hybrid.cluster.commander, time.time, scopes)
+    sampler = ClusterSampler(hybrid.cluster.commander, SystemClock(), scopes)
     with hybrid.clients("rbd-hdd"):
         time.sleep(5)
         sampler.sample()

@@ -124,7 +124,7 @@ def apply(
                 say_undone(applier.recover())
                 if portable is not None:
                     # a newer one may have come since
-                    check_newest(connection.store, portable, older)
+                    check_newest(connection.store, portable, connection.clock.now(), older)
                 plan = applier.plan(target, completed(settings, connection, target))
                 entry = applier.apply(plan, reason, forecast={} if forecast is None else forecast.to_dict())
                 if portable is not None:
@@ -202,7 +202,7 @@ def measured(cluster: Cluster, seconds: float, scope: Optional[Scope] = None) ->
     """What the cluster, or a device class of it, shows once it has settled; None where it gave no sample."""
     cluster.clock.sleep(min(SETTLED_S, seconds))
     scopes = () if scope is None else (scope,)
-    window, _ = observe(ClusterSampler(cluster.commander, cluster.clock.now, scopes), cluster.clock, seconds)
+    window, _ = observe(ClusterSampler(cluster.commander, cluster.clock, scopes), cluster.clock, seconds)
     if window is None:
         warn([f"{cluster.name} gave no sample within {seconds:g} s: nothing is kept beside what the twin said"])
         return None
@@ -235,7 +235,7 @@ def wanted(
         source = profiles.read_vouched(profile, cluster.version, fleet)
         portable = source.portable
         if portable is not None:
-            check_newest(cluster.store, portable, older)
+            check_newest(cluster.store, portable, cluster.clock.now(), older)
         translation = cluster.translated(source.profile, target)
         say(translation.notes)
         settings.update(translation.settings)

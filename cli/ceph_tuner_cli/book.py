@@ -131,7 +131,7 @@ def import_(
     with at_work(cluster, "book import") as connection:
         source = profiles.read_vouched(str(profile), connection.version, fleet)
         if source.portable is not None:
-            check_newest(connection.store, source.portable, older)
+            check_newest(connection.store, source.portable, connection.clock.now(), older)
         pages = _pages_of(source.profile, connection, regime, target)
         payload = json.dumps(versioned({"pages": [page.to_dict() for page in pages]}))
         document = plugin_answer(connection.commander, "tuner book import", {}, payload)

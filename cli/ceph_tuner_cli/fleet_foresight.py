@@ -114,7 +114,7 @@ class Fitter:
         return self._translation(cluster).settings
 
     def _translation(self, cluster: Cluster) -> Translation:
-        check_newest(cluster.store, self.portable, self.older)
+        check_newest(cluster.store, self.portable, cluster.clock.now(), self.older)
         return cluster.translated(self.portable.profile, self.target)
 
     def _profile_for(self, member: Member, cluster: Cluster) -> ProfileForCluster:

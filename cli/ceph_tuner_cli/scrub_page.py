@@ -111,7 +111,7 @@ def _scrubs(plan: ScrubPlan, every: bool) -> Columns:
         title="Scrubs in their order (UTC)", caption=f"{more} more: --all, or --format json" if more else "",
     )  # fmt: skip
     for scrub in rows:
-        due = "never scrubbed" if scrub.due_at < 86400 * 3650 else _short(scrub.due_at)
+        due = "no date" if scrub.due_at < 86400 * 3650 else _short(scrub.due_at)
         late = duration(scrub.late_s) if scrub.late_s and scrub.due_at >= 86400 * 3650 else ""
         table.add_row(scrub.pgid, scrub.pool, due, _short(scrub.start), late)
     return table

@@ -44,7 +44,8 @@ def planned(
     `window_s`: by which a drain judges its pace.
     """
     view = read_view(connection)
-    recent = merged(History(connection.store).windows(connection.clock.now() - RECENT_S))
+    now = connection.clock.now()
+    recent = merged(History(connection.store).windows(now - RECENT_S, now))
     windows = kept_windows(connection) if past is None else past
     rates, notes = _Rates(connection, view, windows, zone).of(wanted)
     texts = {

@@ -100,7 +100,7 @@ def measure(
     entry = slo_file.read(file, clock.now)
     slo = entry.slo
     with at_work(cluster, f"measuring for {seconds:g} s") as connection:
-        window, _ = observe(ClusterSampler(connection.commander, clock.now, slo.scopes), clock, seconds)
+        window, _ = observe(ClusterSampler(connection.commander, clock, slo.scopes), clock, seconds)
         judge = stored_judge(connection.store, slo)
     if window is None:
         raise RetryLater(f"{cluster} gave no sample within {seconds:g} s", "try again with more --seconds")

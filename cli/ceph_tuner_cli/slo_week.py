@@ -146,7 +146,8 @@ def _known(
         work = frozenset[str]().union(*(slo.work for slo in calendar.by_policy.values()))
         description = describe(connection, "osd", work)
         try:
-            hours = tuple(History(connection.store).hours(connection.clock.now() - WEEK_S))
+            now = connection.clock.now()
+            hours = tuple(History(connection.store).hours(now - WEEK_S, now))
             baseline = stored_baseline(connection.store)
         except NotGathered as refusal:
             say([f"note: nothing is kept of the past: {refusal.message}"])

@@ -140,7 +140,7 @@ def work_of(
     if scenario_slo.scenario:
         say([f"{connection.name} is no lab: its own load is measured, no scenario is started"])
     of = Scope(CLASS, device_class) if device_class else None
-    return nullcontext(LiveWork(ClusterSampler(connection.commander, connection.clock.now, of=of), connection.clock))
+    return nullcontext(LiveWork(ClusterSampler(connection.commander, connection.clock, of=of), connection.clock))
 
 
 def _before_it_runs_out(shortfalls: Sequence[str], options: Mapping[str, object]) -> List[str]:

@@ -170,7 +170,9 @@ def _from_cluster(cluster: str, description: Optional[DescribedCluster], scenari
             )
         entries = [entry for entry in connection.applier().history() if entry.state == APPLIED and not entry.trial]
         changed_at = max((entry.at for entry in entries), default=0.0)
-        observations, omissions = past_of(History(connection.store), name, now.settings, changed_at, connection.release)
+        observations, omissions = past_of(
+            History(connection.store), name, now.settings, changed_at, connection.release, connection.clock.now()
+        )
     if not observations:
         raise InputError(
             f"cluster {cluster}", "no windows in its history", "some: the plugin keeps them, `ceph-tuner tune` as well"

@@ -156,7 +156,7 @@ class ClusterView:
         self._refused: List[str] = []
         none: Tuple[Scope, ...] = ()
         scopes = self._or_note("objectives", self._scopes, none)
-        self._sampler = ClusterSampler(connection.commander, connection.clock.now, scopes)
+        self._sampler = ClusterSampler(connection.commander, connection.clock, scopes)
         self._samples: Deque[Sample] = deque()
         self._seen_at: Optional[float] = None
         self.moment = Moment(connection.name, connection.version, connection.clock.now())
@@ -171,6 +171,9 @@ class ClusterView:
         try:
             sample = self._sampler.sample()
             if sample is not None:
+                while self._samples and self._samples[-1].at >= sample.at:
+                    # of a clock that was ahead
+                    self._samples.pop()
                 self._samples.append(sample)
             self.moment = replace(
                 self.moment,

@@ -42,7 +42,7 @@ class Changes:
         new_lock: NewLock = own_lock,
     ) -> None:
         """Without a clock: the machine's."""
-        clock = clock or SystemClock()
+        self._clock = clock = clock or SystemClock()
         self._commander, self._config = commander, CommandConfig(commander)
         self._release, self._version = release, version
         self._applier = Applier(self._config, store, clock, new_lock(store, clock, who), release, who)
@@ -123,7 +123,7 @@ class Changes:
         entries = self._applier.history()
         if any(entry.forecast for entry in entries):
             outcomes = outcomes_of(entries, history.outcomes())
-            new_outcomes = due(entries, outcomes, history.windows())
+            new_outcomes = due(entries, outcomes, history.windows(now=self._clock.now()))
             for entry in entries:
                 if entry.number in new_outcomes:
                     history.add_outcome(outcome_record(entry, new_outcomes[entry.number]))

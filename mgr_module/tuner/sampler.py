@@ -12,7 +12,7 @@ from ceph_tuner.core.measure.history import MINUTE, History
 from ceph_tuner.core.measure.metrics import PERCENTILES, Scope
 from ceph_tuner.core.measure.reading import Reading
 from ceph_tuner.core.measure.sample import Sample, Window, window_of
-from ceph_tuner.core.measure.sampling import SampleCoverage
+from ceph_tuner.core.measure.sampling import CLOCK_STEP_S, SampleCoverage
 from ceph_tuner.core.measure.sampling_by_scope import SamplingByScope
 from ceph_tuner.core.measure.scopes import Members
 
@@ -20,8 +20,6 @@ from .sampler_groups import GroupSampler, keep
 
 FAILURES_TOLERATED = 3
 KEPT_S = 600.0
-CLOCK_STEP_S = 2.0
-"""Difference between the two clocks from one tick to the next above which the clock was set."""
 
 
 def exempt_what_is_loaded() -> None:

@@ -237,8 +237,8 @@ class Service:
 
     def past(self, hours: bool, limit: int) -> Dict[str, Any]:
         """Windows and trials, the newest last."""
-        history = self.history()
-        windows = history.hours() if hours else history.windows()
+        history, now = self.history(), self.clock.now()
+        windows = history.hours(now=now) if hours else history.windows(now=now)
         return {
             "windows": [window.to_dict() for window in windows[-limit:]],
             "trials": [trial.to_dict() for trial in self._trials(None)[-limit:]],

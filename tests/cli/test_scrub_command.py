@@ -88,7 +88,7 @@ def test_a_plan_is_about_what_scrub_pgs_late_counts(twin: TwinCluster, run: Run)
     from ceph_tuner.cluster.sampler import ClusterSampler
 
     _, found = document(run, "plan")
-    assert len(found["late"]) == ClusterSampler(twin.commander, twin.clock.now).read().pgs_late == 12
+    assert len(found["late"]) == ClusterSampler(twin.commander, twin.clock).read().pgs_late == 12
 
 
 def test_a_pool_s_own_interval_wins(twin: TwinCluster, run: Run) -> None:

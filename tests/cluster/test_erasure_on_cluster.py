@@ -12,6 +12,7 @@ import pytest
 from ceph_lab.cluster import Lab
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.cluster.session import Session
+from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import RetryLater
 from rebuilding import MIB, rebuilds_once
 
@@ -43,7 +44,7 @@ def test_a_shard_holds_a_kth_of_an_object(coded: Session) -> None:
         time.sleep(1)
         # the mgr hears of the PGs every five seconds, and one that has just begun of none
         with suppress(RetryLater):
-            read = ClusterSampler(coded, time.time).read()
+            read = ClusterSampler(coded, SystemClock()).read()
             # nor of a pool
             for pool in json.loads(coded.mon("df", {"detail": "detail"}))["pools"]:
                 if pool["name"] == POOL:

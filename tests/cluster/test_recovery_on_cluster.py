@@ -14,6 +14,7 @@ from ceph_lab.loads.recovery import RecoveryLoad
 from ceph_lab.loads.session import LabSession
 from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.cluster.session import Session
+from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import RetryLater
 from ceph_tuner.core.measure.reading import Reading
 
@@ -53,7 +54,7 @@ def write(lab: Lab, name: str) -> None:
 
 def when(session: Session, holds: Callable[[Reading], bool], timeout: float = 120) -> Reading:
     """The first reading of which this holds; the mgr hears of the PGs every five seconds."""
-    deadline, sampler = time.monotonic() + timeout, ClusterSampler(session, time.time)
+    deadline, sampler = time.monotonic() + timeout, ClusterSampler(session, SystemClock())
     totals: Dict[str, float] = {}
     while time.monotonic() < deadline:
         with suppress(RetryLater):

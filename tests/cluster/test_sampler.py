@@ -10,6 +10,7 @@ import pytest
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler, observe
 from ceph_tuner.core.errors import ClusterTimeout, InputError, RetryLater
 from ceph_tuner.core.measure.metrics import CLASS, POOL, Scope
+from ceph_tuner.core.measure.sampling import CLOCK_STEP_S
 from ceph_tuner.twin.model import RecoveryWork
 from twin_cluster.cluster import TwinCluster
 from twins import small_twin
@@ -64,7 +65,7 @@ class RecordedCluster:
 @pytest.mark.parametrize("release", ["tentacle", "reef"])
 def test_two_looks_make_a_sample_of_the_real_load(release: str) -> None:
     cluster = RecordedCluster(release)
-    sampler = ClusterSampler(cluster, cluster.now)
+    sampler = ClusterSampler(cluster, cluster)
     assert sampler.sample() is None
     cluster.look = 1
     sample = sampler.sample()
@@ -79,7 +80,7 @@ def test_two_looks_make_a_sample_of_the_real_load(release: str) -> None:
 def test_an_osd_that_does_not_answer_is_left_out_with_a_note() -> None:
     cluster = RecordedCluster("tentacle")
     cluster.silent = 2
-    reading = ClusterSampler(cluster, cluster.now).read()
+    reading = ClusterSampler(cluster, cluster).read()
     assert set(reading.osds) == {0, 1}
     assert reading.notes == ("no answer of osd.2",)
 
@@ -87,7 +88,7 @@ def test_an_osd_that_does_not_answer_is_left_out_with_a_note() -> None:
 @pytest.mark.parametrize("state", ["unknown", "active+clean+scrubbing"])
 def test_a_mgr_that_has_not_heard_of_the_pgs_is_a_look_that_fails_and_the_next_covers_its_time(state: str) -> None:
     cluster = RecordedCluster("tentacle")
-    sampler = ClusterSampler(cluster, cluster.now)
+    sampler = ClusterSampler(cluster, cluster)
     sampler.sample()
     cluster.new_mgr, cluster.new_mgr_says = True, state
     with pytest.raises(RetryLater, match="has not heard of the PGs"):
@@ -105,7 +106,7 @@ def test_rows_of_before_the_clock_was_set_back_are_read_again() -> None:
     for look in cluster.looks:
         look["pg_ls"] = [{**each, **row} for each in look["pg_ls"]]
         look["pgmap"] = {"pgs_by_state": [{"state_name": "active+clean", "count": len(look["pg_ls"])}]}
-    sampler = ClusterSampler(cluster, cluster.now)
+    sampler = ClusterSampler(cluster, cluster)
     at = cluster.looks[0]["at"]
     for shift_s, reads in ((0.0, 1), (5.0, 1), (-3600.0, 2), (-3595.0, 2), (0.0, 3)):
         cluster.looks[0]["at"] = at + shift_s
@@ -118,16 +119,52 @@ def test_a_cluster_that_is_too_large_is_sent_to_the_plugin() -> None:
     row = {"up": 1, "in": 1, "up_from": 1}
     cluster.looks[0]["osd_dump"] = {"osds": [{"osd": osd, **row} for osd in range(OSDS_MAX + 1)]}
     with pytest.raises(InputError, match="mgr install"):
-        ClusterSampler(cluster, cluster.now).read()
+        ClusterSampler(cluster, cluster).read()
 
 
 def test_a_while_of_observing_gives_one_window() -> None:
     cluster = RecordedCluster("reef")
-    window, samples = observe(ClusterSampler(cluster, cluster.now), cluster, 3.0)
+    window, samples = observe(ClusterSampler(cluster, cluster), cluster, 3.0)
     assert window is not None
     assert len(samples) == 1
     found: Optional[float] = samples[0].values.get("client.iops")
     assert found == window.measures["client.iops"].mean
+
+
+class SetTwinClock:
+    """A twin's clock that somebody sets."""
+
+    def __init__(self, twin: TwinCluster) -> None:
+        self._twin, self.ahead_s = twin, 0.0
+
+    def now(self) -> float:
+        return self._twin.clock.now() + self.ahead_s
+
+    def monotonic(self) -> float:
+        return self._twin.clock.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        self._twin.clock.sleep(seconds)
+
+
+@pytest.mark.parametrize("step_s", [4.0, -4.0, 3600.0, -3600.0, 1.5, -1.5])
+def test_a_clock_that_is_set_makes_no_rate_another_one(step_s: float) -> None:
+    twin = small_twin()
+    clock = SetTwinClock(twin)
+    sampler = ClusterSampler(twin.commander, clock)
+    rates, seconds = [], []
+    for look in range(12):
+        if look == 6:
+            clock.ahead_s = step_s
+        sample = sampler.sample()
+        if sample is not None:
+            rates.append(sample.values["client.iops"])
+            seconds.append(sample.seconds)
+            assert abs(sample.at - clock.now()) <= CLOCK_STEP_S
+        clock.sleep(5.0)
+    assert len(rates) == (11 if abs(step_s) <= CLOCK_STEP_S else 10)
+    assert seconds == pytest.approx([5.0] * len(seconds))
+    assert min(rates) > 0.8 * max(rates)
 
 
 def hybrid_twin() -> TwinCluster:
@@ -149,7 +186,7 @@ def sampled(sampler: ClusterSampler, twin: TwinCluster) -> Mapping[str, float]:
 def test_device_classes_and_pools_are_sampled_by_themselves() -> None:
     twin = hybrid_twin()
     scopes = [Scope(CLASS, "nvme"), Scope(CLASS, "hdd"), Scope(POOL, "rbd")]
-    seen = sampled(ClusterSampler(twin.commander, twin.clock.now, scopes), twin)
+    seen = sampled(ClusterSampler(twin.commander, twin.clock, scopes), twin)
     assert seen["client.iops{class=nvme}"] + seen["client.iops{class=hdd}"] == pytest.approx(seen["client.iops"])
     assert 0 < seen["client.iops{class=nvme}"] < seen["client.iops"]
     # only the plugin can ask the OSDs by pool
@@ -159,7 +196,7 @@ def test_device_classes_and_pools_are_sampled_by_themselves() -> None:
 
 def test_recovery_is_seen_by_the_objects_that_the_pgs_count() -> None:
     twin = small_twin(recovery=(RecoveryWork("rbd", 30_000, 1 << 20),))
-    sampler = ClusterSampler(twin.commander, twin.clock.now)
+    sampler = ClusterSampler(twin.commander, twin.clock)
     before = sampler.read()
     twin.clock.sleep(10.0)
     after = sampler.read()
@@ -172,7 +209,7 @@ def test_recovery_is_seen_by_the_objects_that_the_pgs_count() -> None:
 
 def test_a_class_can_be_sampled_as_a_cluster_of_its_own() -> None:
     twin = hybrid_twin()
-    own = sampled(ClusterSampler(twin.commander, twin.clock.now, of=Scope(CLASS, "nvme")), twin)
+    own = sampled(ClusterSampler(twin.commander, twin.clock, of=Scope(CLASS, "nvme")), twin)
     assert 0 < own["client.iops"] < 200
     assert not [name for name in own if "{" in name]
 
@@ -180,6 +217,6 @@ def test_a_class_can_be_sampled_as_a_cluster_of_its_own() -> None:
 def test_a_class_that_is_not_there_is_refused_and_a_scope_that_is_not_is_a_note() -> None:
     twin = hybrid_twin()
     with pytest.raises(InputError, match="device class tape"):
-        ClusterSampler(twin.commander, twin.clock.now, of=Scope(CLASS, "tape")).sample()
-    reading = ClusterSampler(twin.commander, twin.clock.now, [Scope(POOL, "gone")]).read()
+        ClusterSampler(twin.commander, twin.clock, of=Scope(CLASS, "tape")).sample()
+    reading = ClusterSampler(twin.commander, twin.clock, [Scope(POOL, "gone")]).read()
     assert "there is no pool called gone" in reading.notes

@@ -26,6 +26,7 @@ from ceph_tuner.twin.model import (
     SnaptrimWork,
 )
 from ceph_tuner.twin.simulation import Simulation
+from monitors import ManualClock
 from twin_cluster.cluster import TwinCluster, TwinCommander, twin_cluster
 from twins import OSD, answering, small_model, small_twin
 
@@ -226,7 +227,7 @@ SCRUB: Dict[str, Any] = {"scrub": (ScrubWork("rbd", 1500, MIB),)}
 
 
 def seen(twin: TwinCluster, seconds: float) -> Dict[str, float]:
-    window, _ = observe(ClusterSampler(twin.commander, twin.clock.now), twin.clock, seconds)
+    window, _ = observe(ClusterSampler(twin.commander, twin.clock), twin.clock, seconds)
     assert window is not None
     return {name: measure.mean for name, measure in window.measures.items()}
 
@@ -398,13 +399,13 @@ def test_an_osd_of_two_buckets_is_one_osd_where_masks_find_it(twin: TwinCluster)
 @pytest.mark.parametrize("prefix", ["osd dump", "status", "health", "config get"])
 def test_a_sample_of_an_answer_of_another_shape_is_a_command_that_failed(prefix: str) -> None:
     with pytest.raises(CommandFailed, match="cannot be read"):
-        ClusterSampler(answering(small_twin(), {prefix: []}).commander, lambda: 0.0).sample()
+        ClusterSampler(answering(small_twin(), {prefix: []}).commander, ManualClock()).sample()
 
 
 @pytest.mark.parametrize("prefix", ["perf dump", "perf histogram dump"])
 def test_an_osd_whose_answer_has_another_shape_is_one_that_did_not_answer(prefix: str) -> None:
     odd = answering(small_twin(), {("osd.1", prefix): []})
-    reading = ClusterSampler(odd.commander, lambda: 0.0).read()
+    reading = ClusterSampler(odd.commander, ManualClock()).read()
     assert (set(reading.osds), reading.notes) == ({0, 2, 3}, ("no answer of osd.1",))
 
 

@@ -102,6 +102,16 @@ def test_a_flag_holds_whatever_has_a_slot_and_no_round_ends() -> None:
     assert found(backlog(flags=("noscrub",), pgs=shallow)).commands == ("ceph osd unset noscrub",)
 
 
+def test_a_stamp_in_the_future_holds_a_scrub_and_counts_for_no_round() -> None:
+    facts = backlog(63)
+    ahead = [replace(pg, deep_scrubbed_at=NOON + 400 * DAY) if pg.deep_late else pg for pg in facts.pgs]
+    finding = found(replace(facts, pgs=tuple(ahead)))
+    assert finding.title == found(facts).title.replace("nothing that shows holds them", "held by a stamp in the future")
+    assert finding.commands == ("ceph pg deep-scrub PGID",)
+    words = "the last deep scrub is in the future by a clock that was ahead, and Ceph begins none before"
+    assert f"{words}; 63 late PGs wait for that" in finding.evidence
+
+
 def test_hours_and_recovery_hold_scrubs_too() -> None:
     night = {"osd_scrub_begin_hour": "22", "osd_scrub_end_hour": "6"}
     finding = found(backlog(options=night))

@@ -69,26 +69,41 @@ def test_an_old_signed_profile_does_not_come_back_over_a_newer_one() -> None:
     store = small_twin().store
     old, new = portable(at="2026-01-01T00:00:00Z"), portable(at="2026-02-01T00:00:00Z")
     for first in (old, new, new):
-        check_newest(store, first)
+        check_newest(store, first, NOW)
         remember(store, first)
     with pytest.raises(InputError, match=r"a signed profile of 2026-01-01.*newer one.*--older"):
-        check_newest(store, old)
-    check_newest(store, old, older=True)
+        check_newest(store, old, NOW)
+    check_newest(store, old, NOW, older=True)
     # of another origin or signer, or of nobody's, it is another matter
-    check_newest(store, portable(cluster="lyon", at="2026-01-01T00:00:00Z"))
-    check_newest(store, portable(key=OTHER, at="2026-01-01T00:00:00Z"))
-    check_newest(store, portable(key=None, at="whenever"))
+    check_newest(store, portable(cluster="lyon", at="2026-01-01T00:00:00Z"), NOW)
+    check_newest(store, portable(key=OTHER, at="2026-01-01T00:00:00Z"), NOW)
+    check_newest(store, portable(key=None, at="whenever"), NOW)
     with pytest.raises(InputError, match=r"origin\.exported: found 'whenever'"):
         exported(portable(at="whenever"))
 
 
-@pytest.mark.parametrize("stored", ["", "hello", "{}", '{"exported": 5}', "[" * 9999, '{"exported": "9"}'])
+def test_a_signed_profile_from_the_future_is_refused_and_makes_no_later_one_old() -> None:
+    store = small_twin().store
+    ahead = portable(at="2999-01-01T00:00:00Z")
+    with pytest.raises(InputError, match=r"2999-01-01.*in the future.*right clock"):
+        check_newest(store, ahead, NOW)
+    check_newest(store, ahead, NOW, older=True)
+    remember(store, ahead)
+    check_newest(store, portable(), NOW)
+    # clocks of hosts differ
+    check_newest(store, portable(at="2027-01-15T20:00:00Z"), NOW)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    ["", "hello", "{}", '{"exported": 5}', "[" * 9999, '{"exported": "9"}', '{"exported": "9999-12-31T23:59:59Z"}'],
+)
 def test_what_anybody_wrote_there_stops_no_profile(stored: str) -> None:
     store = small_twin().store
     remember(store, portable())
     (key,) = store.keys("trust/")
     store.set(key, stored)
-    check_newest(store, portable(at="2020-01-01T00:00:00Z"))
+    check_newest(store, portable(at="2020-01-01T00:00:00Z"), NOW)
 
 
 FLEET = """\

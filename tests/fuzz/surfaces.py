@@ -357,7 +357,7 @@ class Gathered:
             with reading(self.path):
                 cluster = open_state(self.path)
             with reading(self.path):
-                sampler = ClusterSampler(cluster.commander, cluster.clock.now)
+                sampler = ClusterSampler(cluster.commander, cluster.clock)
                 sampler.sample()
                 cluster.clock.sleep(1)
                 sampler.sample()

@@ -130,7 +130,7 @@ def test_options_behind_a_shard_that_seems_stale_are_in_the_file_before_and_afte
 def test_the_samples_of_the_file_are_those_of_the_load_at_that_time(tmp_path: Path) -> None:
     cluster = whole_cluster(scrub=(ScrubWork("rbd", 9000, MIB),))
     then = replayed(gather(cluster, interval_s=15.0), tmp_path)
-    sampler = ClusterSampler(then.commander, then.clock.now, (Scope(CLASS, "ssd"),))
+    sampler = ClusterSampler(then.commander, then.clock, (Scope(CLASS, "ssd"),))
     window, samples = observe(sampler, then.clock, 10.0)
     (sample,) = samples
     assert sample.seconds == pytest.approx(15.0, rel=0.01)

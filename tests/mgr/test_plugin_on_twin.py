@@ -56,7 +56,7 @@ def service(twin: TwinCluster) -> Tuple[Service, Sampler]:
 def test_the_plugin_sees_what_the_sampler_of_the_command_line_sees(release: Release) -> None:
     twin = small_twin(release=release, **WORK)
     collector, _, _ = plugin(twin)
-    inside, outside, samples = Sampling(), ClusterSampler(twin.commander, twin.clock.now), []
+    inside, outside, samples = Sampling(), ClusterSampler(twin.commander, twin.clock), []
     for _ in range(13):
         samples.append((inside.take(collector.read(twin.clock.now())), outside.sample()))
         twin.clock.sleep(5)
@@ -75,7 +75,7 @@ def test_scrub_of_an_erasure_coded_pool_is_seen_alike_inside_and_outside(release
     coded = {"pools": (Pool("rbd", 32, 6, 4),), "osds": 8, "scrub": (ScrubWork("rbd", 6000, 4 * MIB),)}
     twin = small_twin(release=release, **coded)
     collector, _, _ = plugin(twin)
-    inside, outside = Sampling(), ClusterSampler(twin.commander, twin.clock.now)
+    inside, outside = Sampling(), ClusterSampler(twin.commander, twin.clock)
     ours, theirs = [], []
     for _ in range(13):
         ours.append(inside.take(collector.read(twin.clock.now())))

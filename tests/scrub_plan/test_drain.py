@@ -88,6 +88,17 @@ def test_what_is_late_is_asked_for_once_in_its_order_and_nothing_else_is(release
     assert {pgid for pgid, text in stamps(twin).items() if text != before[pgid]} == set(LATE)
 
 
+def test_a_pg_whose_stamp_is_of_a_clock_that_was_ahead_is_scrubbed_first_and_once() -> None:
+    twin = overdue_twin({**LATE, "1.0": -400})
+    assert [note for note in read_view(twin).notes if "PGs count as late" in note and ": 1.0;" in note]
+    outcome = drain(twin, task(twin))
+    assert (outcome.reason, outcome.done, outcome.left) == (DONE, 12, ())
+    assert (asked(twin)[0], len(asked(twin))) == ("1.0", 12)
+    again = read_view(twin)
+    assert not any("PGs count as late" in note for note in again.notes)
+    assert not any(pg.late for pg in again.pgs)
+
+
 def test_pgs_of_which_a_new_mgr_has_not_heard_are_not_taken_for_scrubbed() -> None:
     twin = slow_twin()
     rows = json.loads(twin.commander.mon("pg ls", {}))["pg_stats"]

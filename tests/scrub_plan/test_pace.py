@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Dict, List, Set
 
 import pytest
@@ -30,10 +31,19 @@ def test_late_pgs_and_those_due_by_the_date_are_drained_the_longest_late_first()
     assert ids(list(due_until(view(pgs), NOW + 3 * DAY))) == ["1.2", "1.0", "1.1"]
 
 
-def test_a_pg_is_done_when_its_stamp_is_newer_and_not_when_it_is_older() -> None:
-    goal = {"1.0": 100.0, "1.1": 100.0, "1.2": 100.0, "1.3": 100.0}
-    pgs = [pg(pgid, deep_scrubbed_at=at) for pgid, at in (("1.0", 200.0), ("1.1", 100.0), ("1.2", 50.0))]
+def test_a_pg_is_done_when_its_stamp_is_newer_and_not_when_somebody_set_it_back() -> None:
+    goal = {"1.0": NOW - 9 * DAY, "1.1": NOW - 9 * DAY, "1.2": NOW - 9 * DAY, "1.3": NOW - 9 * DAY}
+    pgs = [pg("1.0", deep_scrubbed_at=NOW), pg("1.1", 2), pg("1.2", 400)]
     assert finished(goal, view(pgs)) == {"1.0": True, "1.1": False, "1.2": False}
+
+
+def test_a_stamp_of_a_clock_that_was_ahead_is_no_scrub_to_come_and_one_of_now_after_it_is_done() -> None:
+    ahead = pg("1.0", deep_scrubbed_at=NOW + 300 * DAY, ahead=True)
+    ahead = replace(ahead, late=True)
+    assert ids(list(due_until(view([ahead, pg("1.1", 5)]), NOW))) == ["1.0", "1.1"]
+    goal = goal_of(ahead)
+    assert finished(goal, view([ahead])) == {"1.0": False}
+    assert finished(goal, view([pg("1.0", deep_scrubbed_at=NOW)])) == {"1.0": True}
 
 
 def test_an_osd_gets_no_more_than_its_number_replicas_counted() -> None:

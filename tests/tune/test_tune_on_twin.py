@@ -230,7 +230,7 @@ def test_the_work_measures_as_the_sampler_of_real_clusters_does() -> None:
     cluster = twin_cluster(work)
     load, live = (
         TwinWork(cluster, work),
-        LiveWork(ClusterSampler(cluster.commander, cluster.clock.now), cluster.clock),
+        LiveWork(ClusterSampler(cluster.commander, cluster.clock), cluster.clock),
     )
     load.prepare()
     live.prepare()

@@ -2,7 +2,7 @@
 
     cluster = twin_cluster(model, {"osd_mclock_profile": "balanced"})
     cluster.applier().apply(...)                          # as on a real cluster
-    observe(ClusterSampler(cluster.commander, cluster.clock.now), cluster.clock, 60)
+    observe(ClusterSampler(cluster.commander, cluster.clock), cluster.clock, 60)
 
 Time goes on only when somebody sleeps by the twin's clock; commands take none. Of two twins with the same model,
 settings and seed, to whom the same happens, every answer is the same.

@@ -94,7 +94,7 @@ class TwinMap:
             "osd crush dump": self._answer(self.crush),
             "osd stat": self._answer(self.osd_stat),
             "osd ls": self._answer(lambda: [osd.place.osd for osd in self._osds]),
-            "pg ls": self._answer(lambda: {"pg_ready": True, "pg_stats": self.pg_rows()}),
+            "pg ls": self._pg_ls,
             "pg deep-scrub": self._deep_scrub,
             "osd set": self._set_flag,
             "osd unset": self._unset_flag,
@@ -231,6 +231,11 @@ class TwinMap:
     def pg_rows(self) -> List[Dict[str, Any]]:
         """Rows of `ceph pg ls`."""
         return self.pgs.rows(self._simulation)
+
+    def _pg_ls(self, arguments: Mapping[str, str], payload: str) -> str:
+        pool = arguments.get("pool")
+        rows = [row for row in self.pg_rows() if pool is None or row["pgid"].startswith(f"{pool}.")]
+        return json.dumps({"pg_ready": True, "pg_stats": rows})
 
     def totals(self, rows: Sequence[Mapping[str, Any]]) -> Dict[str, int]:
         """Sums over PGs, by the names of Ceph's `stat_sum`."""

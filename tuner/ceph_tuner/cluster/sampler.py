@@ -1,13 +1,14 @@
 """The plugin's sampling over any Commander, for clusters where the plugin is not loaded.
 
 The counters come straight from the OSDs (`tell`), stamped here as each answer arrives: no report that is up to 5 s old
-stands between. It costs two commands per OSD and sample, so it is for labs and clusters of up to `OSDS_MAX` OSDs.
+stands between. Time passes by the clock that nobody sets. It costs two commands per OSD and sample, so it is for labs
+and clusters of up to `OSDS_MAX` OSDs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.ceph.commands import option_number, parsed, shaped
 from ceph_tuner.core.ceph.ports import Clock, Commander
@@ -36,6 +37,7 @@ from ceph_tuner.core.measure.pg_documents import (
 )
 from ceph_tuner.core.measure.reading import PgDetail, PoolReading, Reading, copies_per_object, pool_of
 from ceph_tuner.core.measure.sample import Sample, Window, window_of
+from ceph_tuner.core.measure.sampling import CLOCK_STEP_S
 from ceph_tuner.core.measure.sampling_by_scope import SamplingByScope
 from ceph_tuner.core.measure.scopes import Members, crush_map, layout_of
 
@@ -47,10 +49,11 @@ class ClusterSampler:
     """Samples a cluster by its commands. Every sample covers the time since the one before."""
 
     def __init__(
-        self, commander: Commander, now: Callable[[], float], scopes: Sequence[Scope] = (), of: Optional[Scope] = None
+        self, commander: Commander, clock: Clock, scopes: Sequence[Scope] = (), of: Optional[Scope] = None
     ) -> None:
         """Samples device classes and pools by themselves as well; with `of` that one, as a cluster of its own."""
-        self._commander, self._now = commander, now
+        self._commander, self._clock = commander, clock
+        self._ahead = clock.now() - clock.monotonic()
         self._scopes, self._of = tuple(dict.fromkeys((*scopes, *([of] if of is not None else [])))), of
         self._sampling = SamplingByScope()
         self._members: Dict[Scope, Members] = {}
@@ -65,6 +68,7 @@ class ClusterSampler:
 
     def sample(self) -> Optional[Sample]:
         """Sample now; None for the first look, which has nothing to compare with. Raises TunerError."""
+        self._notice_clock()
         with shaped("a sample"):
             sample = self._sampling.take(self.read(), self._members)
         return sample if sample is None or self._of is None else sample.of(self._of)
@@ -118,6 +122,15 @@ class ClusterSampler:
             pgs_late=float(len(late_pgs(stamps, now, interval, own))),
             notes=tuple(notes),
         )
+
+    def _now(self) -> float:
+        return self._ahead + self._clock.monotonic()
+
+    def _notice_clock(self) -> None:
+        """Start again when the clock was set, so that samples have its time again."""
+        ahead = self._clock.now() - self._clock.monotonic()
+        if abs(ahead - self._ahead) > CLOCK_STEP_S:
+            self._ahead, self._pgs_at, self._sampling = ahead, float("-inf"), SamplingByScope()
 
     def _osds(
         self, born: Dict[int, int]

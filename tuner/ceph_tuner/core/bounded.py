@@ -19,8 +19,9 @@ VALUE = 256 << 10
 """Bytes of a value of the store: the monitors take 64 KiB."""
 DOCUMENT = 16 << 20
 """Bytes of a file, or of a server's answer."""
-ANSWER = 256 << 20
-"""Bytes of what Ceph's own daemons answer: some MiB for a thousand OSDs."""
+ANSWER = 320 << 20
+"""Bytes of what Ceph's own daemons answer: some MiB for a thousand OSDs, and 4 to 5 KiB for each PG that `pg ls` lists.
+A pool has 65 536 of them at most (`mon_max_pool_pg_num`)."""
 
 MAX_DEPTH = 64
 ITEMS_PER_MIB = 1 << 17

@@ -12,7 +12,7 @@ from ceph_tuner.core.wording import digits
 
 LAST_S = 253_402_300_799.0
 """The last second that a calendar date has (year 9999)."""
-_LAST_AHEAD_S = 253_339_228_800.0
+LAST_AHEAD_S = 253_339_228_800.0
 """The beginning of the year 9998: what follows a moment by a year has dates as well."""
 _LONGEST_SHOWN = 60
 TIME_UNITS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -102,7 +102,7 @@ def moment_ahead(text: str, now: float, place: str, zone: tzinfo = timezone.utc)
         ) from None
     if not at > now:
         raise InputError(place, _shown(text), f"a time to come: it is {utc_minute(now)}")
-    if at >= _LAST_AHEAD_S:
+    if at >= LAST_AHEAD_S:
         raise InputError(place, _shown(text), "a time before the year 9998")
     return at
 

@@ -132,7 +132,7 @@ class _Description:
         window = self._recent_window()
         if window is None and sample_s > 0 and len(self._osds.running) <= OSDS_MAX:
             try:
-                window, samples = observe(ClusterSampler(cluster.commander, cluster.clock.now), cluster.clock, sample_s)
+                window, samples = observe(ClusterSampler(cluster.commander, cluster.clock), cluster.clock, sample_s)
             except (CommandFailed, PermissionRefused) as fault:
                 self._notes.append(f"what clients do cannot be sampled ({fault})")
                 return None
@@ -141,8 +141,9 @@ class _Description:
         return window
 
     def _recent_window(self) -> Optional[Window]:
+        now = self._cluster.clock.now()
         try:
-            windows = History(self._cluster.store).windows(self._cluster.clock.now() - RECENT_S)
+            windows = History(self._cluster.store).windows(now - RECENT_S, now)
         except (CommandFailed, PermissionRefused) as fault:
             self._notes.append(f"windows that the plugin keeps are not seen, and latencies with them ({fault})")
             return None

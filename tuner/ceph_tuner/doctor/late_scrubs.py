@@ -18,7 +18,7 @@ from ceph_tuner.core.knobs.scrub_slots import (
     forbidding_flag,
     scrub_slots_of,
 )
-from ceph_tuner.core.measure.pg_documents import DEEP
+from ceph_tuner.core.measure.pg_documents import DEEP, STAMP_AHEAD_S
 from ceph_tuner.core.moments import duration
 from ceph_tuner.core.wording import first_of, named
 from ceph_tuner.doctor.facts import Facts, OsdFacts, PgFacts
@@ -87,6 +87,7 @@ def _holds(facts: Facts, waiting: Sequence[PgFacts]) -> Tuple[List[_Hold], List[
     slots = _slots(facts, osds)
     rules: Tuple[Callable[[PgFacts], Optional[Tuple[str, str, Tuple[str, ...]]]], ...] = (
         lambda pg: _flag(facts, pg),
+        lambda pg: _stamp(facts, pg),
         lambda pg: _hours(osds, pg, facts.at),
         lambda pg: _recovery(osds, pg, recovering),
         lambda pg: _full(osds, slots, pg),
@@ -112,6 +113,13 @@ def _flag(facts: Facts, pg: PgFacts) -> Optional[Tuple[str, str, Tuple[str, ...]
         command = f"ceph osd pool set {quote(pool.name)} {flag} 0"
         return f"the flag {flag}", f"the pool {pool.name} has the flag {flag}", (command,)
     return None
+
+
+def _stamp(facts: Facts, pg: PgFacts) -> Optional[Tuple[str, str, Tuple[str, ...]]]:
+    if pg.deep_scrubbed_at <= facts.at + STAMP_AHEAD_S:
+        return None
+    words = "the last deep scrub is in the future by a clock that was ahead, and Ceph begins none before"
+    return "a stamp in the future", words, ("ceph pg deep-scrub PGID",)
 
 
 def _hours(osds: Dict[int, OsdFacts], pg: PgFacts, at: float) -> Optional[Tuple[str, str, Tuple[str, ...]]]:
@@ -199,7 +207,8 @@ def _seen_round(facts: Facts) -> Optional[_Pace]:
     own = {pool.number: pool.deep_scrub_interval for pool in facts.pools if pool.deep_scrub_interval > 0}
     behind = {pg.pool for pg in facts.pgs if pg.deep_late}
     pgs = [(pg, own.get(pg.pool, usual)) for pg in facts.pgs if pg.pool in behind]
-    recent = [every for pg, every in pgs if every > 0 and pg.deep_scrubbed_at > facts.at - every]
+    latest = facts.at + STAMP_AHEAD_S
+    recent = [every for pg, every in pgs if every > 0 and facts.at - every < pg.deep_scrubbed_at <= latest]
     if not recent:
         return None
     names = first_of((pool.name for pool in facts.pools if pool.number in behind), 3)

@@ -22,6 +22,9 @@ from ceph_tuner.fleet.portable import Portable, public_text, read_public_key
 PREFIX = "trust/"
 """Keys of the newest signed profile of each origin and signer that a cluster got."""
 
+AHEAD_S = 86400.0
+"""Clocks that are right differ by less: what is later than that was exported by a wrong one."""
+
 _EXPORTED = "%Y-%m-%dT%H:%M:%SZ"
 
 
@@ -73,13 +76,23 @@ class Trust:
         return bool(portable.signed_by) and public_text(read_public_key(signer.key)) == portable.signed_by
 
 
-def check_newest(store: Store, portable: Portable, older: bool = False) -> None:
-    """Raise InputError where the cluster got a newer one of this origin and signer before, unless `older` is meant."""
+def check_newest(store: Store, portable: Portable, now: float, older: bool = False) -> None:
+    """Raise InputError where the cluster got a newer one of this origin and signer before, unless `older` is meant.
+
+    Of one from the future as well, beside which every later one would be old. `now` in seconds since the epoch.
+    """
     if not portable.signed_by:
         # who can write the file can write its date
         return
+    latest = datetime.fromtimestamp(now + AHEAD_S, timezone.utc).replace(tzinfo=None)
     own, newest = exported(portable), _newest(store.get(_key(portable)))
-    if newest is not None and own < newest and not older:
+    if own > latest and not older:
+        raise InputError(
+            f"profile {portable.profile.name}",
+            f"a signed profile of {portable.origin['exported']}, which is in the future",
+            "one that is exported by a right clock, or --older to take it on purpose",
+        )
+    if newest is not None and own < newest <= latest and not older:
         raise InputError(
             f"profile {portable.profile.name}",
             f"a signed profile of {portable.origin['exported']}, while the cluster got a newer one of the same origin",

@@ -151,7 +151,7 @@ class _StateReader:
         """Of device classes as well: what their objectives need is asked for each time."""
         classes = {place.device_class or NO_CLASS for place in self._cluster.config.places()}
         scopes = tuple(Scope(CLASS, name) for name in sorted(classes))
-        return ClusterSampler(self._recorder, self._live.clock.now, scopes)
+        return ClusterSampler(self._recorder, self._live.clock, scopes)
 
     def _ignore_faults(self, ask: Callable[[], object]) -> None:
         """What fails is recorded as such, command by command."""

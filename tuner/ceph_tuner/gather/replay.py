@@ -44,7 +44,7 @@ class Replay:
         self._looks = sorted({answer.look for answer in state.answers} - set(range(FIRST_SAMPLE)))
         self._look = self._looks[0] if self._looks else 0
         self._given: Dict[Tuple[int, Key], int] = {}
-        self._at, self._slept = state.at, 0.0
+        self._at, self._waited_s = state.at, 0.0
         self._store: Optional[Dict[str, str]] = None
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
@@ -66,8 +66,8 @@ class Replay:
         return self._at
 
     def monotonic(self) -> float:
-        """Seconds; far ahead once there are no more samples."""
-        return self._slept
+        """The same, that samples have the time between them; far ahead once there are no more."""
+        return self._at + self._waited_s
 
     def sleep(self, seconds: float) -> None:
         """Go on to the next sample."""
@@ -75,7 +75,8 @@ class Replay:
         if later:
             self._look = later[0]
             self._at = min(answer.at for answer in self.state.answers if answer.look == self._look)
-        self._slept += seconds if len(later) > 1 else _NO_MORE_S
+        else:
+            self._waited_s += _NO_MORE_S
 
     def _text(self, key: Key) -> str:
         answer = self._answer(key)

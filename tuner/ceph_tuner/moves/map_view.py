@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
+from ceph_tuner.cluster.pg_rows import all_pg_rows
 from ceph_tuner.core.ceph.commands import option_number, parsed, shaped
 from ceph_tuner.core.errors import CommandFailed, InputError, PermissionRefused, RetryLater
 from ceph_tuner.core.measure.pg_counts import HARD_RATIO, MOST_PGS, PgOption
@@ -14,7 +15,6 @@ from ceph_tuner.core.measure.pg_documents import (
     UNKNOWN,
     data_chunks,
     flags_of,
-    whole_pg_rows,
 )
 from ceph_tuner.core.measure.reading import pool_of
 from ceph_tuner.moves import CrushRule, MapView, MoveOsd, MovePg, MovePool, Pairs
@@ -23,12 +23,14 @@ from ceph_tuner.moves import CrushRule, MapView, MoveOsd, MovePg, MovePool, Pair
 def read_map(cluster: Cluster) -> MapView:
     """The whole, in six commands. Raises RetryLater where not all PGs are known, TunerError."""
     osd_map, crush = _ask(cluster, "osd dump"), _ask(cluster, "osd crush dump")
-    usage, pg_answer = _ask(cluster, "osd df"), _ask(cluster, "pg ls")
+    usage = _ask(cluster, "osd df")
+    with shaped("osd dump"):
+        rows = all_pg_rows(cluster.commander, osd_map)
     most_pgs = pg_option(cluster, MOST_PGS)
     hard_most_pgs = most_pgs * pg_option(cluster, HARD_RATIO)
     with shaped("osd dump"):
         pools = {int(pool["pool"]): _pool(pool) for pool in osd_map["pools"]}
-        rows, chunks = whole_pg_rows(pg_answer, osd_map), data_chunks(osd_map)
+        chunks = data_chunks(osd_map)
         _check_heard(rows)
         return MapView(
             cluster.clock.now(),

@@ -37,7 +37,7 @@ class SampledWindows:
     """By a sampler of our own. One look costs two commands an OSD."""
 
     def __init__(self, cluster: Cluster, scopes: Sequence[Scope], seconds: float) -> None:
-        self._sampler = ClusterSampler(cluster.commander, cluster.clock.now, scopes)
+        self._sampler = ClusterSampler(cluster.commander, cluster.clock, scopes)
         self.seconds = seconds
         self._samples: Deque[Sample] = deque()
 
@@ -92,11 +92,11 @@ class KeptWindows:
 
 def kept_windows(cluster: Cluster) -> List[Window]:
     """All that the plugin keeps, each time once: a day of hours tells the day's shape; before that, minutes do."""
-    history = History(cluster.store)
-    hours = history.hours()
+    history, now = History(cluster.store), cluster.clock.now()
+    hours = history.hours(now=now)
     if len(hours) >= 24:
         return hours
-    minutes = history.windows()
+    minutes = history.windows(now=now)
     return [*(hour for hour in hours if not minutes or hour.end <= minutes[0].start), *minutes]
 
 

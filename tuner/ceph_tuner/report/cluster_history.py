@@ -51,7 +51,7 @@ def remembered(
 ) -> Findings:
     """Read a cluster's store; `entries` are its journal's. Windows and changes from `since` (seconds, epoch) on."""
     history = History(store)
-    windows, hours = history.windows(since), history.hours(since)
+    windows, hours = history.windows(since, now), history.hours(since, now)
     runs = past_runs(history)
     if runs:
         findings = _with_learnt(_of_run(name, runs[-1], release), learnt_of(history, runs[-1].began))

@@ -38,11 +38,13 @@ class ScrubPg:
     """Share of its objects that the deep scrub under way is through with; 0 where none is."""
     up: Tuple[int, ...] = ()
     """OSDs that CRUSH wants it on: a backfill's target is here before it is in `acting`."""
+    ahead: bool = False
+    """Whether its stamp is of a clock that was ahead, so that nobody knows when it was scrubbed."""
 
     @property
     def due_at(self) -> float:
-        """When its interval ends."""
-        return self.deep_scrubbed_at + self.interval_s
+        """When its interval ends; as if it never was scrubbed where nobody knows when that was."""
+        return (0.0 if self.ahead else self.deep_scrubbed_at) + self.interval_s
 
     @property
     def scrubbing(self) -> bool:

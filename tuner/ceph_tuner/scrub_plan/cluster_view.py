@@ -6,11 +6,13 @@ from dataclasses import replace
 from typing import Any, Dict, FrozenSet, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
+from ceph_tuner.cluster.pg_rows import all_pg_rows
 from ceph_tuner.cluster.sampler import deep_scrub_interval
 from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.pg_documents import (
+    STAMP_AHEAD_S,
     UNHEARD,
     UNKNOWN,
     data_chunks,
@@ -20,9 +22,9 @@ from ceph_tuner.core.measure.pg_documents import (
     osds_of,
     pg_details,
     stamp_s,
-    whole_pg_rows,
 )
 from ceph_tuner.core.measure.reading import PgDetail, pool_of
+from ceph_tuner.core.wording import first_of
 from ceph_tuner.scrub_plan import ScrubPg, ScrubRules, ScrubView
 
 OSDS_ASKED = 64
@@ -58,20 +60,30 @@ def read_again(cluster: Cluster, before: ScrubView, usual_interval_s: float) -> 
 
     PGs of which the active mgr has not heard are as they were before, or left out.
     """
-    osd_map, pg_answer = _ask(cluster.commander, "osd dump"), _ask(cluster.commander, "pg ls")
-    now = cluster.clock.now()
+    osd_map = _ask(cluster.commander, "osd dump")
     with shaped("osd dump"):
-        rows = whole_pg_rows(pg_answer, osd_map)
+        rows = all_pg_rows(cluster.commander, osd_map)
+        now = cluster.clock.now()
         flags, pool_flags = _flags(osd_map)
         pgs = _pgs(osd_map, rows, now, usual_interval_s)
     # stamps of which a new mgr has not heard are no stamps, and a PG with a newer one would count as scrubbed
     last_known = {pg.pgid: pg for pg in before.pgs}
     heard = [last_known.get(pg.pgid) if UNKNOWN in pg.state else pg for pg in pgs]
-    left_out = heard.count(None) if not before.pgs else 0
-    notes = (f"{left_out} of {len(pgs)} PGs are left out: {UNHEARD}",) if left_out else ()
+    notes = [] if before.pgs else _notes(pgs, heard.count(None))
     pgs = tuple(pg for pg in heard if pg is not None)
     rules = replace(before.rules, flags=flags, pool_flags=pool_flags)
     return replace(before, at=now, pgs=pgs, rules=rules, notes=(*before.notes, *notes))
+
+
+def _notes(pgs: Sequence[ScrubPg], left_out: int) -> List[str]:
+    ahead = [pg.pgid for pg in pgs if pg.ahead]
+    notes = [f"{left_out} of {len(pgs)} PGs are left out: {UNHEARD}"] if left_out else []
+    if ahead:
+        notes.append(
+            f"{len(ahead)} of {len(pgs)} PGs count as late, as a clock that was ahead put their last scrub into the "
+            f"future: {first_of(ahead, 3)}; Ceph itself begins none of them before"
+        )
+    return notes
 
 
 def _pgs(
@@ -85,6 +97,7 @@ def _pgs(
     for row in rows:
         pgid = str(row["pgid"])
         detail, pool = details[pgid], pool_of(pgid)
+        stamp = stamp_s(detail.deep_scrubbed)
         pgs.append(
             ScrubPg(
                 pgid,
@@ -92,13 +105,14 @@ def _pgs(
                 osds_of(row["acting"]),
                 detail.raw_bytes,
                 own.get(pool, usual_s),
-                stamp_s(detail.deep_scrubbed),
+                stamp,
                 pgid in late,
                 frozenset(detail.state.split("+")),
                 detail.snaptrim_queue,
                 detail.scrub_lasted_s if detail.scrub_lasted_s > 0 and _last_was_deep(row) else None,
                 _progress(detail),
                 osds_of(row["up"]),
+                stamp > now + STAMP_AHEAD_S,
             )
         )
     return tuple(pgs)

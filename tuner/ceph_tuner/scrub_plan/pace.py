@@ -37,8 +37,16 @@ def due_until(view: ScrubView, until: float) -> Tuple[ScrubPg, ...]:
 
 
 def finished(goal: Mapping[str, float], view: ScrubView) -> Dict[str, bool]:
-    """PG -> whether it was deep-scrubbed since its stamp in the `goal`; PGs that are gone are left out."""
-    return {pg.pgid: pg.deep_scrubbed_at > goal[pg.pgid] for pg in view.pgs if pg.pgid in goal}
+    """PG -> whether it was deep-scrubbed since its stamp in the `goal`; PGs that are gone are left out.
+
+    A stamp that is older tells of a scrub as well, where the clock before was ahead. One that somebody set back makes
+    the PG late.
+    """
+    return {
+        pg.pgid: pg.deep_scrubbed_at > goal[pg.pgid] or (pg.deep_scrubbed_at < goal[pg.pgid] and not pg.late)
+        for pg in view.pgs
+        if pg.pgid in goal
+    }
 
 
 def ready(pg: ScrubPg, rules: ScrubRules, unready_osds: AbstractSet[int], despite_flags: bool = False) -> bool:

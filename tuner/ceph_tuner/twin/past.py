@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import List, Tuple
 
 from ceph_tuner.core.goals.trial import Trial
@@ -21,9 +22,12 @@ IN_FORCE = "in force"
 
 
 def past_of(
-    history: History, scenario: str, in_force: Settings, changed_at: float, release: Release
+    history: History, scenario: str, in_force: Settings, changed_at: float, release: Release, now: float = math.inf
 ) -> Tuple[List[Observation], List[str]]:
-    """(windows, what was left out). `changed_at`: when settings were last written; earlier minutes had others."""
+    """(windows, what was left out). `changed_at`: when settings were last written; earlier minutes had others.
+
+    By `now` no minute is of a clock that was ahead: it would look as if it came after that.
+    """
     observations: List[Observation] = []
     skipped: List[str] = []
     for record in history.trials():
@@ -37,7 +41,7 @@ def past_of(
         else:
             settings = _whole(trial.run.settings, in_force, release)
             observations.append(Observation(scenario, trial.run.label, settings, trial.measures))
-    minutes = [window for window in history.windows() if window.start >= changed_at + SETTLED_S]
+    minutes = [window for window in history.windows(now=now) if window.start >= changed_at + SETTLED_S]
     for number in range(0, len(minutes), AT_ONCE):
         together = merged(minutes[number : number + AT_ONCE])
         if together is not None:

@@ -14,10 +14,10 @@ from ceph_tuner.core.ceph.ports import Clock, ConfigEntry, Store
 from ceph_tuner.core.changes.configuration import Configuration
 from ceph_tuner.core.changes.custom_resource import resource_of
 from ceph_tuner.core.changes.effect_check import EffectCheck
-from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal, SetAside
+from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, UNDONE, Entry, Journal, SetAside, refuse_large
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.osd_poll import EFFECT_S, OsdPoll, Progress, silent, unhindered
-from ceph_tuner.core.changes.overlay import after_undo
+from ceph_tuner.core.changes.overlay import after_undo, covered
 from ceph_tuner.core.changes.plan import ChangePlan, Restore, SettingDrift, Step, plan_restore
 from ceph_tuner.core.changes.planner import Planner
 from ceph_tuner.core.changes.resource_steps import InResource
@@ -136,8 +136,13 @@ class Applier:
         standing: Tuple[Restore, ...],
         check: Callable[[], None],
         gone: FrozenSet[Key] = frozenset(),
+        risen: FrozenSet[Key] = frozenset(),
     ) -> Entry:
-        """Store the entry, write the plan's steps and see their effect; `gone`: keys that the change gives up."""
+        """Store the entry, write the plan's steps and see their effect.
+
+        `gone`: keys that the change gives up; `risen`: those that it writes anew, over what lay over them.
+        """
+        refuse_large(entry)
         if entry.trial:
             self._trials.add(entry.number)
         self._record(entry)
@@ -153,6 +158,8 @@ class Applier:
             problems = [*self._effects.await_effect(plan, check), *late]
             if gone:
                 self._effects.await_sources(set(gone), check=check).check()
+            if gone or risen:
+                self._lay_bare(replace(entry, restores=tuple(r for r in entry.restores if r.key in gone | risen)))
             # what was only held or touched meanwhile is as before: not ours any more
             entry = replace(entry, restores=standing, note="; ".join(problems)[:_NOTE_MAX])
             return self._transition(entry, APPLIED if standing else UNDONE)
@@ -205,8 +212,8 @@ class Applier:
                 self._journal.trim()
             return undos
 
-    def _lay_bare(self, entry: Entry) -> None:
-        """What lies over this change goes back to what was before it."""
+    def _lay_bare(self, entry: Entry) -> Entry:
+        """What lies over this change goes back to what was before it. Done again, it changes nothing more."""
         under = {restore.key: restore for restore in entry.restores}
         leftover = {change.number for change in self.leftover() if change.number > entry.number}
         entries = self._journal.entries()
@@ -217,7 +224,12 @@ class Applier:
             elif above.state == APPLIED:
                 restores = after_undo(above, entry, entries)
             if restores != above.restores:
+                if not entry.is_open:
+                    # who dies from here on leaves what the next run takes back; UNDOING has other restores already
+                    entry = replace(entry, trial=True)
+                    self._record(entry)
                 self._record(replace(above, restores=restores))
+        return entry
 
     def undoable(self, to: Optional[int] = None, everything: bool = False) -> List[Entry]:
         """Changes that `undo` would take back, newest first, beside those of `leftover`. Reads only."""
@@ -245,7 +257,6 @@ class Applier:
             if current.state == UNDONE:
                 self._trials.discard(current.number)
                 return Undone(current)
-            self._lay_bare(current)
             return self._take_back(current)
 
     def history(self) -> List[Entry]:
@@ -260,9 +271,17 @@ class Applier:
         """Return the steps that taking a change back would write now, and what it would leave."""
         self._refuse_out_of_reach(entry)
         repair = entry.state != APPLYING
+        entry, left = (entry, ()) if entry.state == UNDOING else self._uncovered(entry)
         places = self._config.places()
         plan = plan_restore(self._config.dump(), entry.restores, places, self._release, self._doubtful(entry), repair)
-        return plan.steps, plan.drift
+        return plan.steps, (*left, *plan.drift)
+
+    def _uncovered(self, entry: Entry) -> Tuple[Entry, Tuple[SettingDrift, ...]]:
+        """The change without keys that hold a later one's value, and these: that value may be ours as well."""
+        values = {(row.who, row.name): row.value for row in self._config.dump()}
+        others = covered(entry, self._journal.entries(), values)
+        left = tuple(SettingDrift(*key, values.get(key), values.get(key)) for key in sorted(others))
+        return replace(entry, restores=tuple(item for item in entry.restores if item.key not in others)), left
 
     def _take_back_after(self, error: BaseException, entry: Entry, doubtful: Iterable[Key]) -> None:
         reason = str(error) or type(error).__name__
@@ -284,6 +303,9 @@ class Applier:
         """Steps back until the database is as before, then the OSDs are asked."""
         self._refuse_out_of_reach(entry)
         drift: Dict[Key, SettingDrift] = {}
+        if entry.state != UNDOING:
+            entry, left = self._uncovered(self._lay_bare(entry))
+            drift.update({(item.who, item.name): item for item in left})
         late: Dict[str, None] = {}
         losses: Dict[str, str] = {}
         doubtful, repair = set(doubtful), entry.state != APPLYING

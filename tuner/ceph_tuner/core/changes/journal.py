@@ -44,6 +44,11 @@ STATES = (APPLYING, APPLIED, UNDOING, UNDONE)
 KEEP = 50
 """Entries that are kept. Of older ones in force the two oldest become one, so that all can still be taken back."""
 
+LARGEST = 65_536
+"""Characters of an entry, all of them ASCII: what the monitors take (`mon_config_key_max_entry_size`)."""
+ROOM = 8_192
+"""Of these, what an entry leaves free as it is begun: for its note, and for profiles that are held as it goes back."""
+
 STANDING = ", book"
 """How a writer's name ends whose change has its settings replaced while it stands: it is joined with no other."""
 
@@ -223,16 +228,20 @@ class Journal:
         return tuple(item for entry in self.entries() if entry.number in numbers for item in entry.restores)
 
     def next_number(self) -> int:
-        """One more than the highest: unique, as only the lock's holder asks."""
+        """One more than the highest: unique, as only the lock's holder asks.
+
+        Raises JournalDamaged where that is none that could be read again: somebody wrote the highest there.
+        """
         contents = self.read()
-        return (
-            max([entry.number for entry in contents.entries] + [item.number for item in contents.set_aside], default=0)
-            + 1
-        )
+        numbers = [entry.number for entry in contents.entries] + [item.number for item in contents.set_aside]
+        highest = max(numbers, default=0)
+        if not _NUMBER.fullmatch(f"{highest + 1:08d}"):
+            raise JournalDamaged(f"{PREFIX}{highest}: no number is left for a new change")
+        return highest + 1
 
     def write(self, entry: Entry) -> None:
         """Store an entry; the store answers after the commit."""
-        self._store.set(_key(entry), entry.to_text())
+        self._store.set(_key(entry), _fitted(entry))
 
     def trim(self, room: int = 0) -> None:
         """Forget the oldest finished entries; join the two oldest in force. Safe to interrupt anywhere.
@@ -245,21 +254,51 @@ class Journal:
             self._store.remove(_key(entry))
             excess -= 1
         in_force = [entry for entry in entries if entry.state == APPLIED and not entry.trial and not entry.replaceable]
+        in_place = [entry for entry in entries if entry.state == APPLIED and entry.replaceable]
         while excess > 0 and len(in_force) >= 2:
             older, newer = in_force[:2]
             union = join(older, newer)
+            between = {item.key for entry in in_place for item in entry.restores if item.over == older.number}
+            if between & {item.key for item in newer.restores} or len(_fitted(union)) > LARGEST:
+                # what lies between them has no place in one; both stay, and so does what takes them back
+                del in_force[0]
+                continue
             # first the joined one, then the removal: taking back both again would find nothing left to do
             self.write(union)
-            for standing in (entry for entry in entries if entry.replaceable and entry.state == APPLIED):
+            for at, standing in enumerate(in_place):
                 restores = tuple(
                     replace(item, over=newer.number) if item.over == older.number else item
                     for item in standing.restores
                 )
                 if restores != standing.restores:
-                    self.write(replace(standing, restores=restores))
+                    in_place[at] = replace(standing, restores=restores)
+                    self.write(in_place[at])
             self._store.remove(_key(older))
             in_force[:2] = [union]
             excess -= 1
+
+
+def refuse_large(entry: Entry) -> None:
+    """Raise InputError for a change that could not be stored in each of its states."""
+    size = len(entry.to_text())
+    if size > LARGEST - ROOM:
+        reason = f", {len(entry.why)} characters of reason among them" if len(entry.why) > ROOM else ""
+        shorter = "a shorter reason" if reason else "fewer OSDs with sections of their own at a time"
+        raise InputError("change", f"{size} characters to store{reason}", f"at most {LARGEST - ROOM}: {shorter}")
+
+
+def _fitted(entry: Entry) -> str:
+    """As it is stored: what only people read is cut short before the change could not be taken back any more."""
+    if len(entry.to_text()) > LARGEST:
+        entry = replace(entry, forecast={})
+    for name in sorted(("why", "note"), key=lambda name: -len(getattr(entry, name))):
+        words, excess = getattr(entry, name), len(entry.to_text()) - LARGEST
+        if excess > 0:
+            entry = replace(entry, **{name: words[: max(0, len(words) - excess)]})
+    if len(entry.to_text()) > LARGEST and entry.state != APPLYING:
+        # while a change is applied they tell which write may be under way
+        entry = replace(entry, steps=())
+    return entry.to_text()
 
 
 def join(older: Entry, newer: Entry) -> Entry:

@@ -8,10 +8,11 @@ above, as both may have written the same one, so `Restore.over` does.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Iterable, Sequence, Tuple
+from typing import FrozenSet, Iterable, Mapping, Sequence, Tuple
 
 from ceph_tuner.core.changes.journal import APPLIED, Entry
 from ceph_tuner.core.changes.plan import Restore
+from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.knobs.settings import same
 
 
@@ -27,16 +28,42 @@ def after_undo(entry: Entry, undone: Entry, entries: Sequence[Entry]) -> Tuple[R
     restores = []
     for item in entry.restores:
         beneath = under.get(item.key)
-        if beneath is not None and _lies_over(item, entry, beneath, undone):
+        if beneath is not None and _lies_over(item, entry, beneath, undone, entries):
             (item,) = marked([replace(item, value=beneath.value)], between)
         restores.append(item)
     return tuple(restores)
 
 
-def _lies_over(item: Restore, entry: Entry, beneath: Restore, undone: Entry) -> bool:
+def covered(entry: Entry, entries: Sequence[Entry], values: Mapping[Key, str]) -> FrozenSet[Key]:
+    """Keys of which a change in force over this one wrote the value that they hold, which may be ours as well."""
+    heights = {item.key: _height(item, entry) for item in entry.restores if not same(values.get(item.key), item.value)}
+    return frozenset(
+        item.key
+        for change in entries
+        if change.state == APPLIED and change.number != entry.number
+        for item in change.restores
+        if item.key in heights and heights[item.key] < _height(item, change)
+        if any(same(values.get(item.key), value) for value in item.ours)
+    )
+
+
+def _lies_over(item: Restore, entry: Entry, beneath: Restore, undone: Entry, entries: Sequence[Entry]) -> bool:
     if undone.number > entry.number:
         return item.over == undone.number
-    return not item.over and beneath.over < entry.number and any(same(item.value, value) for value in beneath.ours)
+    if item.over or not any(same(item.value, value) for value in beneath.ours):
+        return False
+    low, high = _height(beneath, undone), _height(item, entry)
+    # a change between the two may have been followed by one that wrote the same value as the lowest
+    return low < high and not any(
+        other.key == item.key and low < _height(other, change) < high
+        for change in entries
+        if change.state == APPLIED
+        for other in change.restores
+    )
+
+
+def _height(item: Restore, entry: Entry) -> Tuple[int, bool]:
+    return (item.over, True) if item.over else (entry.number, False)
 
 
 def _source(item: Restore, newer: Sequence[Entry]) -> int:

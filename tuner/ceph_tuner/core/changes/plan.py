@@ -101,6 +101,8 @@ class SettingDrift:
     found: Optional[str]
 
     def __str__(self) -> str:
+        if same(self.found, self.ours):
+            return f"{self.who} {self.name}: {text_of(self.found)} is by now that of another change, left as it is"
         return f"{self.who} {self.name}: found {text_of(self.found)} instead of our {text_of(self.ours)}, left as it is"
 
 

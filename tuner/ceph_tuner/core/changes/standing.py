@@ -73,7 +73,10 @@ class StandingApplier(Applier):
             replacement = self.plan_replacement(stored, target, settings)
             plan = replacement.plan
             newer = [change for change in self._journal.entries() if change.number > stored.number]
-            restores = merged(stored.restores, marked(plan.restores(), newer))
+            written = marked(plan.restores(), newer)
+            restores = merged(stored.restores, written)
+            before = {restore.key: restore.over for restore in stored.restores}
+            risen = frozenset(item.key for item in written if item.over > before.get(item.key, item.over))
             moving = replace(
                 stored,
                 state=APPLYING,
@@ -87,7 +90,8 @@ class StandingApplier(Applier):
                 trial=True,
                 note="",
             )
-            return self._carry_out(plan, moving, standing(restores, plan), check, replacement.gone)
+            stands = standing([item for item in restores if item.key not in replacement.gone], written, plan)
+            return self._carry_out(plan, moving, stands, check, replacement.gone, risen)
 
 
 def merged(older: Sequence[Restore], newer: Sequence[Restore]) -> Tuple[Restore, ...]:
@@ -101,15 +105,19 @@ def merged(older: Sequence[Restore], newer: Sequence[Restore]) -> Tuple[Restore,
     return tuple(restores.values())
 
 
-def standing(older: Sequence[Restore], plan: ChangePlan) -> Tuple[Restore, ...]:
+def standing(restores: Sequence[Restore], written: Sequence[Restore], plan: ChangePlan) -> Tuple[Restore, ...]:
     """What takes the change back once the plan is carried out, without keys that have again what they had before."""
     last = {step.key: step.new for step in plan.steps}
-    written = {restore.key: restore.ours for restore in plan.restores()}
-    return tuple(
-        replace(restore, ours=written.get(restore.key, restore.ours))
-        for restore in merged(older, plan.restores())
-        if restore.key not in last or not same(last[restore.key], restore.value)
-    )
+    latest = {item.key: item for item in written}
+    stands = []
+    for restore in restores:
+        item = latest.get(restore.key)
+        if item is not None:
+            # over a newer change that it did not lie over: the value before is that one's
+            restore = item if item.over > restore.over else replace(restore, ours=item.ours)
+        if item is None or not same(last[restore.key], restore.value):
+            stands.append(restore)
+    return tuple(stands)
 
 
 def _steps_to_before(entry: Entry, current: Sequence[ConfigEntry]) -> List[Step]:

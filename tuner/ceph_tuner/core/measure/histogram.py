@@ -7,6 +7,7 @@ bucket, so it can be up to half as low or twice as high; `Histogram.bracket` giv
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,7 +34,7 @@ class Histogram:
         if min(self.counts) < 0:
             raise ValueError(f"counts must be >= 0, got {min(self.counts)}")
         if not _ascends(self.upper_ms):
-            raise ValueError("edges must rise from above 0")
+            raise ValueError("edges must rise from above 0, and be finite")
 
     @property
     def total(self) -> int:
@@ -101,7 +102,7 @@ class Histogram:
 
 @lru_cache(maxsize=256)
 def _ascends(edges: Tuple[float, ...]) -> bool:
-    return all(low < high for low, high in zip((0.0, *edges), edges))
+    return all(low < high < math.inf for low, high in zip((0.0, *edges), edges))
 
 
 def pooled(histograms: Iterable[Histogram], *more: Histogram) -> Optional[Histogram]:

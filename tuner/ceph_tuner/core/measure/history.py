@@ -68,7 +68,8 @@ class History:
 
     def add_window(self, window: Window) -> None:
         """Keep a window of about a minute; when it is the first of another hour, the last hour is kept as one, too."""
-        before = self.windows()
+        # windows of a clock that was ahead do not keep the hours from being kept until that moment
+        before = [minute for minute in self.windows() if minute.end <= window.end]
         self._minutes.append(window.to_dict())
         if before and before[-1].end // HOUR < window.end // HOUR:
             hour = before[-1].end // HOUR
@@ -76,18 +77,18 @@ class History:
             if last_hour is not None:
                 self._hours.append(last_hour.to_dict())
 
-    def windows(self, since: float = 0.0) -> List[Window]:
-        """Windows of a minute that end after `since`, oldest first."""
-        return _windows(self._minutes.read(), since)
+    def windows(self, since: float = 0.0, now: float = math.inf) -> List[Window]:
+        """Windows of a minute that end after `since`, oldest first; by `now` none of a clock that was ahead."""
+        return _windows(self._minutes.read(), since, now)
 
     def newest(self, now: float) -> Optional[Window]:
         """The last minute, where it is recent enough to say something of the present."""
-        recent = [window for window in self.windows(now - RECENT_S) if window.end <= now + AHEAD_S]
+        recent = self.windows(now - RECENT_S, now)
         return recent[-1] if recent else None
 
-    def hours(self, since: float = 0.0) -> List[Window]:
-        """Windows of an hour that end after `since`, oldest first."""
-        return _windows(self._hours.read(), since)
+    def hours(self, since: float = 0.0, now: float = math.inf) -> List[Window]:
+        """The same of an hour."""
+        return _windows(self._hours.read(), since, now)
 
     def add_trial(self, record: Mapping[str, Any]) -> None:
         """Keep what a trial tried and what came of it; any plain document, by custom with `at`."""
@@ -142,7 +143,7 @@ def merged(windows: Sequence[Window]) -> Optional[Window]:
     return Window(min(window.start for window in windows), max(window.end for window in windows), measures)
 
 
-def _windows(entries: Sequence[Mapping[str, Any]], since: float) -> List[Window]:
+def _windows(entries: Sequence[Mapping[str, Any]], since: float, now: float) -> List[Window]:
     windows = []
     for entry in entries:
         try:
@@ -150,7 +151,7 @@ def _windows(entries: Sequence[Mapping[str, Any]], since: float) -> List[Window]
         except MISREAD:
             # written by another version, or cut short: the past is not worth an error
             continue
-        if window.end > since:
+        if since < window.end <= now + AHEAD_S:
             windows.append(window)
     return sorted(windows, key=lambda window: window.end)
 

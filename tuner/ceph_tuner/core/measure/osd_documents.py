@@ -57,7 +57,8 @@ _QUEUES_IN_TEXT = re.compile(rf'"({_QUEUE_SECTION}[^"]*)"\s*:\s*')
 
 _LATENCIES_IN_TEXT = re.compile(rf'"({"|".join(LATENCY_HISTOGRAMS)})"\s*:\s*')
 
-_DECODER = json.JSONDecoder()
+_WRAPPED = 2.0**63
+"""Counts are of 64 bits without a sign: one of so many or more has gone below zero."""
 
 
 def osd_values(section: Mapping[str, Any]) -> Dict[str, float]:
@@ -76,7 +77,8 @@ def osd_queues(perf_dump: Mapping[str, Any]) -> Dict[str, float]:
     for section, counters in perf_dump.items():
         if section.startswith(_QUEUE_SECTION):
             for counter, metric in QUEUE_CLASSES.items():
-                queues[metric] = queues.get(metric, 0.0) + float(counters.get(counter, 0))
+                waiting = float(counters.get(counter, 0))
+                queues[metric] = queues.get(metric, 0.0) + (waiting if 0 <= waiting < _WRAPPED else 0.0)
     return queues
 
 
@@ -91,8 +93,18 @@ def osd_latency_in(histogram_dump: str) -> Dict[str, Histogram]:
 
 
 def _sections(names: Pattern[str], text: str) -> Dict[str, Any]:
-    """Documents behind these names."""
-    return {section.group(1): _DECODER.raw_decode(text, section.end())[0] for section in names.finditer(text)}
+    """Documents behind these names. Raises ValueError."""
+    try:
+        return {section.group(1): _DECODER.raw_decode(text, section.end())[0] for section in names.finditer(text)}
+    except RecursionError:
+        raise ValueError("too many levels") from None
+
+
+def _refused(text: str) -> float:
+    raise ValueError(f"the number {text}")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refused)
 
 
 def osd_latency(histogram_dump: Mapping[str, Any]) -> Dict[str, Histogram]:
@@ -116,13 +128,15 @@ def latency_axis(document: Mapping[str, Any]) -> Histogram:
     # bucket 0 is below the axis' minimum of 0 and stays empty; it joins bucket 1
     upper_ms = tuple((bucket["max"] + 1) / NS_PER_MS for bucket in ranges[1:-1])
     counts = [sum(row) for row in document["values"]]
+    if any(type(count) is not int or count >= _WRAPPED for count in counts):
+        raise ValueError("counts that are no whole numbers of 64 bits")
     return Histogram(upper_ms, (counts[0] + counts[1], *counts[2:]))
 
 
 def slow_ops(health: Mapping[str, Any]) -> float:
     """Operations that Ceph calls slow, out of the document of `ceph health`."""
     words = health.get("checks", {}).get("SLOW_OPS", {}).get("summary", {}).get("message", "0").split()
-    return float(words[0]) if words and words[0].isdigit() else 0.0
+    return float(words[0]) if words and words[0].isdecimal() else 0.0
 
 
 def osds_down(health: Mapping[str, Any]) -> float:

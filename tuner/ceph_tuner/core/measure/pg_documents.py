@@ -25,6 +25,9 @@ ERASURE = 3
 
 _STAMP = "%Y-%m-%dT%H:%M:%S"
 
+STAMP_AHEAD_S = 86400.0
+"""A stamp further ahead than that was written by a clock that was wrong: nobody knows when that scrub was."""
+
 
 def pg_rows(answer: Any) -> List[Mapping[str, Any]]:
     """Rows of `pg ls`, whichever form the release gives them."""
@@ -171,15 +174,19 @@ def pool_intervals(osd_map: Mapping[str, Any], option: str) -> Dict[int, float]:
 def late_pgs(scrub_stamps: Mapping[str, str], now: float, interval_s: float, own: Mapping[int, float]) -> List[str]:
     """PGs whose last deep scrub is longer ago than their pool's `own` interval, else than that of the OSDs.
 
-    `scrub_stamps` has each PG's stamp of it, as Ceph writes it.
+    `scrub_stamps` has each PG's stamp of it, as Ceph writes it. A PG whose stamp is ahead is late: Ceph begins no scrub
+    of it before that moment, and an interval after it.
     """
     # Ceph writes stamps in UTC and in one form, so that they sort as text; an interval may be longer than the calendar
     deadlines = {
         every: time.strftime(_STAMP, time.gmtime(max(0.0, now - max(every, 0.0))))
         for every in {interval_s, *own.values()}
     }
+    latest = time.strftime(_STAMP, time.gmtime(now + STAMP_AHEAD_S))
     return [
-        pgid for pgid, stamp in scrub_stamps.items() if stamp and stamp < deadlines[own.get(pool_of(pgid), interval_s)]
+        pgid
+        for pgid, stamp in scrub_stamps.items()
+        if stamp and not deadlines[own.get(pool_of(pgid), interval_s)] <= stamp <= latest
     ]
 
 

@@ -12,6 +12,7 @@ from typing import Any, Collection, Dict, Iterable, List, Mapping, Optional, Seq
 
 from ceph_tuner.core.measure.histogram import Histogram, pooled
 from ceph_tuner.core.measure.metrics import METRICS, PERCENTILES, POOL, Scope, in_order, parted, scoped, work_of
+from ceph_tuner.core.moments import LAST_AHEAD_S
 
 _Seen = TypeVar("_Seen")
 
@@ -135,6 +136,8 @@ class Window:
     def __post_init__(self) -> None:
         if not self.end > self.start:
             raise ValueError(f"end must be after start, got {self.start} to {self.end}")
+        if not 0 <= self.start < self.end <= LAST_AHEAD_S:
+            raise ValueError(f"start and end must be moments of a calendar, got {self.start} to {self.end}")
         _check(self.means)
 
     @property

@@ -25,6 +25,9 @@ from ceph_tuner.core.measure.osd_documents import PLAIN_COUNTERS, QUEUE_CLASSES,
 from ceph_tuner.core.measure.reading import Reading
 from ceph_tuner.core.measure.sample import READ, WRITE, Sample, drain_s, finish_s, percentiles
 
+CLOCK_STEP_S = 2.0
+"""A clock that was set by more than that makes differences of its stamps no time."""
+
 
 @dataclass(frozen=True)
 class SampleCoverage:
