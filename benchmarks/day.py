@@ -31,7 +31,7 @@ from day_policies import BOUND_MS, POLICIES, TICK_S, lived_with
 from day_world import HOUR_S, LOOK_S, SCRUBBED, DayWorld
 from flight_world import OSDS
 
-FIRST_TOLD = 12
+FIRST_TOLD = 14
 """The first day that is told. Once somebody has looked at a day to make book or pages better, it is a later one."""
 DONE = 0.01
 """Share of the scrubs that may be left where they count as done."""

@@ -12,7 +12,7 @@ from ceph_tuner.core.autopilot.permits import outside_hours
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.watchdog import Watchdog
 from ceph_tuner.core.book.book import Book, StoredBook
-from ceph_tuner.core.book.choice import choose, others
+from ceph_tuner.core.book.choice import borne, choose, others
 from ceph_tuner.core.book.events import BookLook
 from ceph_tuner.core.book.limits import BookLimits
 from ceph_tuner.core.book.page import STRUCK, Page, same_settings
@@ -113,7 +113,7 @@ class BookLookout:
         if state.next_page:
             # a page may have held for days: what the cluster has become since is not the next one's doing
             self._before = self._newest if self._newest.at else self._before
-            self._watchdog = self._new_watchdog(state, self._policy(), self._goals())
+            self._watchdog = self._new_watchdog(state, state.next_page, self._policy(), self._goals())
             self._watched = ()
 
     def beside(self) -> str:
@@ -217,10 +217,12 @@ class BookLookout:
         self._watched = watched
         if not self._before.at and sight is not None:
             self._before = sight
-        self._watchdog = self._new_watchdog(state, policy, goals)
+        self._watchdog = self._new_watchdog(state, state.page, policy, goals)
 
-    def _new_watchdog(self, state: BookState, policy: Policy, goals: Optional[Slo]) -> Watchdog:
-        return Watchdog(goals, state.baseline, self._before, policy)
+    def _new_watchdog(self, state: BookState, number: int, policy: Policy, goals: Optional[Slo]) -> Watchdog:
+        unvalidated = self._options.read().unvalidated
+        more_borne = borne(self._own(self._read()), number, goals, unvalidated, state.rests)
+        return Watchdog(goals, {**state.baseline, **more_borne}, self._before, policy)
 
     def _close(self, sight: Optional[Sight], policy: Policy, watchdog: Watchdog) -> Optional[Breach]:
         """Close the windows that have ended; say whether the guard objects to one."""

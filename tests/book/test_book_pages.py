@@ -10,9 +10,10 @@ import pytest
 from books import page
 
 from ceph_tuner.core.book.book import LARGEST_DOCUMENT, MOST_PAGES, PAGES_KEY, Book, StoredBook, parse_book
-from ceph_tuner.core.book.choice import ALL, NONE, OF_THE_TWIN, choose
+from ceph_tuner.core.book.choice import ALL, NONE, OF_THE_TWIN, borne, choose
 from ceph_tuner.core.book.page import IMPORT, STRUCK, TWIN, UNVALIDATED, VALIDATED, Page
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Slo, parse_objective
 from monitors import MemoryStore
 
 
@@ -42,6 +43,24 @@ def book(*pages: Page) -> Book:
 def test_what_is_no_page_is_refused(wrong: Dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         replace(page(), **wrong)
+
+
+def test_what_is_borne_is_half_way_to_what_the_page_found_and_nothing_beside_another_page() -> None:
+    slo = Slo("slo", (parse_objective("client.p95_ms<=25"), parse_objective("scrub.objects_s>=8")))
+    known = {"client.p95_ms": 100.0, "scrub.objects_s": 1.0}
+    one = page(1, load=known, effects={"client.p95_ms": -0.75, "scrub.objects_s": 3.0})
+    assert borne(book(one), 1, slo) == {"client.p95_ms": 50.0, "scrub.objects_s": 2.0}
+    # half way keeps the bound
+    assert borne(book(replace(one, effects={"client.p95_ms": -0.96})), 1, slo) == {}
+    # it was kept, or the page is no better, or does not know
+    assert borne(book(replace(one, load={"client.p95_ms": 20.0})), 1, slo) == {}
+    assert borne(book(replace(one, effects={"client.p95_ms": 0.1})), 1, slo) == {}
+    assert borne(book(replace(one, load={})), 1, slo) == {}
+    assert borne(book(one, page(2)), 1, slo) == {}
+    assert borne(book(one, page(2)), 1, slo, resting=[2]) != {}
+    assert borne(book(one, page(2, state=UNVALIDATED)), 1, slo) != {}
+    assert borne(book(one, page(2, state=UNVALIDATED, origin=TWIN)), 1, slo, OF_THE_TWIN) == {}
+    assert borne(book(one), 7, slo) == borne(book(one), 1, None) == {}
 
 
 def test_a_page_is_stored_and_read() -> None:

@@ -191,6 +191,22 @@ def test_a_page_that_breaks_an_objective_is_struck_and_the_next_best_holds(regim
     assert BOOK_BACK in mgr.trail()
 
 
+@pytest.mark.parametrize(("found", "holds"), [(1e6, True), (1.0, False)])
+def test_a_page_that_misses_less_than_going_back_would_holds(regimes: List[str], found: float, holds: bool) -> None:
+    known = {"load": {"client.p95_ms": found}, "effects": {"client.p95_ms": -0.5}}
+    mgr = WithBook(recovering(400_000), page(1, regimes[0], HARMFUL, **known))
+    mgr.sample(14)
+    now = mgr.sampler.window(60.0).means["client.p95_ms"]  # type: ignore[union-attr]
+    mgr.service.slo_commands.set(f"client.p95_ms<={now * 1.3:.3f}", False, 1.0, "")
+    mgr.on()
+    mgr.sample(1)
+    assert mgr.state.page == 1
+    mgr.sample(60)
+    assert mgr.sampler.window(60.0).means["client.p95_ms"] > 1.3 * now or not holds  # type: ignore[union-attr]
+    assert (mgr.state.page == 1) == holds
+    assert (BOOK_BACK in mgr.trail()) != holds
+
+
 def test_somebody_elses_value_stops_it_and_stays(regimes: List[str]) -> None:
     mgr = with_pages(regimes)
     before = mgr.table()

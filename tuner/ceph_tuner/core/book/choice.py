@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Collection, Optional, Tuple
+import math
+from typing import Collection, Dict, Optional, Tuple
 
 from ceph_tuner.core.book.book import Book
 from ceph_tuner.core.book.page import STRUCK, TWIN, VALIDATED, Page
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Slo
 
 NONE, OF_THE_TWIN, ALL = "no", "twin", "all"
 UNVALIDATED_USE = (NONE, OF_THE_TWIN, ALL)
@@ -31,6 +33,30 @@ def others(book: Book, regime: str, unvalidated: str = NONE, resting: Collection
     regimes = sorted({page.regime for page in book.pages} - {regime})
     chosen = (choose(book, each, unvalidated, resting) for each in regimes)
     return tuple(page for page in chosen if page is not None)
+
+
+def borne(
+    book: Book, number: int, slo: Optional[Slo], unvalidated: str = NONE, resting: Collection[int] = ()
+) -> Dict[str, float]:
+    """Give how far a page may fall behind where to go back to what was there before would harm more, by metric.
+
+    That is in objectives that the page found missed, half way (in logarithms) from what it promises to what it found.
+    Nothing is borne where the regime has another page to use, or the page does not know both.
+    """
+    page = next((each for each in book.pages if each.number == number), None)
+    if page is None or slo is None or choose(book, page.regime, unvalidated, {*resting, number}) is not None:
+        return {}
+    bounds = {}
+    for objective in slo.objectives:
+        found, promised = page.load.get(objective.metric, 0.0), page.means.get(objective.metric, 0.0)
+        wanted = objective.bound.resolve(None)
+        if not objective.hard or wanted is None or min(found, promised) <= 0:
+            continue
+        half_way = math.sqrt(found * promised)
+        is_better = objective.margin(promised, found) > 0
+        if is_better and objective.margin(found, wanted) < 0 and objective.margin(half_way, wanted) < 0:
+            bounds[objective.metric] = half_way
+    return bounds
 
 
 def is_usable(page: Page, unvalidated: str) -> bool:
