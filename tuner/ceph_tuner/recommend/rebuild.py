@@ -28,6 +28,9 @@ Ceph itself accepts before Tentacle (`mon_max_pg_per_osd`)."""
 PG_FACTORS = (0.5, 4.0)
 """Ends of that search, times the present number."""
 
+CLEAN = "`ceph pg stat` says that all PGs are active+clean, scrubbing or not, or as many as before"
+"""When the next OSDs may be restarted: a cluster with a backlog of other work never has all PGs clean and at rest."""
+
 THREADS_IN_ALL = (0.5, 2.0)
 """Threads of an OSD, of those in force: the twin knows no limit of the CPU, so more of them always help there."""
 
@@ -92,14 +95,18 @@ class RebuildChange:
             own = to_release_units({name: whole[name] for name in MCLOCK_NINE}, model.release, model.osd.hardware)
             texts = format_settings(own, model.release).items()
             commands += [f"ceph config set {target} {name} {text}" for name, text in texts]
-        domain = "host" if model.hosts else "OSD"
-        restart = "systemctl restart ceph-osd.target" if model.hosts else "systemctl restart ceph-osd@ID"
-        return (
-            *(RebuildStep(command) for command in commands),
-            RebuildStep("ceph osd set noout"),
-            RebuildStep(restart, domain, "`ceph pg stat` says that all PGs are active+clean"),
-            RebuildStep("ceph osd unset noout"),
-        )
+        return (*(RebuildStep(command) for command in commands), *restart_steps(model))
+
+
+def restart_steps(model: ClusterModel, until: str = "") -> Tuple[RebuildStep, ...]:
+    """Every OSD of the cluster once more from its start, one failure domain after the other; `until`: also that."""
+    domain = "host" if model.hosts else "OSD"
+    restart = "systemctl restart ceph-osd.target" if model.hosts else "systemctl restart ceph-osd@ID"
+    return (
+        RebuildStep("ceph osd set noout"),
+        RebuildStep(restart, domain, f"{until}, and {CLEAN}" if until else CLEAN),
+        RebuildStep("ceph osd unset noout"),
+    )
 
 
 def pgs_per_osd(model: ClusterModel) -> float:
