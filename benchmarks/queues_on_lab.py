@@ -59,6 +59,7 @@ from ceph_tuner.recommend.question import question_of
 from ceph_tuner.recommend.queue_stretch import LEAST_MINUTES
 from ceph_tuner.recommend.queue_trial import MEASURE, WAIT
 from ceph_tuner.recommend.queues import BETTER_MCLOCK, BETTER_WPQ, UNDECIDED
+from ceph_tuner.report.words import percent_change
 from ceph_tuner.tune.measurement import Timing
 from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.knobs_in_force import completed
@@ -581,8 +582,9 @@ def orders(lines: Sequence[Line]) -> List[Dict[str, Any]]:
     return found
 
 
-def percent(ratio: float) -> str:
-    return f"{ratio - 1:+.0%}"
+def cell(metric: str, value: float) -> str:
+    """As `shown`, and a second in milliseconds without an exponent."""
+    return shown(metric, value) if value < 1000 or metric.endswith("_s") else f"{round(value, -1):.0f}"
 
 
 def order_table(lines: Sequence[Line]) -> List[str]:
@@ -593,12 +595,12 @@ def order_table(lines: Sequence[Line]) -> List[str]:
     found = orders(lines)
     for each in found:
         order = each["order"]
-        said = "" if order["ratio"] is None else percent(order["ratio"])
+        said = "" if order["ratio"] is None else percent_change(order["ratio"])
         if order["interval"] is not None:
-            said += f" ({' to '.join(map(percent, order['interval']))})"
+            said += f" ({' to '.join(map(percent_change, order['interval']))})"
         cells = [
-            each["load"], each["pool"], each["beside"], order["metric"], said, order["better"], percent(each["ratio"]),
-            each["better"], told_rightly(order["better"], each["better"]),
+            each["load"], each["pool"], each["beside"], order["metric"], said, order["better"],
+            percent_change(each["ratio"]), each["better"], told_rightly(order["better"], each["better"]),
         ]  # fmt: skip
         rows.append(f"| {' | '.join(cells)} |")
     verdicts = [told_rightly(each["order"]["better"], each["better"]) for each in found]
@@ -632,9 +634,9 @@ def value_table(lines: Sequence[Line]) -> List[str]:
                     continue
                 cells = [load, pool, label, metric, "", ""]
                 if said:
-                    middle, low, high = (shown(metric, value) for value in said[DESCRIBED][metric])
-                    cells[-2:] = f"{middle} ({low} to {high})", shown(metric, said[TOLD][metric][0])
-                cells.append(", ".join(shown(metric, value) for value in values))
+                    middle, low, high = (cell(metric, value) for value in said[DESCRIBED][metric])
+                    cells[-2:] = f"{middle} ({low} to {high})", cell(metric, said[TOLD][metric][0])
+                cells.append(", ".join(cell(metric, value) for value in values))
                 rows.append(f"| {' | '.join(cells)} |")
     return rows
 
@@ -692,7 +694,7 @@ def trial_table(lines: Sequence[Line]) -> List[str]:
             for row in stretch["metrics"]:
                 cells = [f"{number}", f"{stretch['minutes']}", stretch["queue"], row["metric"]]
                 cells += [f"{row[side]:.3g}" for side in ("host", "controls")]
-                change = row["change"] and [percent(part) for part in row["change"]]
+                change = row["change"] and [percent_change(part) for part in row["change"]]
                 cells.append(f"{change[0]} ({change[1]} to {change[2]})" if change else "")
                 rows.append(f"| {' | '.join(cells)} |")
         same = "is to the byte" if same_dumps([line]) else "is **not**"

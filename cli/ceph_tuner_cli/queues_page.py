@@ -13,7 +13,15 @@ from ceph_tuner.core.wording import rounded
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
 from ceph_tuner.recommend.queue_stretch import Comparison, MeasuredTrial
 from ceph_tuner.recommend.queue_trial import SURE, TELL_TALE, WAIT, QueueTrial, TrialStep
-from ceph_tuner.recommend.queues import BETTER_MCLOCK, BETTER_WPQ, NOT_TOLD, UNDECIDED, QueueComparison, QueueOrder
+from ceph_tuner.recommend.queues import (
+    BETTER_MCLOCK,
+    BETTER_WPQ,
+    LEAST,
+    NOT_TOLD,
+    UNDECIDED,
+    QueueComparison,
+    QueueOrder,
+)
 from ceph_tuner.report.words import amount, percent_change
 from ceph_tuner_cli.recommend_page import cell
 from ceph_tuner_cli.recommend_rebuild import cost_document, restart_cost, step_document, step_lines
@@ -37,7 +45,7 @@ def page(comparison: QueueComparison) -> List[RenderableType]:
     ]
     parts += [Text(""), _orders(comparison), Text("")]
     parts.append(Text("wpq has the same knobs there as those settings, but for the scheduler's values."))
-    parts.append(Text("undecided: chance alone, or the twin's known error, may turn the order round."))
+    parts.append(Text(f"undecided: less than {LEAST - 1:.0%}, or chance or the twin's known error may turn it round."))
     parts.append(Text("orders told: published orders in such a metric that the twin has as they were measured."))
     if any(order.better == NOT_TOLD for entry in comparison.against for order in entry.orders):
         parts.append(
