@@ -35,7 +35,6 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import runs_file
-import yaml
 from measured_page import shown
 from repeatability import drives_of, rate_of
 from twin_ahead import digest_of, errors_of, predicted
@@ -52,7 +51,7 @@ from ceph_tuner.core.knobs.settings import format_settings
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.measure.osd_documents import osd_queues_in
 from ceph_tuner.core.profiles.translation import to_release_units
-from ceph_tuner.files import cluster_file, slo_file
+from ceph_tuner.files import cluster_file, cluster_text, slo_file
 from ceph_tuner.recommend import IN_FORCE as NO_PROFILE
 from ceph_tuner.recommend import Question, changed
 from ceph_tuner.recommend.question import question_of
@@ -133,12 +132,11 @@ def described(lab: Lab, load: str, options: Mapping[str, Any], arguments: argpar
 def known_better(description: str, pool: str) -> str:
     """Of a lab only the PGs of the load's pool are due: `twin describe` takes all for scrubbed where one is."""
     name = f"load-scrub-{PoolLayout.parse('pool', pool).name}"
-    document = yaml.safe_load(description)
-    background = document["background"]
-    if "scrub" in background:
-        background["scrub"] = [work for work in background["scrub"] if work["pool"].startswith(name)]
+    read = cluster_file.from_text(description)
+    scrub = tuple(work for work in read.model.scrub if work.pool.startswith(name))
+    # what is a guess stands in comments
     notes = [line for line in description.splitlines() if line.startswith("#")]
-    return "\n".join([*notes, yaml.safe_dump(document, sort_keys=False)])
+    return "\n".join([*notes, cluster_text.to_text(replace(read, model=replace(read.model, scrub=scrub)))])
 
 
 def compared(lab: Lab, row: Line, trials: int) -> Dict[str, Any]:
@@ -486,7 +484,7 @@ class Watch:
         answered, since = -1.0, time.monotonic()
         while not self._over.wait(1.0):
             self._work.observe()
-            now = self._work.progress()["client"].done
+            now = self._work.progress()["client"].done_objects
             if now != answered:
                 answered, since = now, time.monotonic()
             self.longest_s = max(self.longest_s, time.monotonic() - since)
@@ -498,7 +496,7 @@ def measure_trial(lab: Lab, arguments: argparse.Namespace) -> None:
         ceph_tuner("compare-queues", "--cluster", lab.name, "--host", arguments.trial, "--format", "json")
     )["trial"]
     before, began = dump_of(lab), time.monotonic()
-    options = {"rate": rate_of(lab), "read_share": 0.5}
+    options: Dict[str, Any] = {"rate": rate_of(lab), "read_share": 0.5}
     with scenarios.scenario("client-scrub", lab, **options) as work:
         work.prepare()
         processors = runs_file.Processors()

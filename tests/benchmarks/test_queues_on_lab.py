@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import pytest
 import queues_on_lab
 from queues_on_lab import BACK, BEST, IN_FORCE, WITH_WPQ, WPQ_KNOBS, Operator, orders, says, table
 
+from ceph_lab.loads import LoadProgress
 from ceph_tuner.core.errors import CommandFailed, LabFailed
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import TENTACLE
-from ceph_tuner.files import slo_file
+from ceph_tuner.files import cluster_file, slo_file
 from ceph_tuner.recommend.queues import BETTER_MCLOCK, BETTER_WPQ, UNDECIDED
 from ceph_tuner.twin.model import MCLOCK, WPQ
 
@@ -60,6 +63,59 @@ def test_the_command_is_asked_for_an_order_in_each_metric_of_the_tables(load: st
     assert {objective.metric for objective in slo.objectives} == set(queues_on_lab.metrics_of({"load": load}))
     hard = [objective.text for objective in slo.objectives if objective.hard]
     assert len(hard) == len(queues_on_lab.OBJECTIVES[load])
+
+
+def test_of_a_description_only_the_load_s_own_pool_is_scrubbed() -> None:
+    pools = "pools: [{name: load-scrub-ec-2-1, pgs: 16, erasure_code: {k: 2, m: 1}}, {name: rbd, pgs: 32, size: 3}]"
+    work = (
+        "[{pool: load-scrub-ec-2-1, objects: 4800, object_size: 256 KiB}, {pool: rbd, objects: 9, object_size: 1 MiB}]"
+    )
+    lines = [line for line in DESCRIPTION.splitlines() if not line.startswith(("pools", "background"))]
+    described = "\n".join(["# a guess", *lines, pools, f"background: {{scrub: {work}}}"])
+    text = queues_on_lab.known_better(described, "ec:2+1")
+    model = cluster_file.from_text(text).model
+    assert [(entry.pool, entry.objects) for entry in model.scrub] == [("load-scrub-ec-2-1", 4800)]
+    assert (text.splitlines()[0], len(model.pools), len(model.clients)) == ("# a guess", 2, 1)
+
+
+class Answering:
+    """Clients that were answered so many times at each look."""
+
+    def __init__(self, answered: List[float]) -> None:
+        self._answered = answered
+        self.over = False
+
+    def start(self) -> None:
+        """Begin."""
+
+    def observe(self) -> None:
+        """Look."""
+
+    def progress(self) -> Dict[str, LoadProgress]:
+        return {
+            "client": LoadProgress(self._answered.pop(0) if len(self._answered) > 1 else self._answered[0], 0, 0, 0)
+        }
+
+    def stop(self) -> None:
+        self.over = True
+
+
+def test_how_long_no_client_was_answered_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(queues_on_lab.time, "monotonic", lambda: now[0])
+    clients = Answering([10.0, 20.0, 20.0, 20.0, 20.0, 50.0])
+    watch = queues_on_lab.Watch(clients)  # type: ignore[arg-type]
+    ended = threading.Event()
+
+    def wait(seconds: float) -> bool:
+        now[0] += seconds
+        ended.set() if now[0] > 7 else None
+        return ended.is_set()
+
+    monkeypatch.setattr(watch, "_over", SimpleNamespace(wait=wait, set=ended.set))
+    with watch:
+        ended.wait(10)
+    assert (watch.longest_s, clients.over) == (3.0, True)
 
 
 def test_what_is_measured_twice_under_another_name_is_left_out() -> None:
