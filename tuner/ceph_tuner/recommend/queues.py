@@ -25,7 +25,7 @@ from ceph_tuner.core.measure.metrics import METRICS, work_of
 from ceph_tuner.recommend import COVERAGE, Error, Prediction
 from ceph_tuner.recommend.lasting import does_not_last
 from ceph_tuner.recommend.paired_effect import paired_effects
-from ceph_tuner.recommend.rebuild import RESTART, RebuildChange, RebuildStep, restart_steps
+from ceph_tuner.recommend.rebuild import RESTART, RebuildChange, RebuildStep, entries_for, restart_steps
 from ceph_tuner.recommend.rebuild_cost import Cost, cost_of
 from ceph_tuner.recommend.rebuild_plan import COST_SEEDS, Planned, judged
 from ceph_tuner.recommend.runs import Runs
@@ -123,13 +123,12 @@ class QueueComparison:
         """How to bring wpq onto all OSDs of the description; the journal of the cluster keeps the way back."""
         target = self.searched.question.target
         apply = f"ceph-tuner apply --cluster {quote(cluster)} --set {QUEUE}={WPQ} --yes"
-        # what stands under a device class reaches an OSD after it has read this option
-        where, each = ("", "") if target == "osd" else (" --target osd.ID", f"OSD of {target}")
-        return RebuildStep(apply + where, each), *self._restarts(WPQ)
+        where, each = entries_for(target)
+        return RebuildStep(apply if where == "osd" else f"{apply} --target {where}", each), *self._restarts(WPQ)
 
     def undo(self, cluster: str = "ceph") -> Tuple[RebuildStep, ...]:
         """The way back: the database to the byte, and restarts once more."""
-        each = "" if self.searched.question.target == "osd" else "such change"
+        each = entries_for(self.searched.question.target)[1] and "such change"
         note = "it takes the newest change back: `ceph-tuner history` says which that is"
         return RebuildStep(f"ceph-tuner rollback --cluster {quote(cluster)}", each, note=note), *self._restarts(MCLOCK)
 

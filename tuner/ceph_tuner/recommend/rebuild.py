@@ -11,6 +11,7 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import Dict, List, Mapping, Optional, Tuple
 
+from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings, Value
 from ceph_tuner.core.knobs.settings import format_settings
@@ -88,14 +89,24 @@ class RebuildChange:
                 ),
             )
         model = self.model
-        commands = [f"ceph config set {target} {name} {value}" for name, value in values.items()]
+        where, each = entries_for(target)
+        own_entries = [RebuildStep(f"ceph config set {where} {name} {value}", each) for name, value in values.items()]
+        commands: List[str] = []
         if model.release.units == "iops" and settings.get(PROFILE, "custom") == "custom":
             # per shard there: the same shares of an OSD are other numbers with other shards
             whole = completed(settings, model.release)
             own = to_release_units({name: whole[name] for name in MCLOCK_NINE}, model.release, model.osd.hardware)
             texts = format_settings(own, model.release).items()
             commands += [f"ceph config set {target} {name} {text}" for name, text in texts]
-        return (*(RebuildStep(command) for command in commands), *restart_steps(model))
+        return (*own_entries, *(RebuildStep(command) for command in commands), *restart_steps(model))
+
+
+def entries_for(target: str) -> Tuple[str, str]:
+    """Where what an OSD reads at its start is to be set, and for which OSDs one by one; empty: once for all.
+
+    What stands under a device class reaches an OSD after it has read such an option (docs/ceph-behaviour.md).
+    """
+    return ("osd.ID", f"OSD of {target}") if Target.parse(target).device_class else (target, "")
 
 
 def restart_steps(model: ClusterModel, until: str = "") -> Tuple[RebuildStep, ...]:
