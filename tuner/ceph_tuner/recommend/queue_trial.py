@@ -314,6 +314,8 @@ def _notes(before: str, other: str) -> List[str]:
         "change is twice as wide as wanted, measure four times as long",
         "a write is answered when its replicas have it, and these are on other hosts: of the difference in writes a "
         "host shows a part, of that in reads all of it",
+        "a scrub goes at the pace of its slowest copy, as recovery does: of what the queue does to their rates a host "
+        "shows next to nothing where other hosts have the other copies",
         f"{other} on one host beside {before} on others is not tested upstream; no data depend on the queue",
         "stop, and go back, where PGs become inactive, slow operations name an OSD of the host, or its p95 is twice "
         "that of the controls",
