@@ -120,6 +120,15 @@ def test_an_osd_has_every_knob(cluster: Cluster) -> None:
             entry.read(options[name])
 
 
+def test_an_osd_shows_the_queue_that_it_runs_whatever_the_database_says(cluster: Cluster, clean: None) -> None:
+    """So a plan may wait for an OSD to say that it runs another queue."""
+    cluster.config.set("osd.0", "osd_op_queue", "wpq")
+    cluster.config.set("osd.0", "osd_max_scrubs", "7")
+    # what is set later shows
+    assert until(lambda: cluster.config.effective(0)["osd_max_scrubs"] == "7")
+    assert cluster.config.effective(0)["osd_op_queue"] == "mclock_scheduler"
+
+
 def test_every_sleep_is_forced_to_0(cluster: Cluster) -> None:
     options = cluster.config.effective(0)
     for name, entry in KNOBS.items():

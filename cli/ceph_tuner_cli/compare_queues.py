@@ -15,7 +15,7 @@ from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.knobs.releases import parse_version
 from ceph_tuner.core.measure.history import History
-from ceph_tuner.core.measure.osd_documents import osd_queues_in
+from ceph_tuner.core.measure.osd_documents import osd_queues_in, osd_values
 from ceph_tuner.doctor.facts import OsdFacts
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import SearchEffort
@@ -25,6 +25,7 @@ from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
 QUEUE = "osd_op_queue"
+MINUTE_S = 60.0
 
 if TYPE_CHECKING:
     # they bring scipy and scikit-learn, which --help and completion do not wait for
@@ -44,14 +45,29 @@ def compare_queues(
     processes: Optional[int] = typer.Option(None, "--processes", min=1, help="Runs side by side; else one per core."),
     cluster: Optional[str] = AnyClusterOption,
     host: str = typer.Option("", "--host", help="The host that tries the other queue; else one with a like one."),
+    measure: Optional[Path] = typer.Option(
+        None, "--measure", metavar="FILE", help="Measure a stretch of the trial on --host, beside those that FILE has."
+    ),
+    minutes: Optional[int] = typer.Option(
+        None, "--minutes", min=2, max=24 * 60, help="With --measure: how long; else as the plan says."
+    ),
     form: Format = FormatOption,
 ) -> int:
-    """Say what wpq would do in the place of mClock, and what the change costs. Writes nothing.
+    """Say what wpq would do in the place of mClock, and what the change costs. Writes nothing to a cluster.
 
     With a described cluster it is simulated under both queues. With --cluster a trial on one host is planned, and its
-    way back.
+    way back. The plan measures with --measure: host and controls, minute by minute, kept in a file.
     """
     from ceph_tuner_cli import queues_page
+
+    if measure is not None:
+        if cluster is None or described is not None or slo is not None:
+            raise InputError(
+                "--measure", "no --cluster, or a described cluster beside it", "--cluster and --host alone"
+            )
+        return _measure(cluster, host, measure, minutes, form)
+    if minutes is not None:
+        raise InputError("--minutes", "no --measure", "both")
 
     if described is None and cluster is None:
         raise InputError("compare-queues", "neither a described cluster nor --cluster", "one of them, or both")
@@ -64,7 +80,7 @@ def compare_queues(
         comparison = _comparison(described, slo, effort, processes)
     trial = _queue_trial(cluster, host) if cluster is not None else None
     document: Dict[str, Any] = {
-        "comparison": None if comparison is None else queues_page.document(comparison),
+        "comparison": None if comparison is None else queues_page.document(comparison, cluster or "ceph"),
         "trial": None if trial is None else {"cluster": cluster, **trial.to_dict()},
     }
 
@@ -73,8 +89,9 @@ def compare_queues(
         return Group(*parts, *([] if trial is None else queues_page.trial_page(trial)))
 
     emit(document, form, page)
-    if form is Format.table and trial is not None:
-        show_lines(queues_page.trial_steps(trial))
+    if form is Format.table:
+        show_lines([] if comparison is None else queues_page.change_steps(comparison, cluster or "ceph"))
+        show_lines([] if trial is None else queues_page.trial_steps(trial))
         say(["nothing is changed: this is a plan that nobody but you carries out"])
     return INTERRUPTED if comparison is not None and comparison.searched.interrupted else 0
 
@@ -100,25 +117,72 @@ def _comparison(path: Path, slo: Path, effort: SearchEffort, processes: Optional
 
 def _queue_trial(cluster: str, host: str) -> QueueTrial:
     """Read what the plan needs; nothing is written."""
+    with at_work(cluster, "reading which queue its OSDs run") as connection:
+        return replace(_plan(connection, host), cluster=cluster)
+
+
+def _plan(connection: Cluster, host: str) -> QueueTrial:
     from ceph_tuner.recommend.queue_trial import hosts_of, noout_hosts, plan_queue_trial
 
-    with at_work(cluster, "reading which queue its OSDs run") as connection:
-        places = connection.config.places()
-        hosts = hosts_of(places)
-        osd_ids = [osd for osds in hosts.values() for osd in osds]
-        with shaped("osd dump"):
-            noout = noout_hosts(parsed(connection.commander.mon("osd dump", {}), "osd dump"), hosts)
-        return plan_queue_trial(
-            host,
-            connection.config.dump(),
-            places,
-            _queues(connection, osd_ids),
-            connection.release,
-            parse_version(connection.version),
-            _sources(connection, osd_ids),
-            History(connection.store).windows(),
-            noout,
-        )
+    places = connection.config.places()
+    hosts = hosts_of(places)
+    osd_ids = [osd for osds in hosts.values() for osd in osds]
+    with shaped("osd dump"):
+        noout = noout_hosts(parsed(connection.commander.mon("osd dump", {}), "osd dump"), hosts)
+    return plan_queue_trial(
+        host,
+        connection.config.dump(),
+        places,
+        _queues(connection, osd_ids),
+        connection.release,
+        parse_version(connection.version),
+        _sources(connection, osd_ids),
+        History(connection.store).windows(),
+        noout,
+    )
+
+
+def _measure(cluster: str, host: str, path: Path, minutes: Optional[int], form: Format) -> int:
+    """Measure one stretch, put it beside those in the file, and show all of them."""
+    from ceph_tuner.recommend import queue_stretch
+    from ceph_tuner_cli import queues_page
+
+    with at_work(cluster, "measuring host and controls") as connection:
+        measured = queue_stretch.read(path)
+        if measured is None:
+            plan = _plan(connection, host)
+            measured = queue_stretch.MeasuredTrial(plan.host, plan.osds, plan.controls)
+            minutes = minutes or plan.minutes
+        elif host not in ("", measured.host):
+            raise InputError(str(path), f"a trial on {measured.host}", f"another file, or --host {measured.host}")
+        minutes = minutes or max(len(stretch.looks) - 1 for stretch in measured.stretches)
+        running = sorted(set(_queues(connection, list(measured.osds)).values()))
+        if len(running) != 1:
+            raise InputError(
+                f"host {measured.host}", f"OSDs under {' and '.join(running) or 'no known queue'}", "all under one"
+            )
+        osds = [*measured.osds, *measured.control_osds]
+        looks, began = [_look(connection, osds)], connection.clock.monotonic()
+        for minute in range(1, minutes + 1):
+            connection.progress(f"minute {minute} of {minutes}", minute - 1, minutes)
+            connection.clock.sleep(max(0.0, began + MINUTE_S * minute - connection.clock.monotonic()))
+            looks.append(_look(connection, osds))
+    measured = measured.with_stretch(queue_stretch.Stretch(running[0], tuple(looks)))
+    queue_stretch.write(path, measured)
+    emit(queues_page.measured_document(measured), form, lambda: Group(*queues_page.measured_page(measured)))
+    return 0
+
+
+def _look(connection: Cluster, osds: List[int]) -> Dict[int, Dict[str, float]]:
+    """What each OSD that answers has counted so far."""
+    from ceph_tuner.recommend.queue_stretch import AT, COUNTED
+
+    def counted(perf_dump: str) -> Dict[str, float]:
+        values = osd_values(parsed(perf_dump, "perf dump")["osd"])
+        return {AT: connection.clock.monotonic(), **{name: values[name] for name in COUNTED if name in values}}
+
+    answers = connection.config.each(osds, "perf dump", counted, ("osd",))
+    return {osd: answer for osd, answer in answers if not isinstance(answer, TunerError)}
 
 
 def _queues(connection: Cluster, osds: List[int]) -> Dict[int, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Dict, List
 
 from rich.console import RenderableType
@@ -10,11 +11,20 @@ from rich.text import Text
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.wording import rounded
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
-from ceph_tuner.recommend.queue_trial import MEASURE, RUN, TELL_TALE, QueueTrial, TrialStep
-from ceph_tuner.recommend.queues import BETTER_MCLOCK, BETTER_WPQ, NOT_TOLD, UNDECIDED, QueueComparison, QueueOrder
+from ceph_tuner.recommend.queue_stretch import Comparison, MeasuredTrial
+from ceph_tuner.recommend.queue_trial import SURE, TELL_TALE, WAIT, QueueTrial, TrialStep
+from ceph_tuner.recommend.queues import (
+    BETTER_MCLOCK,
+    BETTER_WPQ,
+    LEAST,
+    NOT_TOLD,
+    UNDECIDED,
+    QueueComparison,
+    QueueOrder,
+)
 from ceph_tuner.report.words import amount, percent_change
 from ceph_tuner_cli.recommend_page import cell, runs_told
-from ceph_tuner_cli.recommend_rebuild import cost_document, restart_cost
+from ceph_tuner_cli.recommend_rebuild import cost_document, restart_cost, step_document, step_lines
 from ceph_tuner_cli.tables import Columns, columns
 
 _VERDICTS = {
@@ -34,7 +44,8 @@ def page(comparison: QueueComparison) -> List[RenderableType]:
         Text(_interval_note(comparison)),
     ]
     parts += [Text(""), _orders(comparison), Text("")]
-    parts.append(Text("undecided: chance alone, or the twin's known error, may turn the order round."))
+    parts.append(Text("wpq has the same knobs there as those settings, but for the scheduler's values."))
+    parts.append(Text(f"undecided: less than {LEAST - 1:.0%}, or chance or the twin's known error may turn it round."))
     parts.append(Text("orders told: published orders in such a metric that the twin has as they were measured."))
     if any(order.better == NOT_TOLD for entry in comparison.against for order in entry.orders):
         parts.append(
@@ -46,7 +57,7 @@ def page(comparison: QueueComparison) -> List[RenderableType]:
     return [*parts, *(Text(f"Note: {note}.") for note in comparison.caveats)]
 
 
-def document(comparison: QueueComparison) -> Dict[str, Any]:
+def document(comparison: QueueComparison, cluster: str = "ceph") -> Dict[str, Any]:
     """The document of `compare-queues --format json`."""
     judge = comparison.searched.judge
     return {
@@ -59,6 +70,7 @@ def document(comparison: QueueComparison) -> Dict[str, Any]:
         "mclock": [
             {
                 **_prediction(entry.mclock, comparison),
+                "wpq": _prediction(entry.wpq, comparison),
                 "better": entry.better,
                 "orders": [_order(order) for order in entry.orders],
             }
@@ -66,9 +78,17 @@ def document(comparison: QueueComparison) -> Dict[str, Any]:
         ],
         "baseline": {name: rounded(value) for name, value in judge.reference.items()},
         "cost": None if comparison.cost is None else cost_document(comparison.cost),
+        "steps": [step_document(step) for step in comparison.steps(cluster)],
+        "undo": [step_document(step) for step in comparison.undo(cluster)],
         "sleeps_under_wpq": dict(comparison.sleeps),
         "caveats": list(comparison.caveats),
     }
+
+
+def change_steps(comparison: QueueComparison, cluster: str = "ceph") -> List[str]:
+    """Lines to be printed unwrapped: how all OSDs come to wpq, and back."""
+    way, way_back = step_lines(comparison.steps(cluster)), step_lines(comparison.undo(cluster))
+    return ["", "All OSDs to wpq:", *way, "", "The way back, at the same cost:", *way_back]
 
 
 def trial_page(trial: QueueTrial) -> List[RenderableType]:
@@ -89,8 +109,8 @@ def trial_page(trial: QueueTrial) -> List[RenderableType]:
         Text(""),
         Text(
             f"Three stretches of {trial.minutes} minutes tell a difference of 10% from chance: a minute's difference "
-            f"between hosts deviates by {trial.deviation:.0%}, by {noise}. Hold the host's change against that of its "
-            "controls, from each stretch to the next."
+            f"between hosts deviates by {trial.deviation:.0%}, by {noise}. --measure holds the host's change against "
+            "that of its controls, from each stretch to the next."
         ),
         *(Text(f"Note: {note}.") for note in trial.notes),
     ]
@@ -101,10 +121,46 @@ def trial_steps(trial: QueueTrial) -> List[str]:
     return ["", "The trial:", *map(_line, trial.way), "", "The way back:", *map(_line, trial.way_back)]
 
 
+def measured_page(measured: MeasuredTrial) -> List[RenderableType]:
+    """Lay out what was measured of a trial so far."""
+    table = columns("stretch", "queue", "metric", "host", "controls", "change beside them")
+    for number, (stretch, rows) in enumerate(zip(measured.stretches, measured.comparisons()), 1):
+        for row in rows:
+            host, controls = (f"{value:.3g}" for value in (row.host, row.controls))
+            table.add_row(str(number), stretch.queue, row.metric, host, controls, _change(row))
+    return [
+        Text(f"The trial on {measured.host}, beside {', '.join(measured.controls)}:"),
+        table,
+        Text(""),
+        Text(
+            f"Change beside them: of the host over its controls, since the stretch before, and where it lies in "
+            f"{SURE:.0%} of the cases. Rates are those of one OSD."
+        ),
+    ]
+
+
+def measured_document(measured: MeasuredTrial) -> Dict[str, Any]:
+    """The document of `compare-queues --measure --format json`."""
+    return {
+        "host": measured.host,
+        "osds": list(measured.osds),
+        "controls": {host: list(osds) for host, osds in measured.controls.items()},
+        "stretches": [
+            {"queue": stretch.queue, "minutes": len(stretch.looks) - 1, "metrics": [asdict(row) for row in rows]}
+            for stretch, rows in zip(measured.stretches, measured.comparisons())
+        ],
+    }
+
+
+def _change(row: Comparison) -> str:
+    if row.change is None:
+        return ""
+    mean, low, high = map(percent_change, row.change)
+    return f"{mean} ({low} to {high})"
+
+
 def _line(step: TrialStep) -> str:
-    if step.kind == RUN:
-        return f"  {step.text}"
-    return f"  # measure {step.text}" if step.kind == MEASURE else f"  # wait: {step.text}"
+    return f"  # wait: {step.text}" if step.kind == WAIT else f"  {step.text}"
 
 
 def _osd_list(osds: Any) -> str:
@@ -122,12 +178,17 @@ def _both(comparison: QueueComparison) -> Columns:
     table = columns("settings", *headings)
     predictions = {
         "wpq": comparison.wpq,
+        **{_broken(entry.wpq.label): entry.wpq for entry in comparison.against},
         **{_heading(entry.mclock, comparison): entry.mclock for entry in comparison.against},
     }
     for name, entry in predictions.items():
         verdicts = judge.verdicts(entry.means)
         table.add_row(Text(name), *(cell(verdict, entry) for verdict in verdicts))
     return table
+
+
+def _broken(label: str) -> str:
+    return label.replace(", ", "\n(", 1) + ")" if ", " in label else label
 
 
 def _heading(entry: Prediction, comparison: QueueComparison) -> str:

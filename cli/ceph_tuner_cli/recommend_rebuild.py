@@ -49,10 +49,10 @@ def commands(plan: Plan, target: str) -> List[str]:
     lines: List[str] = []
     for number, entry in enumerate(plan.changes, 1):
         lines += ["", f"{TITLE}, step {number}: {_change_name(entry)}"]
-        lines += _steps(entry.change.steps(entry.before.settings, target))
+        lines += step_lines(entry.change.steps(entry.before.settings, target))
         undo = entry.change.undo(entry.before.settings, entry.model, target)
         if undo:
-            lines += ["To take it back, at the same cost:", *_steps(undo)]
+            lines += ["To take it back, at the same cost:", *step_lines(undo)]
         else:
             lines += ["It has no way back in steps: the number before is no power of two."]
     return lines
@@ -152,7 +152,8 @@ def _memory(cost: Cost) -> str:
     return f"{words}, entries of {LOG_ENTRY_BYTES} B or more"
 
 
-def _steps(steps: Tuple[RebuildStep, ...]) -> List[str]:
+def step_lines(steps: Tuple[RebuildStep, ...]) -> List[str]:
+    """Lines to be printed unwrapped: commands are copied."""
     lines = []
     for step in steps:
         indent = ""
@@ -176,15 +177,16 @@ def _document(entry: Planned, target: str) -> Dict[str, Any]:
             name: {"before": before, "after": after, "unit": KNOBS[name].unit}
             for name, (before, after) in entry.change.values.items()
         },
-        "steps": [_step(step) for step in entry.change.steps(entry.before.settings, target)],
-        "undo": [_step(step) for step in entry.change.undo(entry.before.settings, entry.model, target)],
+        "steps": [step_document(step) for step in entry.change.steps(entry.before.settings, target)],
+        "undo": [step_document(step) for step in entry.change.undo(entry.before.settings, entry.model, target)],
         "effects": [_effect(effect) for effect in entry.effects],
         "gain": {"mean": rounded(entry.gain[0]), "at_least": rounded(entry.gain[1])},
         "cost": None if entry.cost is None else cost_document(entry.cost),
     }
 
 
-def _step(step: RebuildStep) -> Dict[str, str]:
+def step_document(step: RebuildStep) -> Dict[str, str]:
+    """For programs."""
     return {"command": step.command, "for_each": step.each, "wait_until": step.until, "note": step.note}
 
 

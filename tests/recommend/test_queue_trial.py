@@ -87,6 +87,13 @@ def test_nothing_is_measured_before_each_osd_says_that_it_runs_the_queue() -> No
             assert steps[restart + 1].text == f"`ceph tell osd.{osd} config get osd_op_queue` says {queue}"
 
 
+def test_scrubs_and_a_backlog_of_other_work_hold_no_step_up() -> None:
+    """Else a cluster that scrubs or recovers, which is why one compares queues, would never come to the next OSD."""
+    waits = [step.text for step in trial().way if step.kind == WAIT and "pg stat" in step.text]
+    assert waits
+    assert all("scrubbing or not, or as many as before" in text for text in waits)
+
+
 def test_a_flag_that_is_there_already_is_neither_set_nor_taken_away() -> None:
     assert [text for text in commands(trial()) if "noout" in text]
     flagged = trial(noout=("h0", "h1"))
@@ -142,7 +149,12 @@ def test_what_cannot_be_tried_is_refused(given: Dict[str, Any], message: str) ->
 def test_it_is_measured_before_under_the_other_queue_and_after_the_way_back() -> None:
     found = trial()
     assert found.way[0].kind == found.way[-1].kind == found.way_back[-1].kind == MEASURE
-    assert f"{found.minutes} minutes" in found.way_back[-1].text
+    steps = (found.way[0], found.way[-1], found.way_back[-1])
+    commands = {step.text.partition("  #")[0] for step in steps}
+    # the same file, so that each stretch stands beside the one before
+    assert commands == {
+        f"ceph-tuner compare-queues --cluster ceph --host h1 --measure queue-trial-h1.json --minutes {found.minutes}"
+    }
 
 
 def minutes(deviation: Optional[float]) -> List[Window]:

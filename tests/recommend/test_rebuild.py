@@ -298,3 +298,13 @@ def test_a_plan_is_tried_on_the_fresh_seeds_of_the_winner() -> None:
         assert len(entry.after.runs) in ({effort.fresh} if entry.may_be_worth else {first, effort.fresh})
         assert len(entry.before.runs) == effort.fresh
         assert (entry.cost is not None) == entry.worth == (entry in plan.changes)
+
+
+def test_of_a_device_class_what_is_read_at_the_start_goes_to_each_osd() -> None:
+    """A value under the class would never reach them."""
+    change = changes(MODEL, RESTART)[0]
+    for steps in (change.steps(BALANCED, "osd/class:ssd"), change.undo(BALANCED, MODEL, "osd/class:ssd")):
+        writes = [step for step in steps if step.command.startswith("ceph config set")]
+        assert len(writes) == len(change.values)
+        assert {(step.command.split()[3], step.each) for step in writes} == {("osd.ID", "OSD of osd/class:ssd")}
+    assert {step.each for step in change.steps(BALANCED) if step.command.startswith("ceph config set")} == {""}

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from shlex import quote
+from shlex import join, quote
 from typing import Any, Collection, Dict, List, Mapping, Sequence, Tuple
 
 from scipy.stats import nct
@@ -31,6 +31,7 @@ from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.doctor.facts import OWN_SOURCES
 from ceph_tuner.doctor.finding import restarts
 from ceph_tuner.recommend.queues import QUEUE
+from ceph_tuner.recommend.rebuild import CLEAN
 from ceph_tuner.twin.model import MCLOCK, WPQ
 
 EFFECT, SURE, POWER = 0.10, 0.95, 0.90
@@ -51,18 +52,12 @@ MEASURED_METRIC = "client.p95_ms"
 NOOUT = "noout"
 
 TELL_TALE: Tuple[Tuple[str, str], ...] = (
-    ("client reads, mean", "osd.op_r_latency (avgcount, sum) of `ceph tell osd.N perf dump`"),
-    ("client writes, mean", "osd.op_w_latency (avgcount, sum) of `ceph tell osd.N perf dump`"),
-    (
-        "client p95 and p99",
-        "op_r_latency_out_bytes_histogram, op_w_latency_in_bytes_histogram of `perf histogram dump`",
-    ),
-    ("client operations", "osd.op_r, osd.op_w of `perf dump`"),
-    ("recovery and backfill", "osd.recovery_ops, osd.recovery_bytes of `perf dump`"),
-    ("scrub", "osd.scrub_replicated_read_bytes, osd.scrub_ec_read_bytes of `perf dump` (Tentacle)"),
-    ("slow operations", "SLOW_OPS of `ceph health detail`, and the OSDs that it names"),
+    ("client reads and writes, mean", "osd.op_r_latency, osd.op_w_latency of `ceph tell osd.N perf dump`"),
+    ("client operations", "osd.op_r, osd.op_w, osd.op_rw of it"),
+    ("recovery and backfill", "osd.recovery_bytes of it"),
+    ("scrub", "osd.scrub_replicated_read_bytes, osd.scrub_ec_read_bytes of it (Tentacle)"),
 )
-"""What to read of each OSD at the beginning and the end of a stretch: the difference is what the stretch did."""
+"""What a stretch reads of each OSD at its beginning and after each minute (`queue_stretch`)."""
 
 
 RUN, WAIT, MEASURE = "run", "wait", "measure"
@@ -71,7 +66,7 @@ RUN, WAIT, MEASURE = "run", "wait", "measure"
 
 @dataclass(frozen=True)
 class TrialStep:
-    """A command to run, a state to wait for, or something to measure."""
+    """A command to run, a state to wait for, or a command that measures."""
 
     kind: str
     text: str
@@ -99,11 +94,13 @@ class QueueTrial:
     notes: Tuple[str, ...]
     has_noout: bool = False
     """Whether the host's OSDs have that flag already: whoever has set it takes it back."""
+    cluster: str = "ceph"
+    """As the command was told of it."""
 
     @property
     def way(self) -> Tuple[TrialStep, ...]:
         """The trial in its order, up to the end of the measuring under the other queue."""
-        before = TrialStep(MEASURE, f"host and controls for {self.minutes} minutes, as they are ({self.before})")
+        before = self._measurement(f"as they are, the host under {self.before}")
         return before, *self._switch(self.steps, self.tried), self._measurement(f"the host under {self.tried}")
 
     @property
@@ -113,7 +110,6 @@ class QueueTrial:
 
     def _switch(self, steps: Sequence[Step], queue: str) -> List[TrialStep]:
         """Writes, then every OSD of the host once more from its start, one after the other, until each runs `queue`."""
-        clean = "`ceph pg stat` says that all PGs are active+clean"
         trial_steps = [TrialStep(RUN, step.command) for step in steps]
         trial_steps += self._noout("set-group")
         for osd in self.osds:
@@ -122,7 +118,7 @@ class QueueTrial:
             # one command: whoever runs a trial's steps restarts no OSD twice
             trial_steps.append(TrialStep(RUN, f"{by_packages}  # cephadm: {by_cephadm}"))
             trial_steps.append(TrialStep(WAIT, f"`ceph tell osd.{osd} config get {QUEUE}` says {queue}"))
-            trial_steps.append(TrialStep(WAIT, clean))
+            trial_steps.append(TrialStep(WAIT, CLEAN))
         trial_steps += self._noout("unset-group")
         return [*trial_steps, TrialStep(WAIT, f"{WARM_MINUTES} minutes: caches are cold after a restart")]
 
@@ -130,7 +126,9 @@ class QueueTrial:
         return [] if self.has_noout else [TrialStep(RUN, f"ceph osd {verb} {NOOUT} {quote(self.host)}")]
 
     def _measurement(self, what: str) -> TrialStep:
-        return TrialStep(MEASURE, f"host and controls for {self.minutes} minutes, {what}")
+        words = ("ceph-tuner", "compare-queues", "--cluster", self.cluster, "--host", self.host)
+        stretch = ("--measure", f"queue-trial-{self.host}.json", "--minutes", str(self.minutes))
+        return TrialStep(MEASURE, f"{join((*words, *stretch))}  # {what}")
 
     def to_dict(self) -> Dict[str, Any]:
         """Plain values, for programs."""
@@ -312,10 +310,12 @@ def _deviation(windows: Sequence[Window]) -> Tuple[float, bool]:
 
 def _notes(before: str, other: str) -> List[str]:
     notes = [
-        "the minutes go by the noise of the whole cluster, and a host's own may be larger: take the deviation of the "
-        "first stretch's minutes, and where it is twice as large measure four times as long",
+        "the minutes go by the noise of the whole cluster, and a host's own may be larger: where the interval of a "
+        "change is twice as wide as wanted, measure four times as long",
         "a write is answered when its replicas have it, and these are on other hosts: of the difference in writes a "
         "host shows a part, of that in reads all of it",
+        "a scrub goes at the pace of its slowest copy, as recovery does: of what the queue does to their rates a host "
+        "shows next to nothing where other hosts have the other copies",
         f"{other} on one host beside {before} on others is not tested upstream; no data depend on the queue",
         "stop, and go back, where PGs become inactive, slow operations name an OSD of the host, or its p95 is twice "
         "that of the controls",

@@ -12,16 +12,20 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import AbstractSet, Dict, List, Mapping, Optional, Tuple
+from shlex import quote
+from typing import AbstractSet, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from scipy.special import stdtrit
 
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.releases import Settings, Value
+from ceph_tuner.core.knobs.settings import settings_key
 from ceph_tuner.core.measure.metrics import METRICS, work_of
 from ceph_tuner.recommend import COVERAGE, Error, Prediction
 from ceph_tuner.recommend.lasting import does_not_last
-from ceph_tuner.recommend.rebuild import RESTART, RebuildChange
+from ceph_tuner.recommend.paired_effect import paired_effects
+from ceph_tuner.recommend.rebuild import RESTART, RebuildChange, RebuildStep, entries_for, restart_steps
 from ceph_tuner.recommend.rebuild_cost import Cost, cost_of
 from ceph_tuner.recommend.rebuild_plan import COST_SEEDS, Planned, judged
 from ceph_tuner.recommend.runs import Runs
@@ -35,6 +39,10 @@ BETTER_WPQ, BETTER_MCLOCK, UNDECIDED, NOT_TOLD = "wpq", "mClock", "undecided", "
 
 EVEN = 0.5
 """Share of published orders told rightly up to which the twin's word is no better than a coin."""
+
+LEAST = 1.02
+"""Of two means, the ratio from which on one is named the better: on the same seeds chance hides less than any window
+shows."""
 
 CODED_READS_SCHEDULED = (20, 2, 3)
 """From this version on mClock schedules the reads of an erasure code's recovery (ceph/ceph#69773)."""
@@ -54,13 +62,13 @@ class QueueOrder:
 
     @property
     def better(self) -> str:
-        """The queue that does better; UNDECIDED where chance, or the twin's known error, could turn it round.
+        """The queue that does better; UNDECIDED where both do as well, or chance or the twin's known error decides.
 
         NOT_TOLD where wpq sleeps: how fast such work then is, and how slow clients, the twin knows badly.
         """
         if work_of(self.metric) in self.sleeps:
             return NOT_TOLD
-        if self.ratio is None or self.ratio[1] <= 1.0 <= self.ratio[2]:
+        if self.ratio is None or self.ratio[1] <= 1.0 <= self.ratio[2] or 1 / LEAST < self.ratio[0] < LEAST:
             return UNDECIDED
         falls = self.ratio[2] < 1.0
         if falls == METRICS[self.metric].lower_is_better:
@@ -81,9 +89,10 @@ class QueueOrder:
 
 @dataclass(frozen=True)
 class AgainstWpq:
-    """Wpq beside one choice of mClock settings, seed by seed."""
+    """Wpq beside one choice of mClock settings, seed by seed, with the same knobs beside the scheduler's."""
 
     mclock: Prediction
+    wpq: Prediction
     orders: Tuple[QueueOrder, ...]
     better: str
     """By all objectives together, beyond chance and by enough to be worth a restart; else UNDECIDED. NOT_TOLD where a
@@ -97,6 +106,7 @@ class QueueComparison:
     searched: SearchedSettings
     change: RebuildChange
     wpq: Prediction
+    """With what is in force beside the scheduler's values."""
     against: Tuple[AgainstWpq, ...]
     cost: Optional[Cost]
     """None where it is more than the twin can simulate at once."""
@@ -108,6 +118,23 @@ class QueueComparison:
     def best(self) -> AgainstWpq:
         """Wpq beside the best mClock settings."""
         return self.against[0]
+
+    def steps(self, cluster: str = "ceph") -> Tuple[RebuildStep, ...]:
+        """How to bring wpq onto all OSDs of the description; the journal of the cluster keeps the way back."""
+        target = self.searched.question.target
+        apply = f"ceph-tuner apply --cluster {quote(cluster)} --set {QUEUE}={WPQ} --yes"
+        where, each = entries_for(target)
+        return RebuildStep(apply if where == "osd" else f"{apply} --target {where}", each), *self._restarts(WPQ)
+
+    def undo(self, cluster: str = "ceph") -> Tuple[RebuildStep, ...]:
+        """The way back: the database to the byte, and restarts once more."""
+        each = entries_for(self.searched.question.target)[1] and "such change"
+        note = "it takes the newest change back: `ceph-tuner history` says which that is"
+        return RebuildStep(f"ceph-tuner rollback --cluster {quote(cluster)}", each, note=note), *self._restarts(MCLOCK)
+
+    def _restarts(self, queue: str) -> Tuple[RebuildStep, ...]:
+        it_says = f"`ceph tell osd.ID config get {QUEUE}` says {queue} for each of its OSDs"
+        return restart_steps(self.searched.question.model, it_says)
 
 
 def compare_queues(
@@ -128,18 +155,34 @@ def compare_queues(
     model = replace(question.model, scheduler=WPQ)
     change = RebuildChange(RESTART, model, {QUEUE: (MCLOCK, WPQ)})
     seeds = fresh_seeds(effort) if search_result.confirmed else range(effort.seed, effort.seed + effort.seeds)
+    predictions = [search_result.closest, search_result.before, *search_result.built_in]
+    by_label = {entry.label: entry for entry in predictions}
     with Runs(question, effort, search_result.run_s, processes) as runs:
-        settings = dict(question.kept)
-        wpq = Prediction(WPQ, settings, runs.start(model, settings, seeds).collect(), errors=question.errors)
-        predictions = [search_result.closest, search_result.before, *search_result.built_in]
-        by_label = {entry.label: entry for entry in predictions}
-        against = tuple(_against(search_result, change, entry, wpq, sleeps) for entry in by_label.values())
+        kept = {label: _kept_under_wpq(entry.settings) for label, entry in by_label.items()}
+        in_force = settings_key(question.kept)
+        choices = {settings_key(own): (f"{WPQ}, other knobs of {label}", own) for label, own in kept.items()}
+        choices[in_force] = (WPQ, dict(question.kept))
+        started = {key: runs.start(model, own, seeds) for key, (_, own) in choices.items()}
+        wpq_by_key = {
+            key: Prediction(label, own, started[key].collect(), errors=question.errors)
+            for key, (label, own) in choices.items()
+        }
+        wpq, settings = wpq_by_key[in_force], dict(question.kept)
+        against = tuple(
+            _against(search_result, change, entry, wpq_by_key[settings_key(kept[label])], sleeps)
+            for label, entry in by_label.items()
+        )
         cost = None
         # with what was missed during a restart there may be more work than the twin has room for
         with suppress(InputError):
             few = range(effort.seed, effort.seed + min(COST_SEEDS, effort.fresh))
             cost = cost_of(change, question.model, settings, search_result.before.means, stored_bytes, runs, few)
     return QueueComparison(search_result, change, wpq, against, cost, tuple(caveats(question.model, sleeps)), sleeps)
+
+
+def _kept_under_wpq(settings: Settings) -> Dict[str, Value]:
+    """What of settings is in force under wpq as well: all but the profile and its nine values."""
+    return {name: value for name, value in settings.items() if name != PROFILE and name not in MCLOCK_NINE}
 
 
 def _against(
@@ -152,18 +195,30 @@ def _against(
     question, judge = search_result.question, search_result.judge
     forth = judged(change, question.model, mclock, wpq, judge)
     back = judged(change, question.model, wpq, mclock, judge)
-    orders = tuple(
+    metrics = [objective.metric for objective in question.slo.objectives]
+    orders = queue_orders(metrics, mclock, wpq, question.errors, sleeps)
+    kinds = {work_of(objective.metric) for objective in question.slo.objectives}
+    return AgainstWpq(mclock, wpq, orders, _better(forth, back, sleeps, kinds))
+
+
+def queue_orders(
+    metrics: Iterable[str],
+    mclock: Prediction,
+    wpq: Prediction,
+    errors: Mapping[str, Error],
+    sleeps: Mapping[str, str],
+) -> Tuple[QueueOrder, ...]:
+    """The order in each of the metrics that both have, out of runs on the same seeds."""
+    return tuple(
         QueueOrder(
             effect.metric,
             effect.before,
             effect.after,
-            _with_model_error(effect.ratio, question.errors.get(effect.metric)),
+            _with_model_error(effect.ratio, errors.get(effect.metric)),
             sleeps,
         )
-        for effect in forth.effects
+        for effect in paired_effects(metrics, mclock, wpq)
     )
-    kinds = {work_of(objective.metric) for objective in question.slo.objectives}
-    return AgainstWpq(mclock, orders, _better(forth, back, sleeps, kinds))
 
 
 def _better(forth: Planned, back: Planned, sleeps: Mapping[str, str], kinds: AbstractSet[str]) -> str:
@@ -194,7 +249,10 @@ def caveats(model: ClusterModel, sleeps: Mapping[str, str]) -> List[str]:
     ]
     version = model.version or model.release.newest
     if any(pool.k for pool in model.pools):
-        notes.append("no published test compares the queues on erasure-coded pools, and the twin was held against none")
+        notes.append(
+            "no published test compares the queues on erasure-coded pools; the twin was held against both on one lab "
+            "(benchmarks/results/queues-on-lab.md)"
+        )
         if version < CODED_READS_SCHEDULED and any(model.pool(work.pool).k for work in model.recovery):
             notes.append(
                 "before 20.2.3 the reads that rebuild an erasure code go past mClock and past its limits; Ceph's "

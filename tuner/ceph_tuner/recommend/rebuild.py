@@ -11,6 +11,7 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import Dict, List, Mapping, Optional, Tuple
 
+from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings, Value
 from ceph_tuner.core.knobs.settings import format_settings
@@ -27,6 +28,9 @@ Ceph itself accepts before Tentacle (`mon_max_pg_per_osd`)."""
 
 PG_FACTORS = (0.5, 4.0)
 """Ends of that search, times the present number."""
+
+CLEAN = "`ceph pg stat` says that all PGs are active+clean, scrubbing or not, or as many as before"
+"""When the next OSDs may be restarted: a cluster with a backlog of other work never has all PGs clean and at rest."""
 
 THREADS_IN_ALL = (0.5, 2.0)
 """Threads of an OSD, of those in force: the twin knows no limit of the CPU, so more of them always help there."""
@@ -85,21 +89,35 @@ class RebuildChange:
                 ),
             )
         model = self.model
-        commands = [f"ceph config set {target} {name} {value}" for name, value in values.items()]
+        where, each = entries_for(target)
+        own_entries = [RebuildStep(f"ceph config set {where} {name} {value}", each) for name, value in values.items()]
+        commands: List[str] = []
         if model.release.units == "iops" and settings.get(PROFILE, "custom") == "custom":
             # per shard there: the same shares of an OSD are other numbers with other shards
             whole = completed(settings, model.release)
             own = to_release_units({name: whole[name] for name in MCLOCK_NINE}, model.release, model.osd.hardware)
             texts = format_settings(own, model.release).items()
             commands += [f"ceph config set {target} {name} {text}" for name, text in texts]
-        domain = "host" if model.hosts else "OSD"
-        restart = "systemctl restart ceph-osd.target" if model.hosts else "systemctl restart ceph-osd@ID"
-        return (
-            *(RebuildStep(command) for command in commands),
-            RebuildStep("ceph osd set noout"),
-            RebuildStep(restart, domain, "`ceph pg stat` says that all PGs are active+clean"),
-            RebuildStep("ceph osd unset noout"),
-        )
+        return (*own_entries, *(RebuildStep(command) for command in commands), *restart_steps(model))
+
+
+def entries_for(target: str) -> Tuple[str, str]:
+    """Where what an OSD reads at its start is to be set, and for which OSDs one by one; empty: once for all.
+
+    What stands under a device class reaches an OSD after it has read such an option (docs/ceph-behaviour.md).
+    """
+    return ("osd.ID", f"OSD of {target}") if Target.parse(target).device_class else (target, "")
+
+
+def restart_steps(model: ClusterModel, until: str = "") -> Tuple[RebuildStep, ...]:
+    """Every OSD of the cluster once more from its start, one failure domain after the other; `until`: also that."""
+    domain = "host" if model.hosts else "OSD"
+    restart = "systemctl restart ceph-osd.target" if model.hosts else "systemctl restart ceph-osd@ID"
+    return (
+        RebuildStep("ceph osd set noout"),
+        RebuildStep(restart, domain, f"{until}, and {CLEAN}" if until else CLEAN),
+        RebuildStep("ceph osd unset noout"),
+    )
 
 
 def pgs_per_osd(model: ClusterModel) -> float:
