@@ -112,8 +112,6 @@ class Modes:
         """Look, as far as that is possible now."""
         with self._looking:
             self._surviving(self.look)
-            # after the calendar: by the stored bounds regimes may follow it
-            self._surviving(self.regimes.look)
 
     def _surviving(self, work: Callable[[], None]) -> None:
         """What goes wrong is tried again the next time: the modes themselves must go on."""

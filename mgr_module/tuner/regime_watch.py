@@ -40,7 +40,6 @@ class RegimeWatch:
         self._slos, self._now = slos, now
         self._telling = threading.Lock()
         self._bounds = DEFAULT
-        self._looked = False
         self._read_at = float("-inf")
         self._capacities: Dict[str, float] = {}
         self._states: Dict[str, RegimeState] = {}
@@ -66,14 +65,6 @@ class RegimeWatch:
                 for name, part in parts.items()
                 if part is not None
             }
-
-    def look(self) -> None:
-        """Read the stored bounds as a mgr begins, so that its first sample tells what the last one's did.
-
-        Raises TunerError.
-        """
-        if not self._looked:
-            self._use_stored()
 
     def keep(self, scopes: Mapping[Scope, Members]) -> None:
         """Write down what changed, and now and then read what may be other by now. Raises TunerError."""
@@ -179,7 +170,6 @@ class RegimeWatch:
             bounds, self.problem = stored_bounds(self._store), ""
         except InputError as fault:
             bounds, self.problem = DEFAULT, str(fault)
-        self._looked = True
         with self._telling:
             if bounds != self._bounds:
                 # by other bounds it is another question
