@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from ceph_tuner.core.regimes.bounds import (
     regime_of,
     stored_bounds,
 )
+from documented import DOCS
 from monitors import MemoryStore
 
 BUSY = {"name": "busy", "metric": "client.iops", "enter": 500, "leave": 300}
@@ -88,6 +90,14 @@ def test_a_regime_names_one_policy_at_most(regime: str, told: bool, policy: Any)
     else:
         with pytest.raises(InputError, match="one policy of the calendar at a time"):
             regime_of(regime, BY_POLICY)
+
+
+def test_the_files_of_the_page_are_read() -> None:
+    files = re.findall(r"```text\n(.*?)```", (DOCS / "regimes.md").read_text(), re.DOTALL)
+    plain, with_policies = (parse_bounds(json.loads(file)) for file in files)
+    assert plain.dwell_s == 120
+    assert with_policies.of_policies == (PolicyMarker("office", "office"), PolicyMarker("night", "night"))
+    assert with_policies.of_metrics[0] == DEFAULT.markers[0]
 
 
 def test_a_marker_that_names_a_policy_now_is_said_with_what_it_was() -> None:
