@@ -49,7 +49,7 @@ class SloBook:
         """Another number after each sample and each write."""
         self._answer: Optional[_Answer] = None
         self._seen: Optional[_Answer] = None
-        """The newest that is no mere silence of the monitors."""
+        """The newest that is no mere silence of the monitors, or what was written since."""
 
     def read(self) -> Optional[Slo]:
         """What is wanted now, or None. Raises TunerError."""
@@ -108,7 +108,7 @@ class SloBook:
         return answer.calendar
 
     def policy_seen(self, at: float) -> Optional[str]:
-        """Name of the policy that holds at a moment, by what was read last: it waits for nothing.
+        """Name of the policy that holds at a moment, by what is known: it waits for nothing.
 
         Empty where nothing depends on the time; None where nobody has read it yet, or could.
         """
@@ -118,7 +118,7 @@ class SloBook:
         return seen.calendar.policy_at(at) if seen.calendar is not None and seen.calendar.policies else ""
 
     def turns_seen(self, policies: Iterable[str], at: float) -> Dict[str, Optional[float]]:
-        """Of those policies that there are, when each begins, or ends where it holds, by what was read last.
+        """Of those policies that there are, when each begins, or ends where it holds, by what is known.
 
         None: not within a year.
         """
@@ -211,6 +211,7 @@ class SloBook:
                 self._store.remove(SLO_KEY)
             else:
                 store_slo(self._store, calendar, anew)
+            self._seen = _Answer(self._interval, self._now(), calendar)
         finally:
             # also where no answer came: it may be written
             self.begin_interval()

@@ -207,7 +207,6 @@ def test_markers_without_a_policy_in_the_calendar_are_said() -> None:
     assert any(words in line for line in mgr.books.words())
     assert mgr.modes.regimes.held()[0]["turns_at"] is None
     mgr.set_calendar(240.0)
-    mgr.sample()
     assert not any("does not have" in note for note in mgr.books.document()["notes"])
 
 
