@@ -215,8 +215,7 @@ class BookLookout:
         if not self._watched or self._watched[0] != watched[0]:
             self._windows.begin(self._now() + policy.settle)
         elif self._watched[1] != goals:
-            # as another policy of the calendar begins: what was before is not held against the page by its bounds
-            self._windows.begin(max(self._now(), state.since + policy.settle))
+            self._windows.begin_anew(self._now())
         self._watched = watched
         if not self._before.at and sight is not None:
             self._before = sight
