@@ -201,6 +201,18 @@ def test_every_moment_has_the_one_policy_of_its_spell(calendar: SloCalendar, sta
             assert calendar.at(moment) is calendar.by_policy[spell.policy]
     if len(spells) > 1:
         assert calendar.ends(start) == spells[0].end
+    for name in calendar.by_policy:
+        holds = spells[0].policy == name
+        turn = next((spell.start for spell in spells[1:] if (spell.policy == name) != holds), None)
+        assert turn is None or calendar.turns(name, start) == turn
+
+
+def test_a_policy_begins_and_ends_at_a_moment_of_its_own() -> None:
+    sunday = berlin("2026-11-22 12:00")
+    assert WEEK.turns("office", sunday) == berlin("2026-11-23 08:00")
+    assert WEEK.turns("office", berlin("2026-11-23 12:00")) == berlin("2026-11-23 20:00")
+    assert WEEK.turns(BASE, berlin("2026-11-23 12:00")) == WEEK.ends(berlin("2026-11-23 12:00"))
+    assert WEEK.turns("elsewhere", sunday) is None
 
 
 @given(st.dictionaries(st.text(max_size=8), st.recursive(st.none() | st.integers() | st.text(), st.lists), max_size=4))

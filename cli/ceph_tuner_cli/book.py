@@ -18,6 +18,7 @@ from ceph_tuner.core.bounded import read_file, read_json
 from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.changes.writer import said_of_class
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.regimes.bounds import parse_bounds, regime_of, stored_bounds
 from ceph_tuner.fleet.trust import check_newest, remember
@@ -185,8 +186,15 @@ def _given(**arguments: str) -> Dict[str, str]:
     return {name: value for name, value in arguments.items() if value}
 
 
+def _regime(row: Mapping[str, Any]) -> str:
+    """What holds in a scope. Plugins of earlier versions know of no calendar."""
+    began = f", as the policy {row['by_policy']} began" if row.get("by_policy") else ""
+    turns = f"; the calendar turns it at {utc_minute(row['turns_at'])}" if row.get("turns_at") is not None else ""
+    return f"{row['scope'] or 'cluster'}: {row['regime']}{began}{turns}"
+
+
 def _words(document: Mapping[str, Any]) -> List[str]:
-    lines = [f"{row['scope'] or 'cluster'}: {row['regime']}" for row in document.get("regimes", [])]
+    lines = [_regime(row) for row in document.get("regimes", [])]
     # a plugin of an earlier version has one for the whole cluster alone
     classes: Mapping[str, Any] = document.get("classes", {})
     whole: Mapping[str, Any] = document.get("switching", {})

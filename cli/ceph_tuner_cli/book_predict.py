@@ -15,10 +15,11 @@ from ceph_tuner.core.book.page import Page
 from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.goals.slo import Slo
-from ceph_tuner.core.goals.stored_slo import stored_slo
+from ceph_tuner.core.goals.slo_calendar import BASE, SloCalendar
+from ceph_tuner.core.goals.stored_slo import stored_calendar
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.metrics import CLASS, Scope, scoped
+from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.measure.timeline import timeline
 from ceph_tuner.core.regimes.bounds import DEFAULT, RegimeBounds, stored_bounds
 from ceph_tuner.files import slo_file
@@ -52,12 +53,21 @@ class ClusterAccount:
     """What a cluster, or a file in its place, says of itself."""
 
     description: DescribedCluster
-    slo: Slo
+    calendar: SloCalendar
     bounds: RegimeBounds
     regimes: Tuple[str, ...]
-    iops_seen: Tuple[float, ...]
+    hours: Tuple[Window, ...]
+    """Of its history, as far as they tell what clients of these OSDs did."""
+    iops: str
+    """The metric that tells it."""
     version: str
     at: float
+
+    @property
+    def unmarked(self) -> Tuple[str, ...]:
+        """Policies that no marker names."""
+        marked = [marker.policy for marker in self.bounds.of_policies]
+        return tuple(policy.name for policy in self.calendar.policies if policy.name not in marked)
 
 
 def predict(
@@ -102,6 +112,9 @@ def predict(
 
     known = _known(cluster_file, cluster, state, target, slo, regime)
     say([f"note: {note}" for note in known.description.notes])
+    if known.unmarked:
+        names = ", ".join(known.unmarked)
+        say([f"note: no marker names these policies, so pages found for the base hold under them too: {names}"])
     warn(known.description.unlikely)
     questions = _questions(known, knobs_in_a_row(knobs), bool(regime))
     others = [] if regime else _others(known, questions, knobs_in_a_row(knobs))
@@ -123,8 +136,8 @@ def predict(
         with working(what) as tell:
             pages = pages_of(answers, known.at, target, lambda done, total: tell(what, done, total), processes, others)
     page_by_regime = {page.regime: page for page in pages}
-    rows = [_row(answer.asked, page_by_regime.get(answer.asked.regime), _why_none(answer)) for answer in answers]
-    rows += [_row(asked, page_by_regime.get(asked.regime), "") for asked in others]
+    rows = [_row(known, answer.asked, page_by_regime.get(answer.asked.regime), _why_none(answer)) for answer in answers]
+    rows += [_row(known, asked, page_by_regime.get(asked.regime), "") for asked in others]
     _check(pages, known.version)
     book = versioned({"pages": [page.to_dict() for page in pages]})
     document: Dict[str, Any] = {"cluster": known.description.name, "regimes": rows, "book": book}
@@ -148,7 +161,7 @@ def _known(
     slo: Optional[Path],
     regimes: Sequence[str],
 ) -> ClusterAccount:
-    own = None if slo is None else slo_file.read(slo).slo
+    own = None if slo is None else slo_file.read(slo).at_all_times
     device_class = Target.parse(target, "--target").device_class
     scope = Scope(CLASS, device_class) if device_class else None
     if cluster_file is not None:
@@ -158,34 +171,34 @@ def _known(
             raise InputError("--slo", "nothing", "an SLO file: a described cluster keeps no objectives")
         return _of_file(read_description(cluster_file), own, regimes)
     from ceph_tuner.describe.live_cluster import describe
-    from ceph_tuner.recommend.regime_questions import regimes_named, work_in
+    from ceph_tuner.recommend.regime_questions import CLIENTS, regimes_named, work_in
 
     with (
         working(f"looking at {cluster or state}"),
         cluster_or_state(cluster, state, lambda name: open_cluster(name)) as connection,
     ):
-        own = own or stored_slo(connection.store, connection.clock.now)
+        own = own or stored_calendar(connection.store)
         if own is None:
             raise InputError("--slo", "nothing, and the cluster keeps no objectives", "an SLO file")
         bounds, history = stored_bounds(connection.store), History(connection.store)
         names = regimes_named(regimes, bounds, timeline(history), str(scope or ""))
-        description = describe(connection, target, own.work | work_in(names, bounds))
-        iops = scoped("client.iops", scope)
-        seen = [window.means.get(iops, 0.0) for window in history.hours()] if target == "osd" or scope else []
-        return ClusterAccount(description, own, bounds, names, tuple(seen), connection.version, connection.clock.now())
+        policies = {BASE, *(bounds.policy_of(name) for name in names)}
+        wanted = (slo.work for policy, slo in own.by_policy.items() if policy in policies)
+        description = describe(connection, target, work_in(names, bounds).union(*wanted))
+        hours = tuple(history.hours()) if target == "osd" or scope else ()
+        iops, at = scoped(CLIENTS, scope), connection.clock.now()
+        return ClusterAccount(description, own, bounds, names, hours, iops, connection.version, at)
 
 
-def _of_file(description: DescribedCluster, slo: Slo, regimes: Sequence[str]) -> ClusterAccount:
+def _of_file(description: DescribedCluster, calendar: SloCalendar, regimes: Sequence[str]) -> ClusterAccount:
     import time
 
     from ceph_tuner.core.knobs.releases import format_version
-    from ceph_tuner.recommend.regime_questions import regimes_named
+    from ceph_tuner.recommend.regime_questions import CLIENTS, regimes_named
 
     model = description.model
-    names = regimes_named(regimes, DEFAULT)
-    return ClusterAccount(
-        description, slo, DEFAULT, names, (), format_version(model.version or model.release.newest), time.time()
-    )
+    names, version = regimes_named(regimes, DEFAULT), format_version(model.version or model.release.newest)
+    return ClusterAccount(description, calendar, DEFAULT, names, (), CLIENTS, version, time.time())
 
 
 def _questions(known: ClusterAccount, knobs: Optional[Sequence[str]], are_named: bool) -> List[RegimeQuestion]:
@@ -211,10 +224,13 @@ def _others(
 
 
 def _question(known: ClusterAccount, name: str, knobs: Optional[Sequence[str]]) -> Union[RegimeQuestion, InputError]:
-    from ceph_tuner.recommend.regime_questions import question_in
+    from ceph_tuner.recommend.regime_questions import hours_in, question_in, slo_in
 
     try:
-        return question_in(name, known.description, known.slo, known.bounds, known.iops_seen, knobs)
+        slo = slo_in(name, known.calendar, known.bounds)
+        hours, present = hours_in(name, known.calendar, known.bounds, known.hours, known.at)
+        seen = [window.means.get(known.iops, 0.0) for window in hours]
+        return question_in(name, known.description, slo, known.bounds, seen, knobs, present)
     except InputError as refusal:
         return refusal
 
@@ -239,11 +255,12 @@ def _why_none(answer: RegimeAnswer) -> str:
     return STILL_MISSED if answer.found.better else answer.found.searched.choice.reason
 
 
-def _row(asked: RegimeQuestion, page: Optional[Page], why_none: str) -> Dict[str, Any]:
+def _row(known: ClusterAccount, asked: RegimeQuestion, page: Optional[Page], why_none: str) -> Dict[str, Any]:
     """`why_none`: why there is no page; empty where nothing was searched for the regime."""
     means = page.means if page is not None else {}
     return {
         "regime": asked.regime,
+        "policy": (known.bounds.policy_of(asked.regime) or BASE) if known.calendar.policies else None,
         "searched": bool(why_none),
         "client_iops": asked.client_iops,
         "work": list(asked.work),
@@ -263,7 +280,8 @@ def _words(document: Dict[str, Any], cluster: Optional[str]) -> List[str]:
         lines.append(f"{row['regime']}: {outcome}")
         if not row["searched"]:
             continue
-        lines.append(f"  {asks}{', '.join(row['work'])}")
+        policy = "" if row["policy"] is None else f"objectives of the policy {row['policy']}; "
+        lines.append(f"  {policy}{asks}{', '.join(row['work'])}")
         if row["page"]:
             lines.append(f"  {', '.join(f'{name}={value}' for name, value in row['settings'].items())}")
             lines += [f"  {_effect(metric, **ends)}" for metric, ends in row["effects"].items()]

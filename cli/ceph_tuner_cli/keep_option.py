@@ -10,7 +10,6 @@ import typer
 from ceph_tuner.cluster import Cluster
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo, parse_objective
-from ceph_tuner.core.goals.slo_calendar import SloCalendar
 from ceph_tuner.files import slo_file
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def wanted_objectives(connection: Cluster, keep: Sequence[str], slo: Optional[Pa
 
     if slo is not None:
         given = slo_file.read(slo)
-        result = WantedObjectives(given.calendar or SloCalendar(given.slo))
+        result = WantedObjectives(given.at_all_times)
         check_scopes(connection, result.scopes, str(slo))
         return result
     if not keep:

@@ -82,7 +82,7 @@ def week(
         raise InputError("slo week", "two of --cluster, --from and --cluster-file", "one of them")
     if file is None and cluster is None and state is None:
         raise InputError("slo week", "no FILE", "an SLO file, or --cluster for the calendar that it keeps")
-    calendar = None if file is None else _calendar_of(file)
+    calendar = None if file is None else slo_file.read(file).at_all_times
     if cluster is None and state is None and cluster_file is None and calendar is not None:
         document = {"file": str(file), **week_ahead(calendar, _start(begin, calendar), days * DAY_S)}
         emit(document, form, lambda: Group(*_pages(document)))
@@ -117,11 +117,6 @@ def week(
 def _start(begin: Optional[str], calendar: SloCalendar) -> float:
     now = time.time()
     return now if begin is None else moment_ahead(begin, now, "--begin", zone_of(calendar.zone))
-
-
-def _calendar_of(file: Path) -> SloCalendar:
-    read = slo_file.read(file)
-    return read.calendar or SloCalendar(read.slo)
 
 
 def _known(

@@ -214,6 +214,8 @@ class BookLookout:
             return
         if not self._watched or self._watched[0] != watched[0]:
             self._windows.begin(self._now() + policy.settle)
+        elif self._watched[1] != goals:
+            self._windows.begin_anew(self._now())
         self._watched = watched
         if not self._before.at and sight is not None:
             self._before = sight

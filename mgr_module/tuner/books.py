@@ -160,7 +160,12 @@ class Books:
             book, problem = self._book.read(), ""
         except InputError as error:
             book, problem = Book(), str(error)
-        notes = [problem, self._of_no_regime(book), *(note for each in self.all for note in each.notes())]
+        notes = [
+            problem,
+            self._of_no_regime(book),
+            self._of_no_policy(),
+            *(note for each in self.all for note in each.notes()),
+        ]
         return {
             **self._regimes.document(),
             "switching": self.whole.document(),
@@ -179,6 +184,11 @@ class Books:
         numbers = ", ".join(str(page.number) for page in lost)
         names = ", ".join(sorted({page.regime for page in lost}))
         return f"pages that name no regime of these bounds are never used: {numbers} ({names}). Strike them"
+
+    def _of_no_policy(self) -> str:
+        """Which markers the calendar never turns on, as it has no such policy; empty where none."""
+        names = ", ".join(f"{marker.name} ({marker.policy})" for marker in self._regimes.without_policy())
+        return f"markers whose policy the calendar does not have are never on: {names}" if names else ""
 
     def words(self) -> List[str]:
         """What is in force and what would switch it, of all that have something to say."""

@@ -169,6 +169,7 @@ class BoostLookout:
             goals = self._objectives(state.request.keep)
             if goals != self._goals:
                 self._goals = goals
+                self._windows.begin_anew(self._now())
                 self._watchdog = Watchdog(goals, state.baseline, self._before, policy)
 
     def _objectives(self, keep: Tuple[str, ...]) -> Optional[Slo]:

@@ -20,6 +20,11 @@ class GuardWindows:
         """The next window begins then (seconds since the epoch)."""
         self._begun = at
 
+    def begin_anew(self, at: float) -> None:
+        """Other objectives hold from then on: what was before is not held against the settings by them."""
+        # later than that while what was written settles
+        self._begun = max(self._begun, at)
+
     def closed(self, at: float, policy: Policy) -> List[Window]:
         """Give those that have ended since the last call, `at` being the newest sample's time; none without samples."""
         late = at - self._begun > 2 * policy.window

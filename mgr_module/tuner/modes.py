@@ -82,9 +82,7 @@ class Modes:
         self.whole = self._mode("")
         """The one of the cluster as a whole; it has nothing to do while classes have their own."""
         self._of_classes: Dict[str, Automatic] = {}
-        self.regimes = RegimeWatch(
-            service.store, service.history, service.capacity_iops, lambda: service.slos.policy()[0], self._now
-        )
+        self.regimes = RegimeWatch(service.store, service.history, service.capacity_iops, service.slos, self._now)
         self.boosts = Boosts(mgr, service, self._executors, self.regimes, clock, new_lock)
         self.books = Books(mgr, service, self._executors, self.regimes, clock, new_lock)
         self.whole.logbook.on_kept = partial(self.books.validated, self.whole.aim)

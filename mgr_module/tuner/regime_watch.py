@@ -14,8 +14,10 @@ from ceph_tuner.core.measure.metrics import Scope
 from ceph_tuner.core.measure.sample import Sample
 from ceph_tuner.core.measure.scopes import Members
 from ceph_tuner.core.measure.timeline import NO_POLICY, POLICY, REGIME, TimelineEntry, newest, timeline
-from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, DEFAULT, RegimeBounds, parse_bounds, stored_bounds
-from ceph_tuner.core.regimes.telling import MarkerTurn, RegimeState, tell, turns
+from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, DEFAULT, PolicyMarker, RegimeBounds, parse_bounds, stored_bounds
+from ceph_tuner.core.regimes.telling import AnyTurn, RegimeState, tell, turns
+
+from .slos import SloBook
 
 READ_AGAIN_S = 600.0
 """How often capacities and the stored bounds are read again."""
@@ -30,12 +32,12 @@ class RegimeWatch:
         store: Store,
         history: Callable[[], History],
         capacity_iops: Callable[[Optional[Members]], float],
-        policy: Callable[[], str],
+        slos: SloBook,
         now: Callable[[], float],
     ) -> None:
-        """`capacity_iops`: what the OSDs of a scope (None: all) can do; `policy`: that of the objectives, or empty."""
+        """`capacity_iops`: what the OSDs of a scope (None: all) can do."""
         self._store, self._history, self._capacity_iops = store, history, capacity_iops
-        self._policy, self._now = policy, now
+        self._slos, self._now = slos, now
         self._telling = threading.Lock()
         self._bounds = DEFAULT
         self._read_at = float("-inf")
@@ -53,10 +55,13 @@ class RegimeWatch:
         if sample is None:
             return
         parts = {"": sample, **{str(scope): sample.of(scope) for scope in scopes}}
+        policy = self._slos.policy_seen(sample.at)
         with self._telling:
             self._values = {name: part.values for name, part in parts.items() if part is not None}
             self._states = {
-                name: tell(self._states.get(name), part.at, part.values, self._bounds, self._capacities.get(name))
+                name: tell(
+                    self._states.get(name), part.at, part.values, self._bounds, self._capacities.get(name), policy
+                )
                 for name, part in parts.items()
                 if part is not None
             }
@@ -96,18 +101,32 @@ class RegimeWatch:
         with self._telling:
             return self._states.get(scope)
 
-    def turns(self, scope: str = "") -> Tuple[MarkerTurn, ...]:
+    def turns(self, scope: str = "") -> Tuple[AnyTurn, ...]:
         """What would turn each marker of a scope, or of the whole cluster; empty before a sample told them."""
+        policy_turns = self._policy_turns()
         with self._telling:
             state = self._states.get(scope)
             if state is None:
                 return ()
-            return turns(state, self._values.get(scope, {}), self._bounds, self._capacities.get(scope))
+            capacity = self._capacities.get(scope)
+            return turns(state, self._values.get(scope, {}), self._bounds, capacity, policy_turns)
 
     def held(self) -> List[Dict[str, Any]]:
-        """The regime of the cluster and of each scope, since when, and by what."""
+        """The regime of the cluster and of each scope, since when, by what, and when the calendar turns it."""
+        moments = [at for at in self._policy_turns().values() if at is not None]
+        turns_at = min(moments, default=None)
         with self._telling:
-            return [{"scope": scope, **state.to_dict()} for scope, state in self._states.items()]
+            return [{"scope": scope, **state.to_dict(), "turns_at": turns_at} for scope, state in self._states.items()]
+
+    def without_policy(self) -> Tuple[PolicyMarker, ...]:
+        """Markers whose policy the calendar does not have; none while nobody can read that."""
+        known = self._policy_turns()
+        if self._slos.policy_seen(self._now()) is None:
+            return ()
+        return tuple(marker for marker in self.bounds.of_policies if marker.policy not in known)
+
+    def _policy_turns(self) -> Mapping[str, Optional[float]]:
+        return self._slos.turns_seen([marker.policy for marker in self.bounds.of_policies], self._now())
 
     def document(self) -> Dict[str, Any]:
         """The regimes that hold, by what, what changed of late, and the bounds."""
@@ -129,7 +148,7 @@ class RegimeWatch:
                 for scope, state in self._states.items()
             ]
         try:
-            policy = self._policy()
+            policy, _ = self._slos.policy()
         except InputError:
             # objectives that nobody can read: regimes are told without them
             return entries

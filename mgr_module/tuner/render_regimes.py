@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Sequence
+from typing import Any, List, Mapping, Optional, Sequence
 
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.moments import stamp, utc_minute
@@ -18,16 +18,9 @@ def book(document: Mapping[str, Any]) -> str:
     if not document["regimes"]:
         lines.append("no regime is told yet: it takes a sample")
     lines += held(document["regimes"])
-    lines += [timeline(document["timeline"]), f"told after {bounds['dwell_s']:g} s at the earliest, by:"]
-    rows = [
-        [
-            marker["name"],
-            marker["metric"],
-            *(_bound(marker, marker[side]) for side in ("enter", "leave")),
-            f"{marker['hold_s']:g} s",
-        ]
-        for marker in bounds["markers"]
-    ]
+    at_once = ", by the calendar at once" if any("policy" in marker for marker in bounds["markers"]) else ""
+    lines += [timeline(document["timeline"]), f"told after {bounds['dwell_s']:g} s at the earliest{at_once}, by:"]
+    rows = [_marker(marker) for marker in bounds["markers"]]
     return "\n".join([*lines, table(["MARKER", "METRIC", "ON FROM", "OFF AT", "FOR"], rows)])
 
 
@@ -36,7 +29,9 @@ def held(rows: Sequence[Mapping[str, Any]]) -> List[str]:
     lines: List[str] = []
     for row in rows:
         lines += folded(f"{row['scope'] or 'cluster'}: {row['regime']} since {utc_minute(row['since'])}", "  ")
-        lines += folded(f"  by {_evidence(row['evidence'])}", "    ")
+        lines += folded(f"  by {_calendar(row['by_policy'])}{_evidence(row['evidence'])}", "    ")
+        if row["turns_at"] is not None:
+            lines += folded(f"  the calendar turns it at {utc_minute(row['turns_at'])}", "    ")
     return lines
 
 
@@ -47,6 +42,20 @@ def timeline(rows: Sequence[Mapping[str, Any]]) -> str:
         for row in rows
     ]
     return table(["FROM", "WHAT", "HELD", "BY"], cells) if cells else "nothing changed yet"
+
+
+def _marker(marker: Mapping[str, Any]) -> List[str]:
+    if "policy" in marker:
+        return [marker["name"], f"policy {marker['policy']}", "its begin", "its end", "-"]
+    bounds = (_bound(marker, marker[side]) for side in ("enter", "leave"))
+    return [marker["name"], marker["metric"], *bounds, f"{marker['hold_s']:g} s"]
+
+
+def _calendar(policy: Optional[str]) -> str:
+    """What the calendar has to do with the beginning of a regime."""
+    if policy is None:
+        return ""
+    return f"the calendar, as the policy {policy} began; " if policy else "the calendar, as none holds any more; "
 
 
 def _bound(marker: Mapping[str, Any], value: float) -> str:

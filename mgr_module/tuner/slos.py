@@ -7,7 +7,7 @@ import threading
 import time
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Tuple
 
 from ceph_tuner.core.ceph.ports import Store
 from ceph_tuner.core.errors import InputError, TunerError
@@ -48,6 +48,8 @@ class SloBook:
         self._interval = 0
         """Another number after each sample and each write."""
         self._answer: Optional[_Answer] = None
+        self._seen: Optional[_Answer] = None
+        """The newest that is no mere silence of the monitors, or what was written since."""
 
     def read(self) -> Optional[Slo]:
         """What is wanted now, or None. Raises TunerError."""
@@ -99,9 +101,31 @@ class SloBook:
             answer = self._answer
             if answer is None or not self._serves(answer, start):
                 answer = self._answer = self._ask()
+        if answer.fault is None or isinstance(answer.fault, InputError):
+            self._seen = answer
         if answer.fault is not None:
             raise answer.fault
         return answer.calendar
+
+    def policy_seen(self, at: float) -> Optional[str]:
+        """Name of the policy that holds at a moment, by what is known: it waits for nothing.
+
+        Empty where nothing depends on the time; None where nobody has read it yet, or could.
+        """
+        seen = self._seen
+        if seen is None or seen.fault is not None:
+            return None
+        return seen.calendar.policy_at(at) if seen.calendar is not None and seen.calendar.policies else ""
+
+    def turns_seen(self, policies: Iterable[str], at: float) -> Dict[str, Optional[float]]:
+        """Of those policies that there are, when each begins, or ends where it holds, by what is known.
+
+        None: not within a year.
+        """
+        calendar = self._seen.calendar if self._seen is not None else None
+        if calendar is None or not calendar.policies:
+            return {}
+        return {name: calendar.turns(name, at) for name in policies if name in calendar.by_policy}
 
     def damage(self) -> str:
         """Why what is stored cannot be read; empty where it can, and where nobody could look."""
@@ -187,6 +211,7 @@ class SloBook:
                 self._store.remove(SLO_KEY)
             else:
                 store_slo(self._store, calendar, anew)
+            self._seen = _Answer(self._interval, self._now(), calendar)
         finally:
             # also where no answer came: it may be written
             self.begin_interval()

@@ -59,6 +59,18 @@ def test_it_shows_what_is_in_force_and_the_pages(run: Run, plugin: PluginAnswers
     assert json.loads(run("book", "show", "-c", "a", "--format", "json")[1]) == SHOWN
 
 
+def test_it_says_what_the_calendar_has_to_do_with_the_regime(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        {"scope": "", "regime": "office", "by_policy": "office", "turns_at": 1767294000.0},
+        {"scope": "class=ssd", "regime": "idle", "by_policy": None, "turns_at": None},
+    ]
+    plugin_answering(monkeypatch, lambda prefix: {**SHOWN, "regimes": rows, "pages": []})
+    _, out, _ = run("book", "show", "-c", "a")
+    first, second, *_ = out.splitlines()
+    assert first == "cluster: office, as the policy office began; the calendar turns it at 2026-01-01 19:00 UTC"
+    assert second == "class=ssd: idle"
+
+
 @pytest.mark.parametrize(
     ("words", "command", "arguments"),
     [

@@ -14,12 +14,12 @@ from ceph_tuner.core.book.book import Book, parse_book
 from ceph_tuner.core.book.choice import OF_THE_TWIN, choose
 from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.goals.slo import parse_slo
-from ceph_tuner.core.goals.slo_calendar import SloCalendar
+from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
 from ceph_tuner.core.goals.stored_slo import store_slo
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.measure.timeline import REGIME, TimelineEntry
-from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, Marker, RegimeBounds
+from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, Marker, PolicyMarker, RegimeBounds
 from ceph_tuner.twin.model import MIB, RecoveryWork
 from ceph_tuner_cli import book_predict, cluster_option
 from running_program import Run
@@ -144,3 +144,53 @@ def test_a_cluster_is_asked_for_its_own_bounds_regimes_and_load_and_gets_the_pag
     assert document["added"] == len(document["book"]["pages"]) > 0
     assert plugin.books == [document["book"]]
     assert cluster.config.dump() == before
+
+
+def test_a_regime_of_a_policy_is_asked_of_under_its_objectives_and_at_the_clients_of_its_hours(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = small_twin(seed=3, recovery=(RecoveryWork("rbd", 500_000, MIB),))
+    twin.twin.advance(120.0)
+    cluster = replace(twin, commander=BookBeside(twin.commander))
+    monkeypatch.setattr(book_predict, "open_cluster", lambda name: cluster)
+    monkeypatch.setattr(cluster_option, "open_cluster", lambda name: cluster)
+    now = cluster.clock.now()
+    hour_of_day = int(now % 86400 // 3600)
+    policies = [
+        # the hour before the last one, and one that is not kept
+        {"name": "office", "hours": hours((hour_of_day - 2) % 24), "objectives": ["client.p95_ms <= 0.8 * baseline"]},
+        {"name": "lunch", "hours": hours((hour_of_day + 5) % 24), "without": ["recovery.bytes_s"]},
+    ]
+    base = ["client.p95_ms <= 60 s", "recovery.bytes_s >= 1 kB/s"]
+    store_slo(cluster.store, parse_slo_calendar({"objectives": base, "calendar": {"policies": policies}}))
+    degraded = Marker("degraded", "recovery.objects_left", 1.0, 0.0)
+    bounds = RegimeBounds((PolicyMarker("office", "office"), PolicyMarker("night", "night"), degraded))
+    cluster.store.set(BOUNDS_KEY, json.dumps(bounds.to_dict()))
+    history = History(cluster.store)
+    for back, rate in ((2, 300.0), (1, 100.0)):
+        start = now // 3600.0 * 3600.0 - back * 3600.0
+        history.add_window(Window(start, start + 3540.0, {"client.iops": Measure(rate, 0.0, 1)}))
+    history.add_window(Window(now - 60.0, now, {"client.iops": Measure(100.0, 0.0, 1)}))
+    arguments = ("book", "predict", "-c", "a", "--trials", "6", "--processes", "1")
+    regimes = ("-R", "degraded", "-R", "office+degraded")
+    code, out, err = run(*arguments, *regimes, "--format", "json")
+    rows = {row["regime"]: row for row in json.loads(out)["regimes"]}
+    assert code == 0
+    assert {name: row["policy"] for name, row in rows.items()} == {"degraded": "base", "office+degraded": "office"}
+    assert rows["office+degraded"]["client_iops"] == 300.0
+    # by the objectives of the base nothing is better than what is in force, and those of the other serve as well
+    assert rows["degraded"]["reason"].startswith("found for office+degraded, and keeps the objectives here too")
+    assert not rows["office+degraded"]["reason"].startswith("found for")
+    seen = rows["office+degraded"]["effects"]["client.p95_ms"]
+    assert seen["after"] < 0.8 * seen["before"]
+    assert "no marker names these policies, so pages found for the base hold under them too: lunch" in err
+    code, out, err = run(*arguments, "-R", "office")
+    assert "  objectives of the policy office; clients ask for 300 /s; client" in out.splitlines()
+    code, _, err = run(*arguments, "-R", "night")
+    assert (code, "no policy night in the calendar" in " ".join(err.split())) == (2, True)
+    code, _, err = run(*arguments, "-R", "office+night")
+    assert (code, "one policy of the calendar at a time" in " ".join(err.split())) == (2, True)
+
+
+def hours(hour: int) -> str:
+    return f"{hour:02d}:00-{(hour + 1) % 24:02d}:00"

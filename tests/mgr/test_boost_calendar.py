@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, List
 
 import pytest
 from boosted_mgr import Boosted, boosted, by_rule, forbidding, recovering
@@ -12,6 +12,7 @@ from ceph_tuner.core.boost.state import ENDING, OFF, ON
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.errors import ClusterTimeout, RetryLater
 from tuner import render_automatic
+from tuner.guard_windows import GuardWindows
 
 
 def test_a_policy_of_the_calendar_refuses_a_boost_and_says_until_when() -> None:
@@ -32,6 +33,33 @@ def test_a_policy_of_the_calendar_refuses_a_boost_and_says_until_when() -> None:
     mgr.service.slos.replace(forbidding(mgr, -3600.0, 3600.0, "scrub", "recovery"))
     mgr.begin()
     assert mgr.phase == ON
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_no_window_of_before_another_policy_is_held_against_a_boost_by_its_objectives(
+    later: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    windows: List[Any] = []
+    closed = GuardWindows.closed
+
+    def kept_too(self: GuardWindows, at: float, policy: Any) -> Any:
+        own = closed(self, at, policy)
+        windows.extend(own)
+        return own
+
+    mgr = boosted(recovering(1_000_000))
+    document = forbidding(mgr, 180.0, 600.0, "recovery")
+    document["calendar"]["policies"][0]["objectives"] = ["client.p95_ms <= 9 s"]
+    mgr.service.slos.replace(document)
+    turn = mgr.service.slos.policy()[1] or 0.0
+    mgr.sample(later)
+    mgr.begin()
+    monkeypatch.setattr(GuardWindows, "closed", kept_too)
+    while mgr.twin.clock.now() < turn + 60.0:
+        mgr.sample()
+    assert mgr.phase == ON
+    assert min(window.start for window in windows) < turn < max(window.end for window in windows)
+    assert not [window for window in windows if window.start < turn < window.end]
 
 
 @pytest.mark.slow

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import contextlib
 import threading
 from datetime import datetime, timezone
 from typing import List, Optional
 
 import pytest
 
-from ceph_tuner.core.errors import ClusterTimeout, InputError
+from ceph_tuner.core.errors import ClusterTimeout, InputError, TunerError
 from ceph_tuner.core.goals.slo import parse_objective
 from monitors import MemoryStore
 from tuner.slos import CURRENT_S, SloBook
@@ -140,6 +141,43 @@ def test_what_others_wrote_is_current_after_a_sample_and_where_none_comes_a_litt
     SloBook(store).set(P99)
     now[0] += CURRENT_S
     assert metrics(book) == ["client.p95_ms", "client.p99_ms"]
+
+
+def test_the_policy_of_a_moment_is_told_by_what_is_known_and_waits_for_no_monitor() -> None:
+    monday = datetime(2026, 11, 23, tzinfo=timezone.utc).timestamp()
+    at, office = monday + 12 * 3600.0, {"name": "office", "hours": "mon-fri 08:00-20:00", "without": ["client.p99_ms"]}
+    wanted = {"objectives": ["client.p95_ms <= 20", "client.p99_ms <= 30"], "calendar": {"policies": [office]}}
+    store, now = CountedStore(), [1000.0]
+    book = SloBook(store, lambda: now[0])
+
+    def read() -> None:
+        now[0] += CURRENT_S
+        with contextlib.suppress(TunerError):
+            book.current_calendar()
+
+    # nobody has read it
+    assert (book.policy_seen(at), book.turns_seen(["office"], at)) == (None, {})
+    read()
+    assert book.policy_seen(at) == ""
+    SloBook(store).replace(wanted)
+    read()
+    reads = store.reads
+    assert [book.policy_seen(monday + 3600.0 * hour) for hour in (7, 8, 20)] == ["base", "office", "base"]
+    turns = book.turns_seen(["office", "base", "night"], at)
+    assert turns == dict.fromkeys(("office", "base"), monday + 20 * 3600.0)
+    assert store.reads == reads
+    store.silent = True
+    read()
+    assert book.policy_seen(at) == "office"
+    store.silent = False
+    store.set("slo", "{")
+    read()
+    assert (book.policy_seen(at), book.turns_seen(["office"], at)) == (None, {})
+    # what is written here is known at once
+    book.remove("all")
+    assert book.policy_seen(at) == ""
+    book.replace(wanted)
+    assert book.policy_seen(at) == "office"
 
 
 def test_what_is_wanted_follows_the_calendar_without_another_read() -> None:

@@ -13,10 +13,12 @@ from ceph_tuner.core.book.page_check import check_page
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, Release
+from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.measure.timeline import POLICY, REGIME, TimelineEntry
-from ceph_tuner.core.regimes.bounds import DEFAULT, Marker, RegimeBounds, regime_of
+from ceph_tuner.core.regimes.bounds import DEFAULT, Marker, PolicyMarker, RegimeBounds, regime_of
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import Prediction, SearchEffort, regime_pages
 from ceph_tuner.recommend.recommendation import recommend
@@ -24,7 +26,9 @@ from ceph_tuner.recommend.regime_pages import PageTrial, RegimeAnswer, TriedSett
 from ceph_tuner.recommend.regime_questions import (
     MOST_PREDICTED,
     combinations_of,
+    hours_in,
     question_in,
+    slo_in,
     usual_regimes,
     work_in,
 )
@@ -164,6 +168,88 @@ def test_rates_stay_where_no_bound_tells_them_or_clients_have_none() -> None:
     closed = replace(CLUSTER, model=replace(MODEL, clients=(ClientStream("rbd", depth=8),)))
     asked = question_in("busy", closed, CLIENTS, DEFAULT)
     assert (asked.client_iops, asked.question.model.clients) == (None, closed.model.clients)
+
+
+OFFICE, NIGHT = PolicyMarker("office", "office"), PolicyMarker("night", "dark")
+BY_POLICY = RegimeBounds((OFFICE, NIGHT, *DEFAULT.markers))
+WITHOUT_RATES = RegimeBounds((OFFICE, NIGHT, Marker("recovering", "recovery.objects_left", 1, 0)))
+
+
+def calendar(*policies: str) -> SloCalendar:
+    """Each holds for one hour after another of the day, and wants other latencies."""
+    document: Dict[str, Any] = {"objectives": ["client.p95_ms <= 60 ms", "recovery.finish_s <= 9 s"]}
+    items = [
+        {"name": name, "hours": f"{hour:02d}:00-{hour + 1:02d}:00", "objectives": [f"client.p95_ms <= {hour + 1} ms"]}
+        for hour, name in enumerate(policies)
+    ]
+    return parse_slo_calendar({**document, **({"calendar": {"policies": items}} if items else {})})
+
+
+def wanted(regime: str, of: SloCalendar, bounds: RegimeBounds = BY_POLICY) -> List[str]:
+    return [each.text for each in slo_in(regime, of, bounds).objectives]
+
+
+def test_what_is_wanted_is_that_of_the_regimes_policy_and_else_of_the_base() -> None:
+    both, rest = calendar("office", "dark"), ["recovery.finish_s <= 9 s"]
+    assert wanted("office+busy", both) == [*rest, "client.p95_ms <= 1 ms"]
+    assert wanted("night", both) == [*rest, "client.p95_ms <= 2 ms"]
+    assert wanted("busy", both) == ["client.p95_ms <= 60 ms", *rest]
+    assert wanted("busy", both, DEFAULT) == wanted("busy", calendar()) == ["client.p95_ms <= 60 ms", *rest]
+    with pytest.raises(InputError, match="no policy dark in the calendar, expected base, office"):
+        slo_in("night", calendar("office"), BY_POLICY)
+    with pytest.raises(InputError, match="no policy dark in the calendar, expected a calendar with that policy"):
+        slo_in("night", calendar(), BY_POLICY)
+
+
+def test_where_each_policy_and_the_base_has_a_marker_no_regime_is_without_one() -> None:
+    every = RegimeBounds((*BY_POLICY.markers, PolicyMarker("else", "base")))
+    assert wanted("else", calendar("office", "dark"), every)[0] == "client.p95_ms <= 60 ms"
+    with pytest.raises(InputError, match="a marker for each policy, and for the base"):
+        slo_in("busy", calendar("office", "dark"), every)
+
+
+def hour(number: int, iops: float) -> Window:
+    start = 20_000 * 86400.0 + number * 3600.0
+    return Window(start, start + 3600.0, {"client.iops": Measure(iops, 0.0, 1)})
+
+
+def test_clients_of_a_policy_ask_for_the_most_of_its_hours() -> None:
+    both, hours = calendar("office", "dark"), [hour(0, 900.0), hour(1, 20.0), hour(2, 300.0), hour(24, 700.0)]
+    now = hours[1].end - 60.0
+
+    def seen(regime: str, of: SloCalendar = both, bounds: RegimeBounds = BY_POLICY) -> Tuple[List[float], bool]:
+        own, present = hours_in(regime, of, bounds, hours, now)
+        return [window.means["client.iops"] for window in own], present
+
+    assert seen("office+busy") == ([900.0, 700.0], False)
+    assert seen("night") == ([20.0], True)
+    # outside of the policies that have markers
+    assert seen("busy") == ([300.0], False)
+    everything = ([900.0, 20.0, 300.0, 700.0], True)
+    assert seen("busy", both, DEFAULT) == everything
+    # none of its hours is kept
+    assert seen("night", calendar("office", "elsewhen", "x", "dark")) == everything
+
+
+def test_a_policys_hours_tell_what_clients_ask_for_also_where_no_bound_does() -> None:
+    def asked(bounds: RegimeBounds, *seen: float, present: bool = False) -> Any:
+        return question_in("night", CLUSTER, CLIENTS, bounds, seen, present=present).client_iops
+
+    assert asked(WITHOUT_RATES, 20.0, 30.0) == pytest.approx(30.0)
+    assert asked(WITHOUT_RATES, 20.0, present=True) == pytest.approx(300.0)
+    # nobody knows: as they are
+    assert asked(WITHOUT_RATES, 0.0) is None
+    # below the bound of what is busy
+    assert asked(BY_POLICY, 20.0, 0.5 * CAPACITY) == pytest.approx(20.0)
+    assert asked(BY_POLICY, 0.5 * CAPACITY) == pytest.approx(0.075 * CAPACITY)
+
+
+def test_two_policies_make_no_regime_together() -> None:
+    usual = usual_regimes(BY_POLICY, [TimelineEntry(1.0, REGIME, "", "office+busy")])
+    assert usual[:3] == ("idle", "backfilling", "busy")
+    assert {"office", "night", "office+busy"} <= set(usual)
+    found = combinations_of(("idle", "office", "night", "busy", "office+busy"), BY_POLICY)
+    assert found == ("night+busy",)
 
 
 def answered(wanted: Slo, in_force: Any = None, regime: str = "recovering", cluster: Any = CLUSTER) -> RegimeAnswer:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.regimes.bounds import DEFAULT, IDLE, Marker, RegimeBounds
-from ceph_tuner.core.regimes.telling import GAP_S, UNSEEN_S, RegimeState, tell, turns
+from ceph_tuner.core.regimes.bounds import DEFAULT, IDLE, Marker, PolicyMarker, RegimeBounds
+from ceph_tuner.core.regimes.telling import GAP_S, UNSEEN_S, PolicyTurn, RegimeState, tell, turns
 
 LEFT, QUEUE = "recovery.objects_left", "snaptrim.queue"
 CALM = {"client.iops": 0.0, LEFT: 0.0, "backfill.objects_left": 0.0, "scrub.pgs_late": 0.0, QUEUE: 0.0}
@@ -195,3 +195,121 @@ def test_a_regime_of_before_the_clock_was_set_back_is_not_told() -> None:
     assert state.is_told(state.at + 5.0, 12.5)
     assert not state.is_told(state.at + 20.0, 12.5)
     assert not state.is_told(state.at - 3600.0, 12.5)
+
+
+# policies of the objectives' calendar
+
+OFFICE, NIGHT = PolicyMarker("office", "office"), PolicyMarker("night", "dark")
+BY_POLICY = RegimeBounds((OFFICE, *DEFAULT.markers, NIGHT))
+
+
+def told_under(steps: Any, bounds: RegimeBounds) -> List[RegimeState]:
+    """Steps: time, values, and the policy."""
+    states: List[RegimeState] = []
+    for at, found, policy in steps:
+        states.append(tell(states[-1] if states else None, at, found, bounds, None, policy))
+    return states
+
+
+def under(policy: Optional[str], *samples: Tuple[float, Dict[str, float]]) -> Any:
+    return [(at, found, policy) for at, found in samples]
+
+
+def test_a_policy_turns_the_regime_with_the_first_sample_under_it_whatever_turned_before() -> None:
+    lost = {"recovery__objects_left": 7.0}
+    steps = [
+        *under("base", *every(5.0, 20)),
+        # recovering from 1115 on
+        *under("base", *every(5.0, 4, 1100.0, **lost)),
+        *under("office", *every(5.0, 1, 1120.0, **lost)),
+        *under("dark", *every(5.0, 1, 1125.0, **lost)),
+    ]
+    states = told_under(steps, BY_POLICY)
+    assert [(state.name, state.since, state.by_policy) for state in states[-3:]] == [
+        ("recovering", 1115.0, None),
+        ("office+recovering", 1120.0, "office"),
+        ("recovering+night", 1125.0, "dark"),
+    ]
+    assert states[-1].evidence[LEFT] == 7.0
+    assert not states[-1].turning
+
+
+def test_a_policy_does_not_put_off_what_metrics_turn() -> None:
+    lost = {"recovery__objects_left": 7.0}
+    steps = [
+        *under("base", *every(5.0, 20)),
+        *under("base", *every(5.0, 2, 1100.0, **lost)),
+        *under("office", *every(5.0, 3, 1110.0, **lost)),
+    ]
+    assert [state.name for state in told_under(steps, BY_POLICY)[-3:]] == ["office", *2 * ["office+recovering"]]
+
+
+def test_a_policy_that_turns_settles_nothing_of_what_a_new_mgr_sees() -> None:
+    steps = [*under("base", *every(5.0, 2)), *under("office", *every(5.0, 12, 1010.0))]
+    states = told_under(steps, BY_POLICY)
+    assert {state.name for state in states[2:]} == {"office"}
+    assert [state.settled for state in states] == [False] * 12 + [True] * 2
+
+
+@pytest.mark.parametrize("policy", ["", "base", "elsewhere"])
+def test_without_that_policy_its_marker_is_off(policy: str) -> None:
+    first, second = told_under(under(policy, *every(5.0, 2)), BY_POLICY)
+    assert (first.name, second.name) == (IDLE, IDLE)
+    (ended,) = told_under([*under("office", *every(5.0, 2)), *under("", *every(5.0, 1, 1010.0))], BY_POLICY)[2:]
+    assert (ended.name, ended.since, ended.by_policy) == (IDLE, 1010.0, "")
+
+
+def test_a_calendar_that_nobody_knows_leaves_it_as_it_is_and_after_a_while_ends_it() -> None:
+    states = told_under([*under("office", *every(5.0, 20)), *under(None, *every(5.0, 70, 1100.0))], BY_POLICY)
+    assert {state.name for state in states if state.at < 1095.0 + UNSEEN_S} == {"office"}
+    assert (states[-1].name, states[-1].since) == (IDLE, 1095.0 + UNSEEN_S)
+    # a new mgr that has not read it yet
+    unread = told_under([*under(None, *every(5.0, 2)), *under("office", *every(5.0, 1, 1010.0))], BY_POLICY)
+    assert [state.name for state in unread] == [IDLE, IDLE, "office"]
+
+
+def test_what_would_turn_a_marker_of_a_policy_is_a_moment_of_the_calendar() -> None:
+    (state,) = told_under(under("office", *every(5.0, 1)), BY_POLICY)
+    found = {turn.name: turn for turn in turns(state, {}, BY_POLICY, None, {"office": 5000.0})}
+    assert found["office"] == PolicyTurn("office", "office", True, 5000.0, True)
+    assert found["night"] == PolicyTurn("night", "dark", False, None, False)
+    assert [turn.name for turn in turns(state, {}, BY_POLICY)] == [marker.name for marker in BY_POLICY.markers]
+
+
+policies = st.sampled_from(["", "base", "office", "dark", "lunch", None])
+series_under = st.lists(st.tuples(st.integers(1, 80), values, policies), min_size=1, max_size=40).map(
+    lambda steps: [
+        (at, found, policy) for at, (_, found, policy) in zip(accumulate(float(step[0]) for step in steps), steps)
+    ]
+)
+mixed_bounds = st.builds(
+    lambda bounds, before: RegimeBounds(
+        (OFFICE, *bounds.markers, NIGHT) if before else (*bounds.markers, OFFICE, NIGHT), bounds.dwell_s
+    ),
+    some_bounds,
+    st.booleans(),
+)
+
+
+@given(series_under, mixed_bounds)
+def test_metrics_turn_their_markers_as_if_there_were_no_policies(steps: Any, bounds: RegimeBounds) -> None:
+    alone = RegimeBounds(bounds.of_metrics, bounds.dwell_s)
+    own = {marker.name for marker in bounds.of_metrics}
+    for mixed, plain in zip(told_under(steps, bounds), states_of([step[:2] for step in steps], alone)):
+        assert {name: marker for name, marker in mixed.markers.items() if name in own} == plain.markers
+        assert (mixed.settled, mixed.turning) == (plain.settled, plain.turning)
+        assert mixed.since >= plain.since
+
+
+@given(series_under, mixed_bounds)
+def test_a_policy_that_is_known_has_its_marker_on_at_every_sample_and_no_other_has(
+    steps: Any, bounds: RegimeBounds
+) -> None:
+    states = told_under(steps, bounds)
+    for state, (_, _, policy) in zip(states, steps):
+        on = [marker.policy for marker in bounds.of_policies if state.markers[marker.name].on]
+        assert on == [policy] * (policy in ("office", "dark")) or policy is None
+        assert bounds.tells(state.name)
+        assert bounds.policy_of(state.name) == next(iter(on), None)
+    changes = [after.at for before, after in zip(states, states[1:]) if after.name != before.name]
+    assert states[-1].since == next(reversed(changes), states[0].at)

@@ -12,7 +12,7 @@ from ceph_tuner.controller.resource import Resource
 from ceph_tuner.core.ceph.commands import shaped
 from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
+from ceph_tuner.core.goals.slo_calendar import parse_slo_calendar
 from ceph_tuner.core.wording import first_of
 from ceph_tuner.files import slo_file
 
@@ -36,7 +36,7 @@ class SloPart:
     def values(self, resource: Resource, others: Sequence[Resource]) -> Dict[str, Value]:
         """Raises InputError."""
         file = slo_file.from_checked(resource.document, resource.name, self._clock.now())
-        return {KEY: (file.calendar or SloCalendar(file.slo)).to_dict()}
+        return {KEY: file.at_all_times.to_dict()}
 
     def check_noted(self, key: str, value: Value) -> None:
         """Raise InputError for another key, and for what is no SLO."""

@@ -65,9 +65,14 @@ class SloFile:
     calendar: Optional[SloCalendar] = None
     """What is wanted at other times, for whoever goes on for longer."""
 
+    @property
+    def at_all_times(self) -> SloCalendar:
+        """What is wanted, and when: also of a file without a calendar."""
+        return self.calendar or SloCalendar(self.slo)
+
     def at(self, moment: float) -> Slo:
         """What is wanted at a moment, in seconds since the epoch."""
-        return self.slo if self.calendar is None else self.calendar.at(moment)
+        return self.at_all_times.at(moment)
 
     @property
     def policy(self) -> str:

@@ -2,7 +2,8 @@
 
 A regime is what its markers say. Those that are on say which work there is, and how much clients ask for at the
 least; those that are off say how much they ask for at the most. Of what was seen of clients in such a regime the most
-is taken, since settings that keep the objectives then keep them below it as well.
+is taken, since settings that keep the objectives then keep them below it as well. A marker of a policy says whose
+objectives they are.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from typing import FrozenSet, Iterable, List, Optional, Sequence, Tuple
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo
+from ceph_tuner.core.goals.slo_calendar import SloCalendar
+from ceph_tuner.core.goals.week_behind import hours_under
+from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.measure.timeline import REGIME, TimelineEntry
 from ceph_tuner.core.regimes.bounds import IDLE, RegimeBounds, regime_of
 from ceph_tuner.recommend import Question
@@ -63,18 +67,53 @@ def regimes_named(
 
 
 def combinations_of(regimes: Sequence[str], bounds: RegimeBounds) -> Tuple[str, ...]:
-    """Other regimes that the markers of these make together, those of the fewest markers first, as there is room."""
+    """Other regimes that the markers of these make together, those of the fewest markers first, as there is room.
+
+    Two policies never hold together.
+    """
     on = {part for regime in regimes for part in regime.split("+")}
     markers = [marker.name for marker in bounds.markers if marker.name in on]
     each = ("+".join(names) for count in range(2, len(markers) + 1) for names in combinations(markers, count))
-    return tuple(islice((name for name in each if name not in regimes), max(0, MOST_PREDICTED - len(regimes))))
+    told = (name for name in each if name not in regimes and bounds.tells(name))
+    return tuple(islice(told, max(0, MOST_PREDICTED - len(regimes))))
 
 
 def work_in(regimes: Sequence[str], bounds: RegimeBounds) -> FrozenSet[str]:
     """Kinds of background work that any of these regimes says."""
     on = {part for regime in regimes for part in regime.split("+")}
-    kinds = (marker.metric.split(".")[0] for marker in bounds.markers if marker.name in on)
+    kinds = (marker.metric.split(".")[0] for marker in bounds.of_metrics if marker.name in on)
     return frozenset(kind for kind in kinds if kind in KINDS)
+
+
+def slo_in(regime: str, calendar: SloCalendar, bounds: RegimeBounds) -> Slo:
+    """What is wanted in a regime: under its policy, else outside of all. Raises InputError where there is no such."""
+    policy, policies = bounds.policy_of(regime), set(calendar.by_policy) if calendar.policies else set()
+    if policy is None:
+        if policies and policies <= {marker.policy for marker in bounds.of_policies}:
+            raise InputError(
+                f"regime {regime}", "a marker for each policy, and for the base", "one of them in its name"
+            )
+        return calendar.base
+    if policy not in policies:
+        expected = ", ".join(sorted(policies)) or "a calendar with that policy"
+        raise InputError(f"regime {regime}", f"no policy {policy} in the calendar", expected)
+    return calendar.by_policy[policy]
+
+
+def hours_in(
+    regime: str, calendar: SloCalendar, bounds: RegimeBounds, hours: Sequence[Window], now: float
+) -> Tuple[Tuple[Window, ...], bool]:
+    """Of the kept hours those in which the policy of a regime held, and whether it holds now.
+
+    Where none is kept it is all of them, and what clients do now counts as well.
+    """
+    policy, marked = bounds.policy_of(regime), {marker.policy for marker in bounds.of_policies}
+
+    def is_meant(name: str) -> bool:
+        return name not in marked if policy is None else name == policy
+
+    own = hours_under(calendar, is_meant, hours)
+    return (own, is_meant(calendar.policy_at(now))) if own else (tuple(hours), True)
 
 
 def question_in(
@@ -84,9 +123,11 @@ def question_in(
     bounds: RegimeBounds,
     iops_seen: Sequence[float] = (),
     knobs: Optional[Sequence[str]] = None,
+    present: bool = True,
 ) -> RegimeQuestion:
     """Ask for the best settings in a regime. `iops_seen`: what clients did at other times, operations per second.
 
+    `present`: whether what they do now counts as well.
     Raises InputError where the description lacks the regime's work, and where no objective is about it.
     """
     kinds = work_in((regime,), bounds)
@@ -94,7 +135,7 @@ def question_in(
         # scrubs go on in any such regime, late or not
         kinds |= {"scrub"}
     model = _with_work(description.model, kinds)
-    asked_iops = _asked_iops(regime, bounds, model, iops_seen)
+    asked_iops = _asked_iops(regime, bounds, model, iops_seen, present)
     if asked_iops is not None:
         model = with_client_iops(model, asked_iops)
     question = question_of(replace(description, model=model), slo, knobs)
@@ -126,12 +167,14 @@ def _with_work(model: ClusterModel, kinds: FrozenSet[str]) -> ClusterModel:
     )
 
 
-def _asked_iops(regime: str, bounds: RegimeBounds, model: ClusterModel, seen: Sequence[float]) -> Optional[float]:
-    """The most that clients ask for in the regime; None where their bounds are not told by rates."""
+def _asked_iops(
+    regime: str, bounds: RegimeBounds, model: ClusterModel, seen: Sequence[float], present: bool
+) -> Optional[float]:
+    """The most that clients ask for in the regime; None where neither bounds nor a policy's hours tell it."""
     on = regime.split("+")
     capacity = model.osds * model.osd.capacity_iops
     least, most, between = 0.0, math.inf, math.inf
-    for marker in bounds.markers:
+    for marker in bounds.of_metrics:
         if marker.metric != CLIENTS:
             continue
         scale = capacity if marker.of_capacity else 1.0
@@ -139,8 +182,9 @@ def _asked_iops(regime: str, bounds: RegimeBounds, model: ClusterModel, seen: Se
             least = max(least, marker.enter * scale)
         elif marker.enter * scale < most:
             most, between = marker.enter * scale, (marker.enter + marker.leave) / 2 * scale
-    if not model.clients or not all(stream.rate for stream in model.clients) or (least, most) == (0.0, math.inf):
+    is_bounded = (least, most) != (0.0, math.inf)
+    if not model.clients or not all(stream.rate for stream in model.clients) or not (is_bounded or bounds.of_policies):
         return None
-    rates: List[float] = [sum(stream.rate or 0.0 for stream in model.clients), *seen]
+    rates: List[float] = [*seen, *([sum(stream.rate or 0.0 for stream in model.clients)] if present else [])]
     fitting = [rate for rate in rates if least <= rate < most and rate > 0]
-    return max(fitting, default=least or between)
+    return max(fitting, default=(least or between) if is_bounded else None)

@@ -10,9 +10,9 @@ from ceph_tuner.core.book.page import Page, same_settings
 from ceph_tuner.core.book.state import HOLDING, PHASES, RESTING, WATCHING, BookState
 from ceph_tuner.core.book.state_machine import why_not_now
 from ceph_tuner.core.measure.metrics import METRICS
-from ceph_tuner.core.moments import duration, utc
+from ceph_tuner.core.moments import duration, utc, utc_minute
 from ceph_tuner.core.regimes.bounds import IDLE
-from ceph_tuner.core.regimes.telling import MarkerTurn
+from ceph_tuner.core.regimes.telling import AnyTurn, MarkerTurn, PolicyTurn
 from ceph_tuner.core.wording import digits
 
 BOOK_OFF = "the book is off"
@@ -23,7 +23,7 @@ def explain(
     look: Optional[BookLook],
     limits: BookLimits,
     now: float,
-    turns: Sequence[MarkerTurn] = (),
+    turns: Sequence[AnyTurn] = (),
     beside: str = "",
 ) -> List[str]:
     """Say what is in force, for which regime, what comes next, what would switch it, and what stands against it.
@@ -72,7 +72,7 @@ def _next(state: BookState, look: BookLook, limits: BookLimits) -> List[str]:
     return [f"page {page.number} is for the regime {look.regime}{f', and waits: {why}' if why else ''}"]
 
 
-def _switches(look: BookLook, turns: Sequence[MarkerTurn], now: float) -> List[str]:
+def _switches(look: BookLook, turns: Sequence[AnyTurn], now: float) -> List[str]:
     """Which other regimes would switch it and what would have to turn for that, and what seems to turn now."""
     lines = [_switch(page, look, turns) for page in look.others]
     if not lines:
@@ -80,24 +80,31 @@ def _switches(look: BookLook, turns: Sequence[MarkerTurn], now: float) -> List[s
     elif look.page is not None:
         lines.append("a regime without a page would bring back what was there before the book")
     for turn in turns:
-        if turn.against is not None:
+        if isinstance(turn, MarkerTurn) and turn.against is not None:
             seen = f"the samples of the last {duration(now - turn.against)} speak"
             lines.append(f"{seen} for {_turn(turn)}")
     return lines
 
 
-def _switch(page: Page, look: BookLook, turns: Sequence[MarkerTurn]) -> str:
-    wanted = [] if page.regime == IDLE else page.regime.split("+")
-    if wanted != [turn.name for turn in turns if turn.name in wanted]:
+def _switch(page: Page, look: BookLook, turns: Sequence[AnyTurn]) -> str:
+    names = [] if page.regime == IDLE else page.regime.split("+")
+    wanted = [turn for turn in turns if turn.name in names]
+    policies = sum(isinstance(turn, PolicyTurn) for turn in wanted)
+    if names != [turn.name for turn in wanted] or policies > 1:
         return f"page {page.number} is for {page.regime}, and the present bounds tell no such regime"
-    needed = [_turn(turn) for turn in turns if turn.on != (turn.name in wanted)]
+    needed = [_turn(turn) for turn in turns if turn.on != (turn in wanted)]
     same = look.page is not None and same_settings(page, look.page.target, look.page.settings)
     does = "would have the same settings" if same else "would switch it"
     return f"{page.regime} (page {page.number}) {does}, once {' and '.join(needed) or 'it is told'}"
 
 
-def _turn(turn: MarkerTurn) -> str:
-    """`busy is on: client.iops at 5000 1/s or more for 60 s (1200 now)`."""
+def _turn(turn: AnyTurn) -> str:
+    """`busy is on: client.iops at 5000/s or more for 60 s (1200/s now)`."""
+    if isinstance(turn, PolicyTurn):
+        side, way = ("off", "ends") if turn.on else ("on", "begins")
+        never = "not within a year" if turn.known else "the calendar has no such policy"
+        when = never if turn.at is None else utc_minute(turn.at)
+        return f"{turn.name} is {side}: as the policy {turn.policy} {way} ({when})"
     unit = METRICS[turn.metric].unit if turn.metric in METRICS else "1"
     side, way = ("off", "less") if turn.on else ("on", "more")
     bound, value = (_amount(each, unit) for each in (turn.bound, turn.value))

@@ -21,7 +21,6 @@ that judge take that: `SloCalendar.at` gives it.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -31,6 +30,7 @@ from ceph_tuner.core.goals.slo import Objective, Slo, parse_objective, parse_slo
 from ceph_tuner.core.hours import DAY_S, DAYS, FARTHEST_S, UTC, WEEK_S, Hours, parse_hours, zone_of
 from ceph_tuner.core.knobs.settings import Place
 from ceph_tuner.core.measure.metrics import Scope
+from ceph_tuner.core.measure.timeline import POLICY_NAME
 from ceph_tuner.core.moments import stamp
 
 BASE = "base"
@@ -39,7 +39,6 @@ MOST_POLICIES = 20
 BOOSTS = ("recovery", "backfill", "scrub", "snaptrim")
 """Kinds of work that can be boosted (`core/boost/`)."""
 
-_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,30}[a-z0-9])?")
 _KEYS = ("name", "hours", "objectives", "without", "boosts")
 
 
@@ -113,8 +112,12 @@ class SloCalendar:
 
     def ends(self, at: float) -> Optional[int]:
         """When another policy takes over from the one that holds; None where that is more than a year ahead."""
-        now = self.policy_at(at)
-        return self._first_edge(at, lambda name: name != now)
+        return self.turns(self.policy_at(at), at)
+
+    def turns(self, policy: str, at: float) -> Optional[int]:
+        """When a policy begins, or ends where it holds; None where that is more than a year ahead."""
+        holds = self.policy_at(at) == policy
+        return self._first_edge(at, lambda name: (name == policy) != holds)
 
     @cached_property
     def boosts_by_policy(self) -> Mapping[str, Tuple[str, ...]]:
@@ -212,7 +215,7 @@ def _policy(item: Any, base: Slo, zone: str, where: Place) -> SloPolicy:
         raise InputError(where(), type(item).__name__, f"a mapping with {', '.join(_KEYS)}")
     _refuse_others(item, _KEYS, where)
     name, text = item.get("name"), item.get("hours")
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or name == BASE:
+    if not isinstance(name, str) or not POLICY_NAME.fullmatch(name) or name == BASE:
         raise InputError(where("name"), repr(name)[:60], f"1 to 32 of a-z, 0-9, '.', '_', '-', other than {BASE}")
     if not isinstance(text, str) or not text.strip():
         raise InputError(where("hours"), repr(text)[:60], "times such as `mon-fri 08:00-20:00`, or dates in quotes")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo_calendar import SloCalendar
@@ -22,6 +22,13 @@ class HourAhead(NamedTuple):
     policy: str
     client_iops: Optional[float]
     """The most that clients did in it; None where no hour is kept."""
+
+
+def hours_under(
+    calendar: SloCalendar, is_meant: Callable[[str], bool], windows: Sequence[Window]
+) -> Tuple[Window, ...]:
+    """Of the kept windows those under policies that are meant, the base among them."""
+    return tuple(window for window in windows if is_meant(calendar.policy_at(_middle(window))))
 
 
 def week_behind(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, Optional, Sequence, Tuple
 
@@ -11,6 +12,8 @@ from ceph_tuner.core.measure.history import History
 
 REGIME, POLICY = "regime", "policy"
 NO_POLICY = "none"
+POLICY_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,30}[a-z0-9])?")
+"""Of a policy in the objectives' calendar."""
 LONGEST_NAME = 300
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.ports import Store
 from ceph_tuner.core.errors import InputError, Malformed
 from ceph_tuner.core.measure.metrics import METRICS, parted
+from ceph_tuner.core.measure.timeline import POLICY_NAME
 
 IDLE = "idle"
 """The regime in which no marker is on."""
@@ -21,6 +22,12 @@ BOUNDS_KEY = "book/regimes"
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,23}")
 _KEYS = ("name", "metric", "enter", "leave", "hold_s", "of_capacity")
+_POLICY_KEYS = ("name", "policy")
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name) or name == IDLE:
+        raise ValueError(f"name (={name!r}) must be 1 to 24 of a-z, 0-9, '-', and not {IDLE}")
 
 
 @dataclass(frozen=True)
@@ -36,8 +43,7 @@ class Marker:
     """Whether the bounds are shares of what the OSDs can do, in operations per second."""
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name) or self.name == IDLE:
-            raise ValueError(f"name (={self.name!r}) must be 1 to 24 of a-z, 0-9, '-', and not {IDLE}")
+        _check_name(self.name)
         if self.metric not in METRICS or parted(self.metric)[1] is not None:
             raise ValueError(f"metric (={self.metric!r}) must be one of a whole cluster (`ceph-tuner slo metrics`)")
         if self.of_capacity and not self.metric.endswith("iops"):
@@ -57,23 +63,72 @@ class Marker:
 
 
 @dataclass(frozen=True)
+class PolicyMarker:
+    """On while a policy of the objectives' calendar holds."""
+
+    name: str
+    policy: str
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if not POLICY_NAME.fullmatch(self.policy):
+            raise ValueError(f"policy (={self.policy[:60]!r}) must be the name of one of the calendar, or base")
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Give the plain form, which `parse_bounds` reads."""
+        return {"name": self.name, "policy": self.policy}
+
+    def __str__(self) -> str:
+        return f"{self.name}: while the policy {self.policy} holds"
+
+
+AnyMarker = Union[Marker, PolicyMarker]
+
+
+@dataclass(frozen=True)
 class RegimeBounds:
     """Every marker, in the order in which a regime names them, and the least time between two changes of regime."""
 
-    markers: Tuple[Marker, ...]
+    markers: Tuple[AnyMarker, ...]
     dwell_s: float = 60.0
+    """The calendar's changes of regime are no part of this."""
 
     def __post_init__(self) -> None:
         names = [marker.name for marker in self.markers]
         if not 0 < len(names) <= MOST_MARKERS or len(set(names)) < len(names):
             raise ValueError(f"markers (={', '.join(names)}) must be 1 to {MOST_MARKERS} of different names")
+        policies = [marker.policy for marker in self.of_policies]
+        if len(set(policies)) < len(policies):
+            raise ValueError(f"policies (={', '.join(policies)}) must have one marker each")
         if not 0 <= self.dwell_s <= LONGEST_S:
             raise ValueError(f"dwell_s (={self.dwell_s}) must be 0 to {LONGEST_S:g}")
 
+    @property
+    def of_metrics(self) -> Tuple[Marker, ...]:
+        """Markers that are told by a metric."""
+        return tuple(marker for marker in self.markers if isinstance(marker, Marker))
+
+    @property
+    def of_policies(self) -> Tuple[PolicyMarker, ...]:
+        """Markers that are told by the calendar."""
+        return tuple(marker for marker in self.markers if isinstance(marker, PolicyMarker))
+
     def tells(self, regime: str) -> bool:
-        """Whether a regime of this name can be told: each of its markers is one of these, and in their order."""
+        """Whether a regime of this name can be told: each of its markers is one of these, and in their order.
+
+        One policy holds at a time.
+        """
         wanted = regime.split("+")
-        return regime == IDLE or wanted == [marker.name for marker in self.markers if marker.name in wanted]
+        if regime != IDLE and wanted != [marker.name for marker in self.markers if marker.name in wanted]:
+            return False
+        return len(self._policies_in(wanted)) <= 1
+
+    def policy_of(self, regime: str) -> Optional[str]:
+        """The policy that has to hold for a regime that can be told; None where it names none."""
+        return next(iter(self._policies_in(regime.split("+"))), None)
+
+    def _policies_in(self, names: Sequence[str]) -> List[str]:
+        return [marker.policy for marker in self.of_policies if marker.name in names]
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, which `parse_bounds` reads."""
@@ -115,7 +170,10 @@ def regime_of(name: str, bounds: RegimeBounds, place: str = "--regime") -> str:
     unknown = [part for part in wanted if part not in (*known, IDLE)]
     if unknown or (IDLE in wanted and len(wanted) > 1):
         raise InputError(place, repr(name[:60]), f"{IDLE}, or with + between them: {', '.join(known)}")
-    return "+".join(marker for marker in known if marker in wanted) or IDLE
+    regime = "+".join(marker for marker in known if marker in wanted) or IDLE
+    if not bounds.tells(regime):
+        raise InputError(place, repr(name[:60]), "one policy of the calendar at a time")
+    return regime
 
 
 def parse_bounds(document: Any, place: str = "regimes") -> RegimeBounds:
@@ -147,15 +205,24 @@ def stored_bounds(store: Store) -> RegimeBounds:
         raise InputError("the stored regimes", fault.found, "`ceph tuner book bounds --default`") from None
 
 
-def _marker(item: Any, place: str) -> Marker:
+def _marker(item: Any, place: str) -> AnyMarker:
     if not isinstance(item, Mapping):
-        raise InputError(place, type(item).__name__, f"a mapping with {', '.join(_KEYS)}")
-    _refuse_others(item, _KEYS, place)
+        raise InputError(place, type(item).__name__, f"a mapping with {', '.join(_KEYS)}; or {', '.join(_POLICY_KEYS)}")
+    kind = "policy" if "policy" in item else "metric"
+    _refuse_others(item, _POLICY_KEYS if kind == "policy" else _KEYS, place)
     texts: List[str] = []
-    for name in ("name", "metric"):
+    for name in ("name", kind):
         if not isinstance(item.get(name), str):
             raise InputError(f"{place}.{name}", repr(item.get(name))[:40], "text")
         texts.append(item[name])
+    try:
+        return PolicyMarker(*texts) if kind == "policy" else _of_metric(item, texts, place)
+    except ValueError as error:
+        raise InputError(place, str(error), "another marker") from error
+
+
+def _of_metric(item: Mapping[Any, Any], texts: Sequence[str], place: str) -> Marker:
+    """Raises InputError, and ValueError as `Marker`."""
     enter, leave, hold_s = (
         _number(item.get(name, 15.0 if name == "hold_s" else None), f"{place}.{name}")
         for name in ("enter", "leave", "hold_s")
@@ -163,10 +230,7 @@ def _marker(item: Any, place: str) -> Marker:
     of_capacity = item.get("of_capacity", False)
     if not isinstance(of_capacity, bool):
         raise InputError(f"{place}.of_capacity", repr(of_capacity)[:40], "true or false")
-    try:
-        return Marker(texts[0], texts[1], enter, leave, hold_s, of_capacity)
-    except ValueError as error:
-        raise InputError(place, str(error), "another marker") from error
+    return Marker(texts[0], texts[1], enter, leave, hold_s, of_capacity)
 
 
 def _number(value: Any, place: str) -> float:

@@ -2,20 +2,24 @@
 
 A marker turns when every sample of `hold_s` was at or beyond its other bound. The regime changes when a marker turns,
 and at the earliest `dwell_s` after its last change: what turned meanwhile turns then, unless it turned back before.
+A marker of a policy turns with its policy, as objectives change at that moment. That neither waits for `dwell_s` nor
+begins it: markers of metrics turn as if there were no others.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
+import math
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple, Union
 
 from ceph_tuner.core.measure.sample import is_fresh
-from ceph_tuner.core.regimes.bounds import IDLE, Marker, RegimeBounds
+from ceph_tuner.core.regimes.bounds import IDLE, AnyMarker, Marker, PolicyMarker, RegimeBounds
 
 GAP_S = 60.0
 """After a longer time without a sample nothing is known of the time between."""
 UNSEEN_S = 300.0
-"""A marker whose metric is missing for so long is off: what nobody sees is no regime."""
+"""A marker whose metric, or the calendar, is missing for so long is off: what nobody sees is no regime."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class MarkerState:
     against: Optional[float] = None
     """Since when every sample speaks against it being so; None where the newest does not."""
     seen: Optional[float] = None
-    """When its metric was seen last."""
+    """When its metric, or the calendar, was seen last."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,10 @@ class RegimeState:
     markers: Mapping[str, MarkerState] = field(default_factory=dict)
     settled: bool = True
     """Whether more than the first sample tells it: a new mgr hears of some OSDs seconds later, and they seem idle."""
+    turned: float = -math.inf
+    """When a marker of a metric turned last, or the first sample came."""
+    by_policy: Optional[str] = None
+    """Of the calendar, which holds since the regime does; empty where the calendar ended. None: no policy turned it."""
 
     @property
     def turning(self) -> bool:
@@ -54,7 +62,8 @@ class RegimeState:
 
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, for people and programs."""
-        return {"regime": self.name, "since": self.since, "evidence": dict(self.evidence)}
+        document = {"regime": self.name, "since": self.since, "by_policy": self.by_policy}
+        return {**document, "evidence": dict(self.evidence)}
 
 
 class MarkerTurn(NamedTuple):
@@ -71,26 +80,42 @@ class MarkerTurn(NamedTuple):
     """Since when every sample speaks for a turn; None where the newest does not."""
 
 
+class PolicyTurn(NamedTuple):
+    """A marker of a policy, and when the calendar turns it."""
+
+    name: str
+    policy: str
+    on: bool
+    at: Optional[float]
+    """When the policy begins, or ends where it holds; None: not within a year."""
+    known: bool
+    """Whether the calendar has such a policy."""
+
+
+AnyTurn = Union[MarkerTurn, PolicyTurn]
+
+
 def turns(
     state: RegimeState,
     values: Mapping[str, float],
     bounds: RegimeBounds,
     capacity_iops: Optional[float] = None,
-) -> Tuple[MarkerTurn, ...]:
-    """What would turn each marker, by the values of the newest sample; `state` is of the same bounds."""
-    return tuple(
-        MarkerTurn(
-            marker.name,
-            marker.metric,
-            state.markers[marker.name].on,
-            _absolute(marker.leave if state.markers[marker.name].on else marker.enter, marker, capacity_iops),
-            values.get(marker.metric),
-            marker.hold_s,
-            state.markers[marker.name].against,
-        )
-        for marker in bounds.markers
-        if marker.name in state.markers
-    )
+    policy_turns: Mapping[str, Optional[float]] = MappingProxyType({}),
+) -> Tuple[AnyTurn, ...]:
+    """What would turn each marker, by the values of the newest sample; `state` is of the same bounds.
+
+    `policy_turns`: when each policy of the calendar begins, or ends where it holds.
+    """
+
+    def turn(marker: AnyMarker, on: bool, against: Optional[float]) -> AnyTurn:
+        if isinstance(marker, PolicyMarker):
+            known = marker.policy in policy_turns
+            return PolicyTurn(marker.name, marker.policy, on, policy_turns.get(marker.policy), known)
+        bound = _absolute(marker.leave if on else marker.enter, marker, capacity_iops)
+        return MarkerTurn(marker.name, marker.metric, on, bound, values.get(marker.metric), marker.hold_s, against)
+
+    found = ((marker, state.markers.get(marker.name)) for marker in bounds.markers)
+    return tuple(turn(marker, held.on, held.against) for marker, held in found if held is not None)
 
 
 def _absolute(bound: float, marker: Marker, capacity_iops: Optional[float]) -> Optional[float]:
@@ -105,30 +130,40 @@ def tell(
     values: Mapping[str, float],
     bounds: RegimeBounds,
     capacity_iops: Optional[float] = None,
+    policy: Optional[str] = "",
 ) -> RegimeState:
     """Take a sample's values. `capacity_iops`: what the OSDs can do together; None where that is not known.
 
+    `policy`: that of the calendar at that moment; empty without a calendar, None where nobody knows.
     `before` is of the same bounds; None at the first sample, which decides at once.
     """
-    readings = {marker.name: _value(marker, values, capacity_iops) for marker in bounds.markers}
-    evidence = {marker.metric: values[marker.metric] for marker in bounds.markers if marker.metric in values}
-    if before is None or at < before.since:
+    if before is not None and at < before.since:
         # a clock that was set back: what it said of durations is worth nothing
-        first = {marker.name: _first(marker, at, readings[marker.name]) for marker in bounds.markers}
-        return RegimeState(_regime_name(first, bounds), at, at, evidence, first, settled=False)
+        before = None
+    readings = {marker.name: _value(marker, values, capacity_iops) for marker in bounds.of_metrics}
+    evidence = {marker.metric: values[marker.metric] for marker in bounds.of_metrics if marker.metric in values}
+    of_policies = {marker.name: _of_policy(marker, before, at, policy) for marker in bounds.of_policies}
+    if before is None:
+        first = {marker.name: _first(marker, at, readings[marker.name]) for marker in bounds.of_metrics}
+        first.update(of_policies)
+        return RegimeState(_regime_name(first, bounds), at, at, evidence, first, False, at)
     continuous = 0 <= at - before.at <= GAP_S
     markers = {
         marker.name: _next(marker, before.markers[marker.name], at, readings[marker.name], continuous)
-        for marker in bounds.markers
+        for marker in bounds.of_metrics
     }
-    due = {marker.name for marker in bounds.markers if _due(marker, markers[marker.name], at)}
-    if due and at - before.since >= bounds.dwell_s:
-        next_markers = {
-            name: MarkerState(not each.on, None, each.seen) if name in due else each for name, each in markers.items()
-        }
-        return RegimeState(_regime_name(next_markers, bounds), at, at, evidence, next_markers)
-    is_clear = at - before.since >= bounds.dwell_s and not any(each.against is not None for each in markers.values())
-    return RegimeState(before.name, before.since, at, before.evidence, markers, before.settled or is_clear)
+    is_free = at - before.turned >= bounds.dwell_s
+    due = [marker.name for marker in bounds.of_metrics if is_free and _due(marker, markers[marker.name], at)]
+    is_clear = is_free and not any(each.against is not None for each in markers.values())
+    settled = before.settled or bool(due) or is_clear
+    for name in due:
+        markers[name] = MarkerState(not markers[name].on, None, markers[name].seen)
+    markers.update(of_policies)
+    by_calendar = any(before.markers[name].on != each.on for name, each in of_policies.items())
+    if not due and not by_calendar:
+        return replace(before, at=at, markers=markers, settled=settled)
+    turned, by_policy = at if due else before.turned, (policy or "") if by_calendar else None
+    return RegimeState(_regime_name(markers, bounds), at, at, evidence, markers, settled, turned, by_policy)
 
 
 def _value(marker: Marker, values: Mapping[str, float], capacity_iops: Optional[float]) -> Optional[float]:
@@ -150,10 +185,21 @@ def _next(marker: Marker, before: MarkerState, at: float, value: Optional[float]
     return MarkerState(before.on, (at if since is None else since) if against else None, at)
 
 
+def _of_policy(marker: PolicyMarker, state: Optional[RegimeState], at: float, policy: Optional[str]) -> MarkerState:
+    if policy is not None:
+        return MarkerState(policy == marker.policy, None, at)
+    before = state.markers[marker.name] if state is not None else MarkerState(False)
+    return MarkerState(before.on and not _is_unseen(before, at), None, before.seen)
+
+
 def _due(marker: Marker, state: MarkerState, at: float) -> bool:
     if state.against is not None:
         return at - state.against >= marker.hold_s
-    return state.on and (state.seen is None or at - state.seen >= UNSEEN_S)
+    return state.on and _is_unseen(state, at)
+
+
+def _is_unseen(state: MarkerState, at: float) -> bool:
+    return state.seen is None or at - state.seen >= UNSEEN_S
 
 
 def _regime_name(markers: Mapping[str, MarkerState], bounds: RegimeBounds) -> str:

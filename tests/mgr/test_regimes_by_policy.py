@@ -1,0 +1,306 @@
+"""Regimes that know the calendar: the book has other settings under another policy of the objectives."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Dict, List, Optional
+
+import pytest
+from test_books import WithBook, kept, page, recovering
+from test_books_of_classes import OBJECTIVES, OfClasses
+
+from ceph_tuner.core.autopilot.events import Look
+from ceph_tuner.core.book.book import StoredBook
+from ceph_tuner.core.book.page import VALIDATED, Page
+from ceph_tuner.core.book.state import HOLDING, RESTING, WATCHING
+from ceph_tuner.core.changes.journal import UNDONE
+from ceph_tuner.core.errors import ClusterTimeout
+from ceph_tuner.core.measure.timeline import timeline
+from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, Marker, PolicyMarker, RegimeBounds
+from ceph_tuner.core.regimes.telling import UNSEEN_S
+from tuner import render_automatic, render_book
+from tuner.guard_windows import GuardWindows
+from twin_cluster.cluster import TwinCluster
+
+BOUNDS = RegimeBounds(
+    (PolicyMarker("office", "office"), Marker("recovering", "recovery.objects_left", 1.0, 0.0, 10.0)), 20.0
+)
+BY_DAY, BY_NIGHT = "office+recovering", "recovering"
+
+
+class UnderCalendar(WithBook):
+    """A cluster that recovers, and whose policy `office` begins some minutes from now and holds for five."""
+
+    def __init__(self, *pages: Page, twin: Optional[TwinCluster] = None, calendar: bool = True, **options: Any) -> None:
+        super().__init__(twin or recovering(1_000_000), *pages, **options)
+        self.service.store.set(BOUNDS_KEY, json.dumps(BOUNDS.to_dict()))
+        self.begin, self.end = 0.0, 0.0
+        if calendar:
+            self.set_calendar(240.0)
+
+    def set_calendar(self, begins_s: float, *objectives: str, base: str = "client.p95_ms <= 60 s") -> None:
+        self.begin = (self.now() + begins_s) // 60.0 * 60.0
+        self.end = self.begin + 300.0
+        hours = "-".join(time.strftime("%H:%M", time.gmtime(at)) for at in (self.begin, self.end))
+        office = {"name": "office", "hours": f"mon-sun {hours}", "objectives": list(objectives)}
+        document = {"objectives": [base], "calendar": {"policies": [office]}}
+        self.service.slo_commands.set("", False, 1.0, json.dumps(document), True)
+
+    def now(self) -> float:
+        return float(self.twin.clock.now())
+
+    def before(self, at: float) -> None:
+        """Samples up to the last one before that moment."""
+        while self.now() + 5.0 < at:
+            self.sample()
+
+
+def two_pages() -> List[Page]:
+    return [page(1, BY_DAY), page(2, BY_NIGHT), page(3, "office"), page(4, "idle")]
+
+
+def held(mgr: WithBook) -> Dict[str, str]:
+    return {row["scope"]: row["regime"] for row in mgr.modes.regimes.held()}
+
+
+def on_the_night_page(**options: Any) -> UnderCalendar:
+    mgr = UnderCalendar(*two_pages(), **options)
+    mgr.sample(14)
+    mgr.on()
+    mgr.until_phase(HOLDING)
+    assert (mgr.regime(), mgr.state.page) == (BY_NIGHT, 2)
+    return mgr
+
+
+def test_each_policy_has_its_page_from_the_first_sample_under_it_on() -> None:
+    mgr = UnderCalendar(*two_pages())
+    before = mgr.table()
+    mgr.sample(14)
+    mgr.on()
+    while mgr.now() < mgr.end + 60.0:
+        mgr.sample()
+        by_day = mgr.begin <= mgr.now() < mgr.end
+        assert mgr.regime() == (BY_DAY if by_day else BY_NIGHT)
+        assert (mgr.state.page, mgr.state.phase in (WATCHING, HOLDING)) == (1 if by_day else 2, True)
+        assert mgr.table()["osd", "osd_max_scrubs"] == str(mgr.state.page)
+    assert len(mgr.state.switches) == 3
+    assert mgr.in_force() == [1]
+    mgr.until_phase(HOLDING)
+    mgr.off()
+    assert mgr.table() == before
+    assert [entry.state for entry in mgr.entries()] == [UNDONE]
+    assert mgr.modes.health() == {}
+
+
+def test_limits_of_the_book_hold_as_for_any_regime() -> None:
+    mgr = on_the_night_page(book_switches=1)
+    mgr.before(mgr.begin)
+    mgr.sample()
+    assert (mgr.regime(), mgr.state.phase) == (BY_DAY, RESTING)
+    mgr = on_the_night_page(book_dead_time=3600.0)
+    mgr.before(mgr.begin)
+    mgr.sample(3)
+    assert (mgr.regime(), mgr.state.page) == (BY_DAY, 2)
+    assert any("book_dead_time" in words for words in mgr.books.words())
+
+
+def test_a_new_mgr_at_the_turn_tells_what_the_one_before_would() -> None:
+    mgr = on_the_night_page()
+    mgr.before(mgr.begin - 5.0)
+    other = UnderCalendar(twin=mgr.twin, calendar=False)
+    # rates take two readings
+    other.sample()
+    assert (other.regime(), other.now()) == ("", mgr.begin - 5.0)
+    other.sample()
+    assert (other.regime(), other.now()) == (BY_DAY, mgr.begin)
+    # it has not heard of all OSDs yet: what is in force stays until the regime is settled
+    assert (other.state.phase, other.state.page) == (HOLDING, 2)
+    other.sample(int(BOUNDS.dwell_s / 5.0))
+    assert (other.regime(), other.state.page) == (BY_DAY, 1)
+
+
+def test_a_turn_in_the_first_samples_of_a_new_mgr_settles_nothing() -> None:
+    mgr = on_the_night_page()
+    mgr.before(mgr.begin - 10.0)
+    other = UnderCalendar(twin=mgr.twin, calendar=False)
+    other.sample(2)
+    assert other.regime() == BY_NIGHT
+    other.sample()
+    assert (other.regime(), other.state.page) == (BY_DAY, 2)
+    other.sample(int(BOUNDS.dwell_s / 5.0))
+    assert other.state.page == 1
+
+
+def test_monitors_that_do_not_answer_hold_up_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    mgr = on_the_night_page()
+
+    def silent() -> Any:
+        raise ClusterTimeout("config-key get", 5.0)
+
+    mgr.before(mgr.begin)
+    monkeypatch.setattr(mgr.service.slos, "calendar", silent)
+    mgr.sample()
+    assert mgr.regime() == BY_DAY
+
+
+def test_objectives_that_nobody_can_read_leave_the_regime_for_a_while() -> None:
+    mgr = UnderCalendar()
+    mgr.before(mgr.begin)
+    mgr.sample(2)
+    assert mgr.regime() == BY_DAY
+    text = mgr.service.store.get("slo")
+    mgr.service.store.set("slo", "{")
+    mgr.sample(4)
+    assert mgr.regime() == BY_DAY
+    assert not any("does not have" in note for note in mgr.books.document()["notes"])
+    mgr.sample(int(UNSEEN_S / 5.0))
+    assert mgr.regime() == BY_NIGHT
+    mgr.service.store.set("slo", text or "")
+    mgr.set_calendar(0.0)
+    mgr.sample(2)
+    assert mgr.regime() == BY_DAY
+
+
+def test_a_calendar_that_is_removed_ends_its_regime() -> None:
+    mgr = UnderCalendar()
+    mgr.before(mgr.begin)
+    mgr.sample(2)
+    mgr.service.slo_commands.remove("all")
+    mgr.sample()
+    assert mgr.regime() == BY_NIGHT
+    assert "by the calendar, as none holds any more; recovery.objects_left" in in_words(mgr)
+
+
+def in_words(mgr: WithBook) -> str:
+    """As the lines are folded."""
+    return " ".join(render_book.book(mgr.books.document()).split())
+
+
+def test_it_is_said_that_the_calendar_turned_the_regime_and_when_it_will_again() -> None:
+    mgr = on_the_night_page()
+    begin, end = (time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at)) for at in (mgr.begin, mgr.end))
+    shown = " ".join(render_automatic.modes(mgr.modes.document()).split())
+    assert f"the calendar turns it at {begin}" in shown
+    assert f"{BY_DAY} (page 1) would switch it, once office is on: as the policy office begins ({begin})" in shown
+    assert "by the calendar, as" not in shown
+    mgr.before(mgr.begin)
+    mgr.sample()
+    for shown in (in_words(mgr), " ".join(render_automatic.modes(mgr.modes.document()).split())):
+        assert f"cluster: {BY_DAY} since {begin} by the calendar, as the policy office began; recovery" in shown
+        assert f"the calendar turns it at {end}" in shown
+        assert f"{BY_NIGHT} (page 2) would switch it, once office is off: as the policy office ends ({end})" in shown
+    assert "office policy office its begin its end" in in_words(mgr)
+    assert "told after 20 s at the earliest, by the calendar at once, by:" in in_words(mgr)
+    (row,) = mgr.books.document()["regimes"]
+    assert (row["by_policy"], row["turns_at"]) == ("office", mgr.end)
+
+
+def test_markers_without_a_policy_in_the_calendar_are_said() -> None:
+    named = "markers whose policy the calendar does not have are never on: office (office)"
+    mgr = UnderCalendar(*two_pages(), calendar=False)
+    mgr.sample(14)
+    assert named in mgr.books.document()["notes"]
+    mgr.on()
+    mgr.sample(2)
+    words = "office is on: as the policy office begins (the calendar has no such policy)"
+    assert any(words in line for line in mgr.books.words())
+    assert mgr.modes.regimes.held()[0]["turns_at"] is None
+    mgr.set_calendar(240.0)
+    assert not any("does not have" in note for note in mgr.books.document()["notes"])
+
+
+def test_pages_of_a_policy_that_no_marker_names_are_kept_and_said() -> None:
+    mgr = UnderCalendar()
+    mgr.sample(14)
+    pages = [page(1, "weekend+recovering").to_dict(), page(2, BY_DAY).to_dict()]
+    document = mgr.books.take(json.dumps({"pages": pages}))
+    assert [each["regime"] for each in document["pages"]] == ["weekend+recovering", BY_DAY]
+    (note,) = [note for note in document["notes"] if "no regime of these bounds" in note]
+    assert "1 (weekend+recovering)" in note
+    assert [each["regime"] for each in mgr.books.export()["pages"]] == ["weekend+recovering", BY_DAY]
+
+
+def test_a_trial_under_a_policy_is_a_page_of_it_and_one_across_a_turn_is_none() -> None:
+    mgr = UnderCalendar()
+    mgr.before(mgr.begin)
+    mgr.sample(4)
+    aim = mgr.modes.whole.aim
+    mgr.books.validated(aim, kept({"osd_max_scrubs": 4}), mgr.now(), mgr.begin + 1.0)
+    mgr.books.validated(aim, kept({"osd_max_scrubs": 5}), mgr.now(), mgr.begin - 1.0)
+    (own,) = StoredBook(mgr.service.store).read().pages
+    assert (own.regime, own.state, own.settings) == (BY_DAY, VALIDATED, {"osd_max_scrubs": 4})
+
+
+def test_a_trial_that_a_turn_interrupts_is_taken_back_and_makes_no_page() -> None:
+    mgr = UnderCalendar(calendar=False)
+    # a trial begins where its policy lasts for long enough
+    mgr.set_calendar(1800.0, "client.p95_ms <= 0.01", base="client.p95_ms <= 0.01")
+    mgr.on_trial("recovery.finish_s<=40 weeks", osd_max_scrubs=3)
+    mgr.set_calendar(60.0, "client.p95_ms <= 0.02", base="client.p95_ms <= 0.01")
+    while mgr.now() < mgr.begin:
+        assert mgr.driver.state.phase == "trying"
+        mgr.sample()
+    assert mgr.regime() == BY_DAY
+    mgr.sample()
+    assert mgr.driver.state.phase == "observing"
+    assert mgr.driver.state.failures == 0
+    look = mgr.driver.newest_look
+    assert isinstance(look, Look)
+    assert look.policy == "office"
+    assert StoredBook(mgr.service.store).read().pages == ()
+
+
+@pytest.mark.parametrize("later", [0, 1])
+def test_no_window_of_before_a_turn_is_held_against_a_page_by_the_objectives_after_it(
+    later: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    windows: List[Any] = []
+    closed = GuardWindows.closed
+
+    def kept_too(self: GuardWindows, at: float, policy: Any) -> Any:
+        own = closed(self, at, policy)
+        windows.extend(own)
+        return own
+
+    mgr = UnderCalendar(page(1, BY_DAY, {"osd_max_scrubs": 4}), page(2, BY_NIGHT, {"osd_max_scrubs": 4}))
+    mgr.set_calendar(240.0, "client.p95_ms <= 30 s")
+    mgr.sample(14 + later)
+    mgr.on()
+    mgr.until_phase(HOLDING)
+    monkeypatch.setattr(GuardWindows, "closed", kept_too)
+    mgr.before(mgr.begin + 60.0)
+    assert (mgr.state.phase, mgr.state.page) == (HOLDING, 1)
+    assert windows
+    assert not [window for window in windows if window.start < mgr.begin < window.end]
+    assert max(window.end for window in windows) > mgr.begin
+
+
+def test_a_device_class_follows_the_calendar_by_its_own_pages() -> None:
+    mgr = OfClasses(
+        page(1, BY_DAY, {"osd_max_scrubs": 1}, target="osd/class:hdd"),
+        page(2, BY_NIGHT, {"osd_max_scrubs": 2}, target="osd/class:hdd"),
+        twin=recovering(1_000_000),
+    )
+    mgr.service.store.set(BOUNDS_KEY, json.dumps(BOUNDS.to_dict()))
+    begin = (mgr.twin.clock.now() + 240.0) // 60.0 * 60.0
+    hours = "-".join(time.strftime("%H:%M", time.gmtime(at)) for at in (begin, begin + 300.0))
+    calendar = {"policies": [{"name": "office", "hours": f"mon-sun {hours}"}]}
+    document = {"objectives": [each.replace("<=", " <= ") for each in OBJECTIVES], "calendar": calendar}
+    mgr.service.slo_commands.set("", False, 1.0, json.dumps(document), True)
+    mgr.sample(14)
+    mgr.on()
+    while mgr.twin.clock.now() < begin + 60.0:
+        mgr.sample()
+        day = mgr.twin.clock.now() >= begin
+        assert set(held(mgr).values()) == {BY_DAY if day else BY_NIGHT}
+        assert mgr.of("hdd").driver.state.page == (1 if day else 2)
+    assert held(mgr).keys() == {"", "class=hdd", "class=nvme"}
+
+
+def test_the_history_has_each_turn_of_the_calendar() -> None:
+    mgr = UnderCalendar()
+    mgr.before(mgr.begin)
+    mgr.sample(3)
+    entries = [(entry.kind, entry.name) for entry in timeline(mgr.service.history()) if entry.at >= mgr.begin]
+    assert sorted(entries) == [("policy", "office"), ("regime", BY_DAY)]
