@@ -133,9 +133,9 @@ TESTS ?=
 # late. The code 1 says that all were run
 AGAIN ?=
 
-# seven processes also on two cores: what tests a cluster mostly waits
+# six processes also on two cores: what tests a cluster mostly waits
 test: setup
-	$(BIN)/pytest -n 7 --dist loadgroup -m 'not quiet and not long' $(TESTS) || \
+	$(BIN)/pytest -n 6 --dist loadgroup -m 'not quiet and not long' $(TESTS) || \
 	  { [ $$? = 1 ] && [ -n "$(AGAIN)" ] && $(BIN)/python tests/failed_again.py; }
 
 # what would judge the other tests' load in their company

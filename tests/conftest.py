@@ -58,16 +58,14 @@ _SKIPPED = "real cluster: "
 _ON_PURPOSE = "CEPH_TUNER_LAB is 0"
 
 
-_WRITES = "tentacle-writes"
-_GROUP_BY_FILE = {
-    "test_autopilot_failover.py": _WRITES,
-    "test_drain_on_cluster.py": _WRITES,
-    "test_recovery_on_cluster.py": _WRITES,
-    "test_shards_on_cluster.py": _WRITES,
-    "test_writes_on_cluster.py": _WRITES,
-    "test_loads_on_a_lab.py": "both",
+_WRITES = {
+    "test_autopilot_failover.py",
+    "test_drain_on_cluster.py",
+    "test_recovery_on_cluster.py",
+    "test_shards_on_cluster.py",
+    "test_writes_on_cluster.py",
 }
-"""Where tests on each release go with Tentacle, so that no lab's tests last longer than the others'."""
+"""Files whose tests take about as long as all others on that lab."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -85,7 +83,7 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
     """Whatever uses a lab is a real-cluster test; skip them where this machine can have no lab.
 
-    Tests of one lab stay in one process (pytest-xdist); they mostly wait, so labs are tested side by side: three of
+    Tests of one lab stay in one process (pytest-xdist); they mostly wait, so labs are tested side by side: two of
     Tentacle, one of Reef, whose tests are fewer, and beside them what needs both or brings up labs of its own.
     So do tests of a module that share what is made once for it.
     """
@@ -119,11 +117,13 @@ def _release_of(item: pytest.Item) -> str:
 def _lab_of(item: pytest.Item) -> str:
     release = _release_of(item)
     if release:
-        return _GROUP_BY_FILE.get(item.path.name, release) if release == "tentacle" else release
+        # tests of a lab come one after the other: a second lab shortens the whole
+        return "tentacle-writes" if release == "tentacle" and item.path.name in _WRITES else release
     names = set(getattr(item, "fixturenames", ()))
     if {"tentacle_lab", "reef_lab"} <= names:
         return "both"
-    return "tentacle-only" if "tentacle_lab" in names else "reef" if "reef_lab" in names else "own"
+    # with those that need both: else the tests of one lab would last longer than all others
+    return "both" if "tentacle_lab" in names else "reef" if "reef_lab" in names else "own"
 
 
 @pytest.hookimpl(wrapper=True)
