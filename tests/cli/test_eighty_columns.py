@@ -37,6 +37,7 @@ from ceph_tuner.fleet.status import Standing, Status
 from ceph_tuner.recommend import IN_FORCE, Prediction
 from ceph_tuner.recommend.knob_worth import KnobWorth
 from ceph_tuner.recommend.paired_effect import PairedEffect
+from ceph_tuner.recommend.queue_stretch import AT, COUNTED, MeasuredTrial, Stretch
 from ceph_tuner.recommend.queue_trial import QueueTrial
 from ceph_tuner.recommend.queues import QueueOrder
 from ceph_tuner.scrub_plan import HOURS, MEASURED, RateRange
@@ -401,7 +402,10 @@ def queues() -> Any:
         QueueOrder(metric, 1234.5, 1111.0, ratio, {"recovery": "osd_recovery_sleep_degraded_hybrid 0.025 s"})
         for metric, ratio in (("client.write_p99_ms", (0.9, 0.7, 1.1)), ("recovery.finish_s", None))
     ]
-    entries = [SimpleNamespace(mclock=prediction(label, **NINE), orders=orders) for label in FIVE[1:]]
+    entries = [
+        SimpleNamespace(mclock=prediction(label, **NINE), wpq=prediction(f"wpq, {label}'s knobs"), orders=orders)
+        for label in FIVE[1:]
+    ]
     return SimpleNamespace(
         searched=recommended(*FIVE[1:], winner="high_client_ops"),
         wpq=prediction("wpq"),
@@ -413,6 +417,20 @@ def queues() -> Any:
 def trial_on_a_host() -> QueueTrial:
     hosts = {f"{HOST}-{number}": tuple(range(8)) for number in range(3)}
     return QueueTrial(HOST, tuple(range(8)), "mclock_scheduler", "wpq", hosts, (), (), 12, 0.1, True, ())
+
+
+def measured_on_a_host() -> MeasuredTrial:
+    hosts = {f"{HOST}-{number}": tuple(range(8 * number, 8 * number + 8)) for number in (1, 2)}
+
+    def look(minute: int) -> Dict[int, Dict[str, float]]:
+        return {
+            osd: {AT: 60.0 * minute, **dict.fromkeys(COUNTED, 1000000.0 * minute * (osd + 1 + minute % 2))}
+            for osd in range(24)
+        }
+
+    looks = tuple(look(minute) for minute in range(5))
+    stretches = tuple(Stretch(queue, looks) for queue in ("mclock_scheduler", "wpq"))
+    return MeasuredTrial(HOST, tuple(range(8)), hosts, stretches)
 
 
 def scrubs() -> Any:
@@ -436,6 +454,7 @@ TABLES: Dict[str, Callable[[], RenderableType]] = {
     "history._forecasts": lambda: history._forecasts([pair(name) for name in SEEN])[0],
     "queues_page._both": lambda: queues_page._both(queues()),
     "queues_page._orders": lambda: queues_page._orders(queues()),
+    "queues_page.measured_page": lambda: Group(*queues_page.measured_page(measured_on_a_host())),
     "queues_page.trial_page": lambda: Group(*queues_page.trial_page(trial_on_a_host())),
     "scrub_page._hours": lambda: scrub_page._hours(scrubs()),
     "scrub_page._obstacles": lambda: scrub_page._obstacles(scrubs()),

@@ -4,6 +4,7 @@ import json
 import socket
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Dict, Iterator, List, Tuple
 
 import distributed
@@ -215,8 +216,10 @@ def test_a_changed_file_and_an_unlike_cluster_are_refused_and_nothing_is_written
 
 
 def test_a_signature_is_made_and_asked_for(
-    run: Run, tmp_path: Path, monitors: Dict[str, Monitors], two: List[str]
+    run: Run, tmp_path: Path, monitors: Dict[str, Monitors], two: List[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # by the clusters' clock
+    monkeypatch.setattr(fleet_profiles, "time", SimpleNamespace(time=ManualClock().now))
     key = Ed25519PrivateKey.generate()
     private, public, file = tmp_path / "key.pem", tmp_path / "key.pub", str(tmp_path / "paris.yaml")
     pem = serialization.Encoding.PEM

@@ -136,8 +136,6 @@ class Window:
     def __post_init__(self) -> None:
         if not self.end > self.start:
             raise ValueError(f"end must be after start, got {self.start} to {self.end}")
-        if not 0 <= self.start < self.end <= LAST_AHEAD_S:
-            raise ValueError(f"start and end must be moments of a calendar, got {self.start} to {self.end}")
         _check(self.means)
 
     @property
@@ -161,9 +159,15 @@ class Window:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Window:
-        """Inverse of `to_dict`; metrics that this version does not know are dropped."""
+        """Inverse of `to_dict`; metrics that this version does not know are dropped.
+
+        Raises ValueError also where it is of no moments that a calendar has.
+        """
         measures = {name: Measure.from_list(row) for name, row in document["measures"].items() if name in METRICS}
-        return cls(float(document["start"]), float(document["end"]), measures)
+        start, end = float(document["start"]), float(document["end"])
+        if not 0 <= start < end <= LAST_AHEAD_S:
+            raise ValueError(f"start and end must be moments of a calendar, got {start} to {end}")
+        return cls(start, end, measures)
 
 
 def within(values: Mapping[str, _Seen], scope: Scope, pools: Collection[str] = ()) -> Dict[str, _Seen]:
