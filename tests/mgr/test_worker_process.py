@@ -17,6 +17,10 @@ pytestmark = pytest.mark.slow
 GOOD = 'import json,sys; json.load(sys.stdin); print(json.dumps({"version":1,"ok":True,"proposals":[{"settings":{}}]}))'
 
 
+LARGE = "import sys; sys.stdin.read(); x = bytearray({})"
+"""As the optimiser it reads its request first: by then its memory is bounded."""
+
+
 def ask(program: str, timeout: float = 10.0) -> object:
     return ask_worker({"version": 1}, sys.executable, timeout, program=program)
 
@@ -35,7 +39,7 @@ def test_an_answer_comes_back() -> None:
         ('print(\'{"version": 7, "ok": true}\')', "nonsense"),
         ('print(\'{"version":1,"ok":true,"proposals":[{"settings":7}]}\')', "nonsense"),
         ('print(\'{"version":1,"ok":false,"kind":"unavailable","error":"no skopt"}\')', "no skopt"),
-        ("x = bytearray(8 << 30)", "MemoryError"),
+        (LARGE.format(8 << 30), "MemoryError"),
     ],
 )
 def test_a_worker_that_dies_or_babbles_gives_a_clear_message(program: str, words: str) -> None:
@@ -76,7 +80,7 @@ def test_one_worker_at_a_time() -> None:
 
 def test_the_memory_it_may_have_is_given() -> None:
     with pytest.raises(WorkerError, match="MemoryError"):
-        ask_worker({}, sys.executable, 10.0, 512 << 20, "x = bytearray(600 << 20)")
+        ask_worker({}, sys.executable, 10.0, 512 << 20, LARGE.format(600 << 20))
 
 
 def test_a_python_that_is_not_there_is_named() -> None:
