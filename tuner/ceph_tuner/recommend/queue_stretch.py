@@ -11,10 +11,10 @@ import json
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import fmean, variance
+from statistics import fmean
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
-from scipy.stats import t as student
+from scipy.stats import ttest_ind
 
 from ceph_tuner.core.atomic_write import write_text
 from ceph_tuner.core.bounded import DOCUMENT, MISREAD, read_file, read_json
@@ -191,11 +191,10 @@ def change_beside_controls(before: Sequence[Pair], after: Sequence[Pair]) -> Opt
     """
     if min(len(before), len(after)) < LEAST_MINUTES:
         return None
-    stretches = [[math.log(host / controls) for host, controls in pairs] for pairs in (before, after)]
-    parts = [variance(values) / len(values) for values in stretches]
-    spread, fall = sum(parts), fmean(stretches[1]) - fmean(stretches[0])
-    if not spread:
-        return math.exp(fall), math.exp(fall), math.exp(fall)
-    freedom = spread**2 / sum(part**2 / (len(values) - 1) for part, values in zip(parts, stretches))
-    reach = float(student.ppf((1 + SURE) / 2, freedom)) * math.sqrt(spread)
-    return math.exp(fall), math.exp(fall - reach), math.exp(fall + reach)
+    earlier, later = ([math.log(host / controls) for host, controls in pairs] for pairs in (before, after))
+    change = fmean(later) - fmean(earlier)
+    if len(set(earlier)) == len(set(later)) == 1:
+        # no chance is seen, and the interval of none is no number
+        return math.exp(change), math.exp(change), math.exp(change)
+    low, high = ttest_ind(later, earlier, equal_var=False).confidence_interval(SURE)
+    return math.exp(change), math.exp(low), math.exp(high)
