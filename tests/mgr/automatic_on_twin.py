@@ -10,17 +10,21 @@ import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
+import pytest
 from mgr_stand_in import CommandResult
 
 from ceph_tuner.core.autopilot.contract import Rollout, Stage
 from ceph_tuner.core.autopilot.events import Answered
+from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.ceph.ports import Clock, Store
 from ceph_tuner.core.changes.lock import Lock
 from ceph_tuner.core.changes.lock_owner import may_live, this_process
 from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.measure.sample import Window
 from tuner import compat
 from tuner.collect import Collector
 from tuner.commander import MgrCommander
+from tuner.guard_windows import GuardWindows
 from tuner.inventory import MgrInventory
 from tuner.modes import Modes
 from tuner.options import DEFAULTS
@@ -200,3 +204,17 @@ def answering(directory: Path, text: str) -> str:
     program.write_text(f"#!/bin/sh\nexec cat {answer}\n")
     program.chmod(0o755)
     return str(program)
+
+
+def closed_windows(monkeypatch: pytest.MonkeyPatch) -> List[Window]:
+    """The guard's windows, put into this list as they close from now on."""
+    windows: List[Window] = []
+    closed = GuardWindows.closed
+
+    def kept_too(self: GuardWindows, at: float, policy: Policy) -> List[Window]:
+        own = closed(self, at, policy)
+        windows.extend(own)
+        return own
+
+    monkeypatch.setattr(GuardWindows, "closed", kept_too)
+    return windows

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, List
+from typing import Any
 
 import pytest
+from automatic_on_twin import closed_windows
 from boosted_mgr import Boosted, boosted, by_rule, forbidding, recovering
 
 from ceph_tuner.core.autopilot.audit_log import BOOST
@@ -12,7 +13,6 @@ from ceph_tuner.core.boost.state import ENDING, OFF, ON
 from ceph_tuner.core.changes.applier import Applier
 from ceph_tuner.core.errors import ClusterTimeout, RetryLater
 from tuner import render_automatic
-from tuner.guard_windows import GuardWindows
 
 
 def test_a_policy_of_the_calendar_refuses_a_boost_and_says_until_when() -> None:
@@ -39,14 +39,6 @@ def test_a_policy_of_the_calendar_refuses_a_boost_and_says_until_when() -> None:
 def test_no_window_of_before_another_policy_is_held_against_a_boost_by_its_objectives(
     later: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    windows: List[Any] = []
-    closed = GuardWindows.closed
-
-    def kept_too(self: GuardWindows, at: float, policy: Any) -> Any:
-        own = closed(self, at, policy)
-        windows.extend(own)
-        return own
-
     mgr = boosted(recovering(1_000_000))
     document = forbidding(mgr, 180.0, 600.0, "recovery")
     document["calendar"]["policies"][0]["objectives"] = ["client.p95_ms <= 9 s"]
@@ -54,7 +46,7 @@ def test_no_window_of_before_another_policy_is_held_against_a_boost_by_its_objec
     turn = mgr.service.slos.policy()[1] or 0.0
     mgr.sample(later)
     mgr.begin()
-    monkeypatch.setattr(GuardWindows, "closed", kept_too)
+    windows = closed_windows(monkeypatch)
     while mgr.twin.clock.now() < turn + 60.0:
         mgr.sample()
     assert mgr.phase == ON

@@ -7,6 +7,7 @@ import time
 from typing import Any, Dict, List, Optional
 
 import pytest
+from automatic_on_twin import closed_windows
 from test_books import WithBook, kept, page, recovering
 from test_books_of_classes import OBJECTIVES, OfClasses
 
@@ -20,7 +21,6 @@ from ceph_tuner.core.measure.timeline import timeline
 from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, Marker, PolicyMarker, RegimeBounds
 from ceph_tuner.core.regimes.telling import UNSEEN_S
 from tuner import render_automatic, render_book
-from tuner.guard_windows import GuardWindows
 from twin_cluster.cluster import TwinCluster
 
 BOUNDS = RegimeBounds(
@@ -255,20 +255,12 @@ def test_a_trial_that_a_turn_interrupts_is_taken_back_and_makes_no_page() -> Non
 def test_no_window_of_before_a_turn_is_held_against_a_page_by_the_objectives_after_it(
     later: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    windows: List[Any] = []
-    closed = GuardWindows.closed
-
-    def kept_too(self: GuardWindows, at: float, policy: Any) -> Any:
-        own = closed(self, at, policy)
-        windows.extend(own)
-        return own
-
     mgr = UnderCalendar(page(1, BY_DAY, {"osd_max_scrubs": 4}), page(2, BY_NIGHT, {"osd_max_scrubs": 4}))
     mgr.set_calendar(240.0, "client.p95_ms <= 30 s")
     mgr.sample(14 + later)
     mgr.on()
     mgr.until_phase(HOLDING)
-    monkeypatch.setattr(GuardWindows, "closed", kept_too)
+    windows = closed_windows(monkeypatch)
     mgr.before(mgr.begin + 60.0)
     assert (mgr.state.phase, mgr.state.page) == (HOLDING, 1)
     assert windows

@@ -24,13 +24,11 @@ def read_map(cluster: Cluster) -> MapView:
     """The whole, in six commands. Raises RetryLater where not all PGs are known, TunerError."""
     osd_map, crush = _ask(cluster, "osd dump"), _ask(cluster, "osd crush dump")
     usage = _ask(cluster, "osd df")
-    with shaped("osd dump"):
-        rows = all_pg_rows(cluster.commander, osd_map)
     most_pgs = pg_option(cluster, MOST_PGS)
     hard_most_pgs = most_pgs * pg_option(cluster, HARD_RATIO)
     with shaped("osd dump"):
         pools = {int(pool["pool"]): _pool(pool) for pool in osd_map["pools"]}
-        chunks = data_chunks(osd_map)
+        rows, chunks = all_pg_rows(cluster.commander, osd_map), data_chunks(osd_map)
         _check_heard(rows)
         return MapView(
             cluster.clock.now(),
