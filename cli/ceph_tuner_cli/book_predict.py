@@ -185,8 +185,8 @@ def _known(
         policies = {BASE, *(bounds.policy_of(name) for name in names)}
         wanted = (slo.work for policy, slo in own.by_policy.items() if policy in policies)
         description = describe(connection, target, work_in(names, bounds).union(*wanted))
-        hours = tuple(history.hours()) if target == "osd" or scope else ()
         iops, at = scoped(CLIENTS, scope), connection.clock.now()
+        hours = tuple(history.hours()) if target == "osd" or scope else ()
         return ClusterAccount(description, own, bounds, names, hours, iops, connection.version, at)
 
 

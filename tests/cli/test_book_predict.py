@@ -130,7 +130,8 @@ def test_a_cluster_is_asked_for_its_own_bounds_regimes_and_load_and_gets_the_pag
     cluster.store.set(BOUNDS_KEY, json.dumps(RegimeBounds((loaded, degraded)).to_dict()))
     now, history = cluster.clock.now(), History(cluster.store)
     history.add_change(TimelineEntry(now - 60.0, REGIME, "", "loaded+degraded").to_dict())
-    for hour, rate in ((3, 400.0), (2, 100.0)):
+    # the last two are of a clock that was ahead
+    for hour, rate in ((3, 400.0), (2, 100.0), (-48, 900.0), (-49, 900.0)):
         at = now - hour * 3600.0
         history.add_window(Window(at - 60.0, at, {"client.iops": Measure(rate, 0.0, 1)}))
     before = cluster.config.dump()
