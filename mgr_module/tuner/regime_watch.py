@@ -120,10 +120,10 @@ class RegimeWatch:
 
     def without_policy(self) -> Tuple[PolicyMarker, ...]:
         """Markers whose policy the calendar does not have; none while nobody can read that."""
-        known = self._policy_turns()
+        policy_turns = self._policy_turns()
         if self._slos.policy_seen(self._now()) is None:
             return ()
-        return tuple(marker for marker in self.bounds.of_policies if marker.policy not in known)
+        return tuple(marker for marker in self.bounds.of_policies if marker.policy not in policy_turns)
 
     def _policy_turns(self) -> Mapping[str, Optional[float]]:
         return self._slos.turns_seen([marker.policy for marker in self.bounds.of_policies], self._now())

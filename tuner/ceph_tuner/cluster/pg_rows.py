@@ -30,11 +30,11 @@ _SUMS = ("num_objects", "num_bytes")
 def all_pg_rows(commander: Commander, osd_map: Mapping[str, Any]) -> List[Mapping[str, Any]]:
     """What is kept of each PG that `osd dump` has. Raises RetryLater as `whole_pg_rows`, TunerError."""
     pools = {int(pool["pool"]): int(pool["pg_num"]) for pool in osd_map["pools"]}
-    asked: List[Dict[str, str]] = [{}]
+    parts: List[Dict[str, str]] = [{}]
     if sum(pools.values()) > AT_ONCE:
-        asked = [{"pool": str(number)} for number in sorted(pools)]
+        parts = [{"pool": str(number)} for number in sorted(pools)]
     rows: List[Mapping[str, Any]] = []
-    for arguments in asked:
+    for arguments in parts:
         answer = parsed(commander.mon("pg ls", arguments), "pg ls")
         # in memory a whole row takes ten times as much
         rows += [_kept(row) for row in heard_pg_rows(answer)]

@@ -98,11 +98,11 @@ class MeasuredTrial:
 
     def comparisons(self) -> List[List[Comparison]]:
         """Of each stretch, what can be told."""
-        found: List[List[Comparison]] = []
+        by_stretch: List[List[Comparison]] = []
         former: Dict[str, List[Pair]] = {}
         for stretch in self.stretches:
             pairs_by_metric = {metric: self._pairs(stretch, metric) for metric in (*LATENCIES, *RATES)}
-            found.append(
+            by_stretch.append(
                 [
                     _comparison(metric, former.get(metric, []), pairs)
                     for metric, pairs in pairs_by_metric.items()
@@ -110,7 +110,7 @@ class MeasuredTrial:
                 ]
             )
             former = pairs_by_metric
-        return found
+        return by_stretch
 
     def _pairs(self, stretch: Stretch, metric: str) -> List[Pair]:
         """Of each minute in which both sides had some of it."""

@@ -74,8 +74,8 @@ def combinations_of(regimes: Sequence[str], bounds: RegimeBounds) -> Tuple[str, 
     on = {part for regime in regimes for part in regime.split("+")}
     markers = [marker.name for marker in bounds.markers if marker.name in on]
     each = ("+".join(names) for count in range(2, len(markers) + 1) for names in combinations(markers, count))
-    told = (name for name in each if name not in regimes and bounds.tells(name))
-    return tuple(islice(told, max(0, MOST_PREDICTED - len(regimes))))
+    others = (name for name in each if name not in regimes and bounds.tells(name))
+    return tuple(islice(others, max(0, MOST_PREDICTED - len(regimes))))
 
 
 def work_in(regimes: Sequence[str], bounds: RegimeBounds) -> FrozenSet[str]:

@@ -48,13 +48,13 @@ def borne(
         return {}
     bounds = {}
     for objective in slo.objectives:
-        found, promised = page.load.get(objective.metric, 0.0), page.means.get(objective.metric, 0.0)
-        wanted = objective.bound.resolve(None)
-        if not objective.hard or wanted is None or min(found, promised) <= 0:
+        before, promise = page.load.get(objective.metric, 0.0), page.means.get(objective.metric, 0.0)
+        bound = objective.bound.resolve(None)
+        if not objective.hard or bound is None or min(before, promise) <= 0:
             continue
-        half_way = math.sqrt(found * promised)
-        is_better = objective.margin(promised, found) > 0
-        if is_better and objective.margin(found, wanted) < 0 and objective.margin(half_way, wanted) < 0:
+        half_way = math.sqrt(before * promise)
+        # where half way misses the bound, what was before misses it by more
+        if objective.margin(promise, before) > 0 and objective.margin(half_way, bound) < 0:
             bounds[objective.metric] = half_way
     return bounds
 

@@ -102,7 +102,7 @@ def _turn(turn: AnyTurn) -> str:
     """`busy is on: client.iops at 5000/s or more for 60 s (1200/s now)`."""
     if isinstance(turn, PolicyTurn):
         side, way = ("off", "ends") if turn.on else ("on", "begins")
-        never = "not within a year" if turn.known else "the calendar has no such policy"
+        never = "not within a year" if turn.in_calendar else "the calendar has no such policy"
         when = never if turn.at is None else utc_minute(turn.at)
         return f"{turn.name} is {side}: as the policy {turn.policy} {way} ({when})"
     unit = METRICS[turn.metric].unit if turn.metric in METRICS else "1"

@@ -88,7 +88,7 @@ class PolicyTurn(NamedTuple):
     on: bool
     at: Optional[float]
     """When the policy begins, or ends where it holds; None: not within a year."""
-    known: bool
+    in_calendar: bool
     """Whether the calendar has such a policy."""
 
 
@@ -109,13 +109,13 @@ def turns(
 
     def turn(marker: AnyMarker, on: bool, against: Optional[float]) -> AnyTurn:
         if isinstance(marker, PolicyMarker):
-            known = marker.policy in policy_turns
-            return PolicyTurn(marker.name, marker.policy, on, policy_turns.get(marker.policy), known)
+            in_calendar = marker.policy in policy_turns
+            return PolicyTurn(marker.name, marker.policy, on, policy_turns.get(marker.policy), in_calendar)
         bound = _absolute(marker.leave if on else marker.enter, marker, capacity_iops)
         return MarkerTurn(marker.name, marker.metric, on, bound, values.get(marker.metric), marker.hold_s, against)
 
-    found = ((marker, state.markers.get(marker.name)) for marker in bounds.markers)
-    return tuple(turn(marker, held.on, held.against) for marker, held in found if held is not None)
+    states = ((marker, state.markers.get(marker.name)) for marker in bounds.markers)
+    return tuple(turn(marker, own.on, own.against) for marker, own in states if own is not None)
 
 
 def _absolute(bound: float, marker: Marker, capacity_iops: Optional[float]) -> Optional[float]:
