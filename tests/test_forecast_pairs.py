@@ -132,8 +132,9 @@ def test_the_store_s_pairs_are_of_kept_outcomes_of_minutes_and_of_trials() -> No
     run = Run("trial", "trial 3", {}, forecast=SAID)
     history.add_trial(Trial(run, 1.0, 25.0, {P95: Measure(4.0, 0.0, 5)}).to_dict())
     history.add_trial(Trial(run, 2.0, 25.0, {P95: Measure(4.0, 0.0, 5)}, "the guard").to_dict())
-    found = {pair.subject: pair.inside for pair in kept_pairs(history, [first, second])}
-    # what failed says nothing of the twin
+    found = {pair.subject: pair.inside for pair in kept_pairs(history, [first, second], BEGAN + 7200.0)}
+    # what failed says nothing of the twin, nor do minutes of a clock that was ahead
+    assert "change 2" not in {pair.subject for pair in kept_pairs(history, [first, second], BEGAN)}
     assert found == {"change 1": False, "change 2": False, "trial 3": True}
 
 
@@ -182,7 +183,7 @@ def test_trials_of_a_device_class_are_pairs_of_that_class() -> None:
     history.add_trial({**trial.to_dict(), "target": "osd/class:ssd"})
     history.add_trial({**trial.to_dict(), "target": "osd"})
     history.add_trial(replace(trial, device_class="hdd").to_dict())
-    assert [pair.metric for pair in kept_pairs(history, [])] == [P95, "client.p95_ms{class=hdd}", OF_SSD]
+    assert [pair.metric for pair in kept_pairs(history, [], BEGAN)] == [P95, "client.p95_ms{class=hdd}", OF_SSD]
 
 
 def test_coverage_counts_what_the_intervals_held_ends_included() -> None:

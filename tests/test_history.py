@@ -79,13 +79,13 @@ def test_hours_are_kept_although_windows_of_a_clock_that_was_ahead_are_there() -
     for minute in range(1, 125):
         history.add_window(window(begin + 60.0 * minute, iops=7.0))
     now = begin + 60.0 * 124
-    kept = history.hours(begin, now)
+    kept = history.hours(now, begin)
     assert [(hour.end, hour.measures["client.iops"].mean) for hour in kept] == [
         (begin + 3540.0, 7.0),
         (begin + 7140.0, 7.0),
     ]
-    assert history.windows(now=now)[-1].end == now
-    assert history.hours(now=now)[-1].end == begin + 7140.0
+    assert history.windows(now)[-1].end == now
+    assert history.hours(now)[-1].end == begin + 7140.0
 
 
 @pytest.mark.parametrize(("start", "end"), [(-1e300, 1e9), (-7e10, 1e9), (0.0, 1e300)])
@@ -93,9 +93,9 @@ def test_a_window_of_no_calendar_is_passed_over(start: float, end: float) -> Non
     store = MemoryStore()
     Ring(store, "history/minute/", 12, 10).append({**window(1e9).to_dict(), "start": start, "end": end})
     history = History(store)
-    assert history.windows() == []
+    assert history.windows(1e9) == []
     history.add_window(window(1e9 + 60.0))
-    assert history.windows() == [window(1e9 + 60.0)]
+    assert history.windows(1e9 + 60.0) == [window(1e9 + 60.0)]
 
 
 def test_a_damaged_block_costs_its_own_entries_only() -> None:
@@ -114,10 +114,10 @@ def test_windows_are_kept_minute_by_minute_and_hour_by_hour() -> None:
     history = History(store, minutes=120)
     for minute in range(1, 131):
         history.add_window(window(minute * 60.0, iops=float(minute)))
-    kept = history.windows()
+    kept = history.windows(130 * 60.0)
     assert kept[-1] == window(130 * 60.0, 130.0)
     assert len(kept) <= 120
-    hours = history.hours()
+    hours = history.hours(130 * 60.0)
     # the window that ends at the full hour belongs to the next one
     assert [hour.end for hour in hours] == [59 * 60.0, 119 * 60.0]
     assert hours[0].measures["client.iops"].mean == pytest.approx(30.0)
@@ -128,7 +128,7 @@ def test_windows_of_before_can_be_left_out() -> None:
     history = History(MemoryStore())
     history.add_window(window(60.0))
     history.add_window(window(120.0))
-    assert history.windows(since=60.0) == [window(120.0)]
+    assert history.windows(120.0, since=60.0) == [window(120.0)]
 
 
 def test_records_that_cannot_be_read_are_passed_over() -> None:
@@ -138,7 +138,7 @@ def test_records_that_cannot_be_read_are_passed_over() -> None:
     block = json.loads(store.values["history/minute/000"])
     block["entries"].append({"end": "yesterday"})
     store.values["history/minute/000"] = json.dumps(block)
-    assert history.windows() == [window(60.0)]
+    assert history.windows(60.0) == [window(60.0)]
 
 
 def test_trials_are_kept_as_they_were_told() -> None:
@@ -169,4 +169,4 @@ def test_a_window_of_another_shape_is_passed_over(measures: object) -> None:
     block = json.loads(store.values["history/minute/000"])
     block["entries"].append({"start": 60.0, "end": 120.0, "measures": measures})
     store.values["history/minute/000"] = json.dumps(block)
-    assert History(store).windows() == [window(60.0)]
+    assert History(store).windows(120.0) == [window(60.0)]

@@ -186,7 +186,7 @@ def _known(
         wanted = (slo.work for policy, slo in own.by_policy.items() if policy in policies)
         description = describe(connection, target, work_in(names, bounds).union(*wanted))
         iops, at = scoped(CLIENTS, scope), connection.clock.now()
-        hours = tuple(history.hours()) if target == "osd" or scope else ()
+        hours = tuple(history.hours(at)) if target == "osd" or scope else ()
         return ClusterAccount(description, own, bounds, names, hours, iops, connection.version, at)
 
 

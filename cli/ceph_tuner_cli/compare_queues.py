@@ -137,7 +137,7 @@ def _plan(connection: Cluster, host: str) -> QueueTrial:
         connection.release,
         parse_version(connection.version),
         _sources(connection, osd_ids),
-        History(connection.store).windows(now=connection.clock.now()),
+        History(connection.store).windows(connection.clock.now()),
         noout,
     )
 

@@ -45,7 +45,7 @@ def planned(
     """
     view = read_view(connection)
     now = connection.clock.now()
-    recent = merged(History(connection.store).windows(now - RECENT_S, now))
+    recent = merged(History(connection.store).windows(now, now - RECENT_S))
     windows = kept_windows(connection) if past is None else past
     rates, notes = _Rates(connection, view, windows, zone).of(wanted)
     texts = {

@@ -142,7 +142,7 @@ def _known(
         description = describe(connection, "osd", work)
         try:
             now = connection.clock.now()
-            hours = tuple(History(connection.store).hours(now - WEEK_S, now))
+            hours = tuple(History(connection.store).hours(now, now - WEEK_S))
             baseline = stored_baseline(connection.store)
         except NotGathered as refusal:
             say([f"note: nothing is kept of the past: {refusal.message}"])

@@ -335,7 +335,7 @@ class Boosts:
         if remainder is None:
             return None
         since = max(float(self.driver.state.last.get("ended") or 0.0), now - SEEN_BEFORE_S)
-        windows = [window for window in self._service.history().windows(since) if since <= window.start]
+        windows = [window for window in self._service.history().windows(now, since) if since <= window.start]
         seen = [(window.end, kind.left_in(window.means)) for window in windows if window.end < now]
         return fall([*((at, left) for at, left in seen if left is not None), (now, remainder)])
 

@@ -99,7 +99,7 @@ class Changes:
     def journal(self, history: History) -> List[Dict[str, Any]]:
         """Changes that are remembered, oldest first; where a twin was asked, what it said and what was measured."""
         entries = self._applier.history()
-        pairs = kept_pairs(history, entries) if any(entry.forecast for entry in entries) else []
+        pairs = kept_pairs(history, entries, self._clock.now()) if any(entry.forecast for entry in entries) else []
         return [
             {
                 "forecast": [_pair(pair) for pair in pairs if pair.subject == f"change {entry.number}"],
@@ -123,7 +123,7 @@ class Changes:
         entries = self._applier.history()
         if any(entry.forecast for entry in entries):
             outcomes = outcomes_of(entries, history.outcomes())
-            new_outcomes = due(entries, outcomes, history.windows(now=self._clock.now()))
+            new_outcomes = due(entries, outcomes, history.windows(self._clock.now()))
             for entry in entries:
                 if entry.number in new_outcomes:
                     history.add_outcome(outcome_record(entry, new_outcomes[entry.number]))

@@ -238,7 +238,7 @@ class Service:
     def past(self, hours: bool, limit: int) -> Dict[str, Any]:
         """Windows and trials, the newest last."""
         history, now = self.history(), self.clock.now()
-        windows = history.hours(now=now) if hours else history.windows(now=now)
+        windows = history.hours(now) if hours else history.windows(now)
         return {
             "windows": [window.to_dict() for window in windows[-limit:]],
             "trials": [trial.to_dict() for trial in self._trials(None)[-limit:]],

@@ -85,7 +85,7 @@ def test_a_write_keeps_what_the_twin_said_and_what_was_measured(run: Run, twin: 
     (change,) = json.loads(out)
     assert change["forecast"] == said
     assert change["measured"]["client.iops"]["inside"]
-    pairs = kept_pairs(History(twin.store), twin.applier().history())
+    pairs = kept_pairs(History(twin.store), twin.applier().history(), twin.clock.now())
     assert {pair.subject for pair in pairs} == {"change 1"}
 
 
@@ -102,7 +102,7 @@ def test_a_write_to_a_device_class_is_held_against_what_is_measured_of_that_clas
     assert document["measured"]["client.iops{class=ssd}"] == pytest.approx(300, rel=0.15)
     (entry,) = of_ssds.applier().history()
     assert entry.forecast == document["forecast"]
-    pairs = {pair.metric: pair for pair in kept_pairs(History(of_ssds.store), [entry])}
+    pairs = {pair.metric: pair for pair in kept_pairs(History(of_ssds.store), [entry], of_ssds.clock.now())}
     assert pairs["client.iops{class=ssd}"].measured == document["measured"]["client.iops{class=ssd}"]
     _, out, _ = run("history", "--cluster", "a")
     assert "client.iops{class=ssd}" in "".join(out.split())

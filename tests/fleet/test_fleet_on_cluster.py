@@ -103,7 +103,7 @@ class City:
 
     def well(self, since: float) -> bool:
         """Whether its plugin sees every objective met, by a window that began after `since`."""
-        found, windows = status_of(self.cluster), History(self.cluster.store).windows()
+        found, windows = status_of(self.cluster), History(self.cluster.store).windows(self.cluster.clock.now())
         met = found.objectives is not None and bool(found.objectives.met) and not found.warnings
         return met and windows[-1].start >= since
 

@@ -95,7 +95,7 @@ def hour() -> Hour:
     store, gathered = cluster.store, cluster.clock.now()
     lines = [json.loads(line) for line in SOAK.read_text(encoding="utf-8").splitlines()]
     history = History(store)
-    windows = history.windows(gathered - 3700.0)
+    windows = history.windows(gathered, gathered - 3700.0)
     begin, end = windows[0].start, windows[-1].end
     return Hour(
         state_of(cluster).made_by.split()[-1],

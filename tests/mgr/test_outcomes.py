@@ -53,7 +53,8 @@ def test_it_looks_for_outcomes_whenever_another_ten_minutes_are_kept() -> None:
     calls: List[int] = []
     history = History(MemoryStore())
     reader: Any = None
-    sampler = Sampler(reader, lambda: history, after_ten_minutes=lambda: calls.append(len(history.windows())))
+    windows = lambda: calls.append(len(history.windows(26 * 60.0 + 600.0)))  # noqa: E731
+    sampler = Sampler(reader, lambda: history, after_ten_minutes=windows)
     for second in range(600, 600 + 26 * 60, 10):
         sampler._keep(Sample(float(second), 10.0, {P95: 5.0}))
     assert calls == [10, 20]

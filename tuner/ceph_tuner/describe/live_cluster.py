@@ -143,7 +143,7 @@ class _Description:
     def _recent_window(self) -> Optional[Window]:
         now = self._cluster.clock.now()
         try:
-            windows = History(self._cluster.store).windows(now - RECENT_S, now)
+            windows = History(self._cluster.store).windows(now, now - RECENT_S)
         except (CommandFailed, PermissionRefused) as fault:
             self._notes.append(f"windows that the plugin keeps are not seen, and latencies with them ({fault})")
             return None

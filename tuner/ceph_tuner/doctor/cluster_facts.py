@@ -129,7 +129,7 @@ class _FactsReader:
             versions=self._ask.or_note(VERSIONS, self._versions, {}),
             balancer=self._ask.or_note("the balancer", self._balancer, ""),
             deviation=self._option(*_DEVIATION),
-            forecasts=self._ask.or_note(FORECASTS, self._forecasts, ()),
+            forecasts=self._ask.or_note(FORECASTS, lambda: self._forecasts(at), ()),
             scrub_round_s=self._scrub_round(at),
             rook="" if pod is None else pod.namespace,
             kept={} if pod is None else self._ask.or_note(CHANGES, self._values_of_changes, {}),
@@ -282,9 +282,9 @@ class _FactsReader:
         # the newest change of a key says what it should hold
         return {restore.key: restore.ours for entry in entries for restore in entry.restores}
 
-    def _forecasts(self) -> Tuple[ForecastPair, ...]:
+    def _forecasts(self, now: float) -> Tuple[ForecastPair, ...]:
         store = CommandStore(self._ask.commander)
-        return tuple(kept_pairs(History(store), Journal(store).entries()))
+        return tuple(kept_pairs(History(store), Journal(store).entries(), now))
 
     def _option(self, who: str, name: str, otherwise: float) -> float:
         return self._ask.or_note(name, lambda: option_number(self._ask.commander, who, name), otherwise)

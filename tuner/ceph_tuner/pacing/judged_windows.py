@@ -93,10 +93,10 @@ class KeptWindows:
 def kept_windows(cluster: Cluster) -> List[Window]:
     """All that the plugin keeps, each time once: a day of hours tells the day's shape; before that, minutes do."""
     history, now = History(cluster.store), cluster.clock.now()
-    hours = history.hours(now=now)
+    hours = history.hours(now)
     if len(hours) >= 24:
         return hours
-    minutes = history.windows(now=now)
+    minutes = history.windows(now)
     return [*(hour for hour in hours if not minutes or hour.end <= minutes[0].start), *minutes]
 
 

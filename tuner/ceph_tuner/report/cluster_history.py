@@ -51,7 +51,7 @@ def remembered(
 ) -> Findings:
     """Read a cluster's store; `entries` are its journal's. Windows and changes from `since` (seconds, epoch) on."""
     history = History(store)
-    windows, hours = history.windows(since, now), history.hours(since, now)
+    windows, hours = history.windows(now, since), history.hours(now, since)
     runs = past_runs(history)
     if runs:
         findings = _with_learnt(_of_run(name, runs[-1], release), learnt_of(history, runs[-1].began))
@@ -65,7 +65,7 @@ def remembered(
         hours=tuple(hours),
         spans=tuple(spans_of(turns, [each.record for each in trails], windows, hours, _stored(store), since, now)),
         marks=_marks(trails, turns, entries, [trial for run in runs for trial in run.trials], since),
-        forecasts=tuple(kept_pairs(history, entries)),
+        forecasts=tuple(kept_pairs(history, entries, now)),
         commands=tuple(step.command for step in in_force[-1].steps) if in_force else (),
         undo=(shlex.join(["ceph-tuner", "rollback", "--cluster", name]),) if in_force else (),
         written=bool(in_force),

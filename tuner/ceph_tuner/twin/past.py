@@ -41,7 +41,7 @@ def past_of(
         else:
             settings = _whole(trial.run.settings, in_force, release)
             observations.append(Observation(scenario, trial.run.label, settings, trial.measures))
-    minutes = [window for window in history.windows(now=now) if window.start >= changed_at + SETTLED_S]
+    minutes = [window for window in history.windows(now) if window.start >= changed_at + SETTLED_S]
     for number in range(0, len(minutes), AT_ONCE):
         together = merged(minutes[number : number + AT_ONCE])
         if together is not None:

@@ -150,11 +150,11 @@ def forecast_pairs(
     return sorted(pairs, key=lambda pair: (pair.at, pair.subject, pair.metric))
 
 
-def kept_pairs(history: History, entries: Sequence[Entry]) -> List[ForecastPair]:
+def kept_pairs(history: History, entries: Sequence[Entry], now: float) -> List[ForecastPair]:
     """All that a cluster's store says of it: kept outcomes, those that its minutes still show, and trials."""
     outcomes = outcomes_of(entries, history.outcomes())
     if any(entry.forecast and entry.number not in outcomes for entry in entries):
-        windows = history.windows()
+        windows = history.windows(now)
         for entry in entries:
             outcome = None if entry.number in outcomes else outcome_of(entry, entries, windows)
             if outcome is not None:

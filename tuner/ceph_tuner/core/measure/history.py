@@ -69,7 +69,7 @@ class History:
     def add_window(self, window: Window) -> None:
         """Keep a window of about a minute; when it is the first of another hour, the last hour is kept as one, too."""
         # windows of a clock that was ahead do not keep the hours from being kept until that moment
-        before = [minute for minute in self.windows() if minute.end <= window.end]
+        before = [minute for minute in self.windows(window.end) if minute.end <= window.end]
         self._minutes.append(window.to_dict())
         if before and before[-1].end // HOUR < window.end // HOUR:
             hour = before[-1].end // HOUR
@@ -77,18 +77,18 @@ class History:
             if last_hour is not None:
                 self._hours.append(last_hour.to_dict())
 
-    def windows(self, since: float = 0.0, now: float = math.inf) -> List[Window]:
+    def windows(self, now: float, since: float = 0.0) -> List[Window]:
         """Windows of a minute that end after `since`, oldest first; by `now` none of a clock that was ahead."""
-        return _windows(self._minutes.read(), since, now)
+        return _windows(self._minutes.read(), now, since)
 
     def newest(self, now: float) -> Optional[Window]:
         """The last minute, where it is recent enough to say something of the present."""
-        recent = self.windows(now - RECENT_S, now)
+        recent = self.windows(now, now - RECENT_S)
         return recent[-1] if recent else None
 
-    def hours(self, since: float = 0.0, now: float = math.inf) -> List[Window]:
+    def hours(self, now: float, since: float = 0.0) -> List[Window]:
         """The same of an hour."""
-        return _windows(self._hours.read(), since, now)
+        return _windows(self._hours.read(), now, since)
 
     def add_trial(self, record: Mapping[str, Any]) -> None:
         """Keep what a trial tried and what came of it; any plain document, by custom with `at`."""
@@ -143,7 +143,7 @@ def merged(windows: Sequence[Window]) -> Optional[Window]:
     return Window(min(window.start for window in windows), max(window.end for window in windows), measures)
 
 
-def _windows(entries: Sequence[Mapping[str, Any]], since: float, now: float) -> List[Window]:
+def _windows(entries: Sequence[Mapping[str, Any]], now: float, since: float) -> List[Window]:
     windows = []
     for entry in entries:
         try:
