@@ -18,13 +18,14 @@ from ceph_tuner.core.bounded import read_file, read_json
 from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.changes.writer import said_of_class
 from ceph_tuner.core.errors import InputError
-from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.core.profiles.profile import Profile
-from ceph_tuner.core.regimes.bounds import parse_bounds, regime_of, stored_bounds
+from ceph_tuner.core.regimes.bounds import regime_of, stored_bounds
+from ceph_tuner.core.regimes.telling import calendar_turn
 from ceph_tuner.fleet.trust import check_newest, remember
 from ceph_tuner_cli import complete, profiles
 from ceph_tuner_cli.apply import OlderOption, PolicyOption
 from ceph_tuner_cli.book_predict import predict
+from ceph_tuner_cli.bounds_file import read_bounds
 from ceph_tuner_cli.cluster_option import ClusterOption, ForceOption, TargetOption, at_work
 from ceph_tuner_cli.render import Format, FormatOption, emit, say
 
@@ -170,8 +171,7 @@ def bounds(
     if file is None:
         _ask("bounds", {"default": "--default"}, cluster, form)
         return
-    text = read_file(file, "the markers of regimes, as JSON").decode("utf-8", "replace")
-    parse_bounds(read_json(text, str(file)), str(file))
+    text, _ = read_bounds(file)
     _ask("bounds", {}, cluster, form, text)
 
 
@@ -189,8 +189,8 @@ def _given(**arguments: str) -> Dict[str, str]:
 def _regime(row: Mapping[str, Any]) -> str:
     """What holds in a scope. Plugins of earlier versions know of no calendar."""
     began = f", as the policy {row['by_policy']} began" if row.get("by_policy") else ""
-    turns = f"; the calendar turns it at {utc_minute(row['turns_at'])}" if row.get("turns_at") is not None else ""
-    return f"{row['scope'] or 'cluster'}: {row['regime']}{began}{turns}"
+    turn = calendar_turn(row.get("turns_at"))
+    return f"{row['scope'] or 'cluster'}: {row['regime']}{began}{turn and f'; {turn}'}"
 
 
 def _words(document: Mapping[str, Any]) -> List[str]:

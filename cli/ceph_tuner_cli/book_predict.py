@@ -26,6 +26,7 @@ from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.report.words import amount, percent_change
 from ceph_tuner.twin.described_cluster import DescribedCluster
+from ceph_tuner_cli.bounds_file import read_bounds
 from ceph_tuner_cli.cluster_option import (
     AnyClusterOption,
     ForceOption,
@@ -84,6 +85,9 @@ def predict(
         "-R",
         help="Such as busy+recovering; may be repeated. Default: each one that the cluster was in.",
     ),
+    bounds: Optional[Path] = typer.Option(
+        None, "--bounds", help="Markers of regimes, as for `book bounds`, in the place of the cluster's own."
+    ),
     trials: int = typer.Option(
         SearchEffort.trials, "--trials", "-n", min=1, max=500, help="Settings to try on the twin, for each regime."
     ),
@@ -110,7 +114,9 @@ def predict(
     from ceph_tuner.tune.interrupts import Interrupts
     from ceph_tuner_cli.recommend_page import RecommendProgress
 
-    known = _known(cluster_file, cluster, state, target, slo, regime)
+    known = _known(
+        cluster_file, cluster, state, target, slo, None if bounds is None else read_bounds(bounds)[1], regime
+    )
     say([f"note: {note}" for note in known.description.notes])
     if known.unmarked:
         names = ", ".join(known.unmarked)
@@ -159,6 +165,7 @@ def _known(
     state: Optional[Path],
     target: str,
     slo: Optional[Path],
+    own_bounds: Optional[RegimeBounds],
     regimes: Sequence[str],
 ) -> ClusterAccount:
     own = None if slo is None else slo_file.read(slo).at_all_times
@@ -169,7 +176,7 @@ def _known(
             raise InputError("book predict", "CLUSTER_FILE beside --cluster or --from", "one of them")
         if own is None:
             raise InputError("--slo", "nothing", "an SLO file: a described cluster keeps no objectives")
-        return _of_file(read_description(cluster_file), own, regimes)
+        return _of_file(read_description(cluster_file), own, own_bounds or DEFAULT, regimes)
     from ceph_tuner.describe.live_cluster import describe
     from ceph_tuner.recommend.regime_questions import CLIENTS, regimes_named, work_in
 
@@ -180,7 +187,7 @@ def _known(
         own = own or stored_calendar(connection.store)
         if own is None:
             raise InputError("--slo", "nothing, and the cluster keeps no objectives", "an SLO file")
-        bounds, history = stored_bounds(connection.store), History(connection.store)
+        bounds, history = own_bounds or stored_bounds(connection.store), History(connection.store)
         names = regimes_named(regimes, bounds, timeline(history), str(scope or ""))
         policies = {BASE, *(bounds.policy_of(name) for name in names)}
         wanted = (slo.work for policy, slo in own.by_policy.items() if policy in policies)
@@ -190,15 +197,17 @@ def _known(
         return ClusterAccount(description, own, bounds, names, hours, iops, connection.version, at)
 
 
-def _of_file(description: DescribedCluster, calendar: SloCalendar, regimes: Sequence[str]) -> ClusterAccount:
+def _of_file(
+    description: DescribedCluster, calendar: SloCalendar, bounds: RegimeBounds, regimes: Sequence[str]
+) -> ClusterAccount:
     import time
 
     from ceph_tuner.core.knobs.releases import format_version
     from ceph_tuner.recommend.regime_questions import CLIENTS, regimes_named
 
     model = description.model
-    names, version = regimes_named(regimes, DEFAULT), format_version(model.version or model.release.newest)
-    return ClusterAccount(description, calendar, DEFAULT, names, (), CLIENTS, version, time.time())
+    names, version = regimes_named(regimes, bounds), format_version(model.version or model.release.newest)
+    return ClusterAccount(description, calendar, bounds, names, (), CLIENTS, version, time.time())
 
 
 def _questions(known: ClusterAccount, knobs: Optional[Sequence[str]], are_named: bool) -> List[RegimeQuestion]:

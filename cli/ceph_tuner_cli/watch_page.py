@@ -15,6 +15,7 @@ from ceph_tuner.core.changes.journal import Entry
 from ceph_tuner.core.goals.judge import Judge, Verdict
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.core.moments import utc
+from ceph_tuner.core.regimes.telling import calendar_turn
 from ceph_tuner.report.words import amount
 
 WIDTH = 80
@@ -210,7 +211,9 @@ def _regimes(trial: Optional[Mapping[str, Any]]) -> List[str]:
 
 def _regime(row: Mapping[str, Any]) -> str:
     of = f" of {row['scope']}" if row.get("scope") else ""
-    return f"regime{of}: {row.get('regime')} since {utc(float(row.get('since') or 0.0))}"
+    # a plugin of an earlier version knows of no calendar
+    turn = calendar_turn(row.get("turns_at"))
+    return f"regime{of}: {row.get('regime')} since {utc(float(row.get('since') or 0.0))}{turn and f'; {turn}'}"
 
 
 def _words(trial: Optional[Mapping[str, Any]]) -> List[str]:

@@ -6,6 +6,7 @@ from typing import Any, List, Mapping, Optional, Sequence
 
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.moments import stamp, utc_minute
+from ceph_tuner.core.regimes.telling import calendar_turn
 
 from .render import number
 from .render_table import folded, table
@@ -31,7 +32,7 @@ def held(rows: Sequence[Mapping[str, Any]]) -> List[str]:
         lines += folded(f"{row['scope'] or 'cluster'}: {row['regime']} since {utc_minute(row['since'])}", "  ")
         lines += folded(f"  by {_calendar(row['by_policy'])}{_evidence(row['evidence'])}", "    ")
         if row["turns_at"] is not None:
-            lines += folded(f"  the calendar turns it at {utc_minute(row['turns_at'])}", "    ")
+            lines += folded(f"  {calendar_turn(row['turns_at'])}", "    ")
     return lines
 
 

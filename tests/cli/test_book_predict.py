@@ -89,6 +89,29 @@ def test_what_makes_no_sense_is_refused_before_anything_is_searched(
     assert words in " ".join(err.split())
 
 
+def test_regimes_of_a_described_cluster_may_name_the_policies_of_its_calendar(
+    run: Run, files: List[str], tmp_path: Path
+) -> None:
+    policies = [{"name": "office", "hours": "mon-fri 08:00-20:00", "objectives": ["client.p95_ms <= 0.6 * baseline"]}]
+    slo, markers = tmp_path / "slo.yaml", tmp_path / "markers.json"
+    slo.write_text(f"{SLO}calendar:\n  policies: {json.dumps(policies)}\n")
+    degraded = Marker("degraded", "recovery.objects_left", 1.0, 0.0)
+    markers.write_text(json.dumps(RegimeBounds((PolicyMarker("office", "office"), degraded)).to_dict()))
+    code, out, err = run("book", "predict", *files, "--bounds", str(markers), "--format", "json")
+    rows = {row["regime"]: row for row in json.loads(out)["regimes"]}
+    assert code == 0
+    assert {name: row["policy"] for name, row in rows.items()} == {
+        "idle": "base",
+        "office": "office",
+        "degraded": "base",
+        "office+degraded": "office",
+    }
+    assert "no marker names these policies" not in err
+    markers.write_text('{"markers": [{"name": "office"}]}')
+    code, _, err = run("book", "predict", *files, "--bounds", str(markers))
+    assert (code, f"{markers}.markers.0" in "".join(err.split())) == (2, True)
+
+
 def test_a_described_cluster_has_no_objectives_of_its_own(run: Run, files: List[str]) -> None:
     code, _, err = run("book", "predict", files[0])
     assert (code, "an SLO file" in err) == (2, True)

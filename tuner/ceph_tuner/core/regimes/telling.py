@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple, Union
 
 from ceph_tuner.core.measure.sample import is_fresh
+from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.core.regimes.bounds import IDLE, AnyMarker, Marker, PolicyMarker, RegimeBounds
 
 GAP_S = 60.0
@@ -164,6 +165,11 @@ def tell(
         return replace(before, at=at, markers=markers, settled=settled)
     turned, by_policy = at if due else before.turned, (policy or "") if by_calendar else None
     return RegimeState(_regime_name(markers, bounds), at, at, evidence, markers, settled, turned, by_policy)
+
+
+def calendar_turn(turns_at: Optional[float]) -> str:
+    """In words, when the calendar will turn a regime; empty where it will not."""
+    return "" if turns_at is None else f"the calendar turns it at {utc_minute(turns_at)}"
 
 
 def _value(marker: Marker, values: Mapping[str, float], capacity_iops: Optional[float]) -> Optional[float]:
