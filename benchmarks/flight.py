@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import runs_file
-from flight_faults import Chance, Operators, Optimiser
+from flight_faults import REGIMES, Chance, Operators, Optimiser
 from flight_laws import Laws
 from flight_mgr import Killed, MgrClock, MgrProcess, Trouble
 from flight_world import World
@@ -41,6 +41,7 @@ from ceph_tuner.core.boost.state import OFF as NO_BOOST
 from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.changes.guardian import Guardian
 from ceph_tuner.core.errors import TunerError
+from ceph_tuner.core.regimes.bounds import BOUNDS_KEY
 from tuner.options import DEFAULTS, policy_of
 
 INTERVAL_S, LATE_S = 10.0, 60.0
@@ -81,6 +82,9 @@ PAGES = tuple(
         (4, "recovering+backfilling", {"osd_mclock_profile": "high_recovery_ops"}),
         (5, "trimming", {}),
         (6, "backfilling+trimming", {"osd_mclock_profile": "high_client_ops"}),
+        (7, "office", {"osd_mclock_profile": "high_client_ops"}),
+        (8, "office+recovering", {"osd_mclock_profile": "balanced"}),
+        (9, "office+trimming", {}),
     )
 )
 BOUNDS_MS = (60.0, 160.0)
@@ -98,7 +102,10 @@ class Flight:
         copies: int = 2,
         book: Sequence[Page] = (),
     ) -> None:
-        """`options` of the module, beside OPTIONS; `book`: pages, with which the book is on all the time, as boosts."""
+        """`options` of the module, beside OPTIONS; `book`: pages, with which the book is on all the time, as boosts.
+
+        Operators then have a calendar, and a marker for one of its policies.
+        """
         # others may have left some, whoever flies in a process with them
         self._threads, self._children = set(threading.enumerate()), set(children())
         self.world, self.trouble = World(seed, copies), Trouble()
@@ -124,6 +131,7 @@ class Flight:
         if book:
             stored = Book(tuple(book), book[-1].number)
             self.world.cluster.store.set(PAGES_KEY, json.dumps(versioned(stored.to_dict())))
+            self.world.cluster.store.set(BOUNDS_KEY, json.dumps(REGIMES.to_dict()))
         self._phase = ""
 
     def fly(self, hours: float, rate: float, deeds: float) -> None:

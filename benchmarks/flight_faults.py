@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Tuple
 
@@ -14,6 +15,7 @@ from flight_world import OSDS, World
 from ceph_tuner.core.autopilot.state import APPROVE, AUTO, DRY_RUN, OFF, WAITING
 from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.knobs.releases import nine
+from ceph_tuner.core.regimes.bounds import DEFAULT, PolicyMarker, RegimeBounds
 
 GOOD = [
     nine((0.7, 4, 0), (0.1, 1, 0.3), (0.0, 1, 0.2)),
@@ -55,6 +57,11 @@ ANSWERS = {
     "nonsense": 2,
 }
 """Kinds of answers of the optimiser, with their weights."""
+OFFICE, OFFICE_HOURS = "office", ", ".join(f"{hour:02}:00-{hour + 2:02}:00" for hour in range(1, 23, 4))
+"""A policy of the calendar: two hours in four."""
+REGIMES = RegimeBounds(
+    (PolicyMarker(OFFICE, OFFICE), *(marker for marker in DEFAULT.markers if marker.name != "busy")), DEFAULT.dwell_s
+)
 
 
 class Optimiser:
@@ -204,9 +211,9 @@ class Chance:
 class Operators:
     """People at work beside the tuner, who in the long run want it to go on."""
 
-    def __init__(self, world: World, laws: Laws, bounds: Tuple[float, float], boosts: bool = False) -> None:
-        """`boosts`: they begin and cancel them as well."""
-        self._world, self._laws, self._bounds = world, laws, bounds
+    def __init__(self, world: World, laws: Laws, bounds: Tuple[float, float], book: bool = False) -> None:
+        """`book`: they have one, boosts and a calendar as well."""
+        self._world, self._laws, self._bounds, self._book = world, laws, bounds, book
         self._chance = random.Random(world.random.random())
         self._look_at = 0.0
         self.deeds: Dict[str, Tuple[int, Callable[[MgrProcess], Any]]] = {
@@ -223,8 +230,13 @@ class Operators:
             "changes a key of the trial": (2, self._ours),
             "changes another knob": (2, self._other),
             "explain": (2, lambda process: process.modes.document()),
-            "boost": (6 * boosts, self._boost),
-            "boost cancelled": (2 * boosts, lambda process: process.modes.boosts.cancel("enough")),
+            "boost": (6 * book, self._boost),
+            "boost cancelled": (2 * book, lambda process: process.modes.boosts.cancel("enough")),
+            "book off": (1 * book, lambda process: process.modes.books.switch(OFF)),
+            "page pinned": (2 * book, lambda process: process.modes.books.pin(self._page(process))),
+            "page unpinned": (1 * book, lambda process: process.modes.books.unpin(self._page(process))),
+            "page struck": (1 * book, lambda process: process.modes.books.strike(self._page(process))),
+            "other bounds of regimes": (2 * book, self._regime_bounds),
         }
 
     def work(self, process: MgrProcess, rate: float, seconds: float) -> None:
@@ -255,8 +267,28 @@ class Operators:
 
     def _slo(self, process: MgrProcess) -> None:
         bound = self._chance.uniform(*self._bounds)
+        if self._book:
+            self._calendar(process)
         process.service.slo_commands.set(f"{P95}<={bound:.0f}", False, 1.0, "")
         process.service.slo_commands.set("recovery.objects_s>=1", True, 1.0, "")
+
+    def _calendar(self, process: MgrProcess) -> None:
+        """Another bound at other hours; now and then the policy has another name than the marker says."""
+        name = self._chance.choice([OFFICE, OFFICE, OFFICE, "day"])
+        objective = f"{P95} <= {self._chance.uniform(*self._bounds):.0f} ms"
+        policy = {"name": name, "hours": OFFICE_HOURS, "objectives": [objective]}
+        document = {"objectives": ["recovery.objects_s >= 1"], "calendar": {"policies": [policy]}}
+        process.service.slo_commands.set("", False, 1.0, json.dumps(document), really=True)
+
+    def _page(self, process: MgrProcess) -> int:
+        return int(self._chance.choice(process.modes.books.export()["pages"])["number"])
+
+    def _regime_bounds(self, process: MgrProcess) -> None:
+        """Regimes are told later or earlier, or without the calendar."""
+        bounds = replace(REGIMES, dwell_s=self._chance.choice([10.0, 60.0, 120.0]))
+        if self._chance.random() < 0.25:
+            bounds = replace(bounds, markers=bounds.of_metrics)
+        process.modes.books.set_bounds(json.dumps(bounds.to_dict()), False)
 
     def _boost(self, process: MgrProcess) -> None:
         at_most = self._chance.choice(["1min", "10min", "1h"])

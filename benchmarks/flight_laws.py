@@ -24,7 +24,7 @@ from ceph_tuner.core.boost.state import BoostState
 from ceph_tuner.core.ceph.commands import STORE_PREFIX
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, Entry
 from ceph_tuner.core.goals.judge import Judge
-from ceph_tuner.core.goals.slo import Slo, parse_slo
+from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
 from ceph_tuner.core.knobs.settings import same_value
 
 P95 = "client.p95_ms"
@@ -60,6 +60,7 @@ class Laws:
         self._moves: Deque[float] = deque()
         self._returning: Optional[float] = None
         self._beyond = 0
+        self._policy_held: Optional[str] = None
         self.longest_beyond = 0
         self._next_window = world.now() + WINDOW_S
         self._reported: Set[str] = set()
@@ -284,15 +285,20 @@ class Laws:
         self._next_window = self._world.now() + WINDOW_S
         seen = self._world.clients_p95_ms()
         state = process.driver.state if process is not None else None
+        calendar = self._calendar()
+        policy = None if calendar is None else calendar.policy_at(self.mgr_now())
+        if policy != self._policy_held:
+            # the guard's windows never span two policies
+            self._policy_held, self._beyond = policy, 0
+            self.counts["turns of the calendar"] += 1
         if seen is not None:
             self.counts["windows of clients"] += 1
         if state is None or state.phase not in (TRYING, HOLDING) or self._trouble.recent(self._world.now(), 60.0):
             self._beyond = 0
             return
-        slo = self._slo()
-        if seen is None or slo is None:
+        if seen is None or calendar is None:
             return
-        held = Judge(slo, state.baseline).must_hold(self._policy.guard_tolerance)
+        held = Judge(calendar.at(self.mgr_now()), state.baseline).must_hold(self._policy.guard_tolerance)
         bounds = [bound for objective, bound in held.items() if objective.metric == P95]
         beyond = bool(bounds) and seen > CLEARLY * min(bounds)
         self.counts["windows on trial"] += 1
@@ -302,9 +308,9 @@ class Laws:
         if self._beyond > self._policy.guard_windows + REACTION_WINDOWS:
             self.broken("hard objective", f"clients at {seen:.1f} ms, {min(bounds):.1f} is borne")
 
-    def _slo(self) -> Optional[Slo]:
+    def _calendar(self) -> Optional[SloCalendar]:
         text = self._world.cluster.store.get("slo")
-        return parse_slo(json.loads(text)) if text else None
+        return parse_slo_calendar(json.loads(text)) if text else None
 
     # now and then, and at the end
 

@@ -22,6 +22,6 @@ MOST_KEYS: Dict[str, int] = {
     "lock": 4,
     "auto": 1,
     "slo": 1,
-    "book": 2,
+    "book": 3,
     "boost": 1,
 }

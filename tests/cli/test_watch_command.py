@@ -99,7 +99,9 @@ def test_the_regime_and_the_page_in_force_are_said() -> None:
     ]
     shown = drawn(moment(trial={**TRIAL, "regimes": rows, "book": book}), 40)
     assert "regime: busy+recovering since 2023-11-14 22:12:20" in shown
-    assert "regime of class=ssd: idle since 2023-11-14 22:03:20 UTC; the calendar turns it at" in " ".join(shown.split())
+    assert "regime of class=ssd: idle since 2023-11-14 22:03:20 UTC; the calendar turns it at" in " ".join(
+        shown.split()
+    )
     assert "page 3 is in force" in shown
     assert "1 of 12 switches" not in shown
     assert "the book" not in drawn(moment(trial={**TRIAL, "regimes": rows, "book": [BOOK_OFF]}), 40)
