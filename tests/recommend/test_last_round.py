@@ -87,7 +87,7 @@ def test_what_keeps_a_bound_that_the_best_may_yet_miss_goes_on() -> None:
     scrubbed = {"old": 12.0, "edge": 10.0, "room": 8.0}
     _, predictions = again(wanted, scrubbed, old=[400, 410], edge=edge, room=room)
     assert [len(entry.runs) for entry in predictions] == [12, 12, 12]
-    choice = search_module._choice(replace(QUESTION, slo=wanted), predictions)
+    choice = search_module.choice_among(replace(QUESTION, slo=wanted), predictions)
     assert choice.winner.label == "room"
 
 
@@ -112,3 +112,16 @@ def test_the_search_ends_where_two_batches_of_its_models_gain_next_to_nothing() 
     # what is missed is searched for to the end
     assert not settled(200, *[150] * 14)
     assert not settled(200, *[40] * 11, 2)
+
+
+def test_of_settings_that_do_the_same_run_for_run_the_cheapest_to_reach_is_run_again() -> None:
+    race = search_module._Race(QUESTION, EFFORT, SilentListener(), cast(Runs, MadeRuns({})), 0)
+    same, other = ({METRIC: 20.0}, {METRIC: 22.0}), ({METRIC: 20.0}, {METRIC: 22.5})
+    snaptrim = "osd_pg_max_concurrent_snap_trims"
+    predictions = [
+        Prediction("both", {"osd_max_scrubs": 7, snaptrim: 5}, same),
+        Prediction("scrubs", {"osd_max_scrubs": 7}, same),
+        Prediction("chunks", {"osd_scrub_chunk_max": 7}, other),
+        Prediction("trims", {snaptrim: 5}, same),
+    ]
+    assert [entry.label for entry in race._different(predictions)] == ["scrubs", "chunks"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import pytest
 
@@ -11,9 +11,9 @@ from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Settings, nine
 from ceph_tuner.recommend import IN_FORCE, Prediction, Question, SearchEffort, lasting, recommendation
-from ceph_tuner.recommend.lasting import LONG, SEEDS, does_not_last
+from ceph_tuner.recommend.lasting import LONG, SEEDS, Decline, does_not_last
 from ceph_tuner.recommend.runs import Runs
-from ceph_tuner.recommend.search import SearchedSettings, _choice, fresh_seeds
+from ceph_tuner.recommend.search import SearchedSettings, choice_among, fresh_seeds
 from ceph_tuner.twin.model import KIB, MIB, ClientStream, ClusterModel, Device, OsdModel, Pool, ScrubWork
 from silent_listener import SilentListener
 from twins import small_model
@@ -28,7 +28,7 @@ def searched(**p95_ms: Sequence[float]) -> SearchedSettings:
         Prediction(IN_FORCE if label == "old" else label, {PROFILE: label}, tuple({METRIC: each} for each in values))
         for label, values in p95_ms.items()
     ]
-    choice = _choice(QUESTION, predictions)
+    choice = choice_among(QUESTION, predictions)
     return SearchedSettings(QUESTION, EFFORT, 4.0, 0, tuple(predictions), tuple(predictions), choice, True)
 
 
@@ -38,9 +38,10 @@ class LongRuns:
     def __init__(self, p95_ms: Mapping[str, float]) -> None:
         self._p95_ms = p95_ms
         self.made: List[Tuple[str, float, List[int]]] = []
+        self.done = 0
 
     def __call__(self, question: Question, effort: SearchEffort, seconds: float, processes: Any) -> LongRuns:
-        self._seconds = seconds
+        self.seconds = seconds
         return self
 
     def __enter__(self) -> LongRuns:
@@ -49,18 +50,24 @@ class LongRuns:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def start(self, model: ClusterModel, settings: Settings, seeds: Sequence[int], standing: bool = False) -> LongRuns:
-        self.made.append((str(settings[PROFILE]), self._seconds, list(seeds)))
-        return self
+    def start(self, model: ClusterModel, settings: Settings, seeds: Sequence[int], standing: bool = False) -> Started:
+        self.made.append((str(settings[PROFILE]), self.seconds, list(seeds)))
+        return Started(self._p95_ms.get(str(settings[PROFILE])), len(seeds))
 
-    def collect(self) -> List[Dict[str, float]]:
-        label, _, seeds = self.made[-1]
-        if label not in self._p95_ms:
+
+class Started(NamedTuple):
+    """Runs under way."""
+
+    p95_ms: Optional[float]
+    seeds: int
+
+    def collect(self) -> Tuple[Dict[str, float], ...]:
+        if self.p95_ms is None:
             raise InputError("twin", "more requests at a time than foreseen after 9.0 s", "a smaller model")
-        return [{METRIC: self._p95_ms[label]} for _ in seeds]
+        return ({METRIC: self.p95_ms},) * self.seeds
 
 
-def judged(monkeypatch: pytest.MonkeyPatch, found: SearchedSettings, **p95_ms: float) -> Optional[str]:
+def judged(monkeypatch: pytest.MonkeyPatch, found: SearchedSettings, **p95_ms: float) -> Optional[Decline]:
     runs = LongRuns(p95_ms)
     monkeypatch.setattr(lasting, "Runs", runs)
     said = does_not_last(found)
@@ -73,14 +80,18 @@ def test_a_winner_that_stays_as_it_was_lasts(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_winner_that_misses_an_objective_later_does_not_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = judged(monkeypatch, searched(old=[300] * 4, new=[20, 22, 21, 20]), new=150)
-    assert said == "over 24 s it gets worse (client.p95_ms 21 to 150)"
+    decline = judged(monkeypatch, searched(old=[300] * 4, new=[20, 22, 21, 20]), new=150)
+    assert decline is not None
+    assert decline.words == "over 24 s it gets worse (client.p95_ms 21 to 150)"
+    assert decline.long is not None
+    assert decline.long.means == {METRIC: 150.0}
 
 
 def test_more_work_than_the_twin_has_room_for_does_not_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = judged(monkeypatch, searched(old=[300] * 4, new=[20, 22, 21, 20]))
-    assert said is not None
-    assert "over 24 s more work waits" in said
+    decline = judged(monkeypatch, searched(old=[300] * 4, new=[20, 22, 21, 20]))
+    assert decline is not None
+    assert decline.long is None
+    assert "over 24 s more work waits" in decline.words
 
 
 def test_what_is_in_force_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,10 +107,28 @@ def test_the_next_best_that_lasts_is_recommended_and_the_answer_says_why(monkeyp
     lasts, _ = recommendation._lasting(found, SilentListener(), None)  # type: ignore[arg-type]
     assert lasts.winner.label == "next"
     assert lasts.choice.reason.endswith("; not new: over 24 s it gets worse (client.p95_ms 20 to 150)")
-    monkeypatch.setattr(lasting, "Runs", LongRuns({"new": 150.0, "next": 150.0}))
-    nothing, _ = recommendation._lasting(found, SilentListener(), None)  # type: ignore[arg-type]
-    assert not nothing.choice.better
-    assert nothing.winner.label == IN_FORCE
+
+
+def test_what_gets_worse_and_is_better_than_what_is_in_force_for_long_as_well_is_recommended_by_long_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recommendation, "weighed", lambda found, listener, pool: (found, ()))
+    found = searched(old=[300] * 4, new=[20] * 4, next=[80] * 4)
+
+    def by_long_runs(**p95_ms: float) -> SearchedSettings:
+        monkeypatch.setattr(lasting, "Runs", LongRuns(p95_ms))
+        result, _ = recommendation._lasting(found, SilentListener(), None)  # type: ignore[arg-type]
+        return result
+
+    better = by_long_runs(old=310.0, new=150.0, next=120.0)
+    assert better.winner.label == "next"
+    assert (better.before.means, better.winner.means) == ({METRIC: 310.0}, {METRIC: 120.0})
+    assert better.run_s == LONG * found.run_s
+    assert better.choice.reason.endswith("; by runs of 24 s, as nothing better stays as it is")
+    for nothing in (by_long_runs(old=310.0, new=320.0, next=330.0), by_long_runs(old=310.0), by_long_runs(new=150.0)):
+        assert not nothing.choice.better
+        assert nothing.winner.label == IN_FORCE
+        assert nothing.run_s == found.run_s
 
 
 @pytest.mark.slow
@@ -119,9 +148,9 @@ def test_scrubs_of_large_chunks_are_quiet_at_first_and_keep_clients_waiting_late
             Prediction(label, settings, runs.start(model, settings, seeds).collect())
             for label, settings in ((IN_FORCE, {PROFILE: "balanced"}), ("large", large))
         )
-    choice = _choice(question, [old, new])
+    choice = choice_among(question, [old, new])
     found = SearchedSettings(question, effort, seconds, 0, (old, new), (old, new), choice, True)
     assert found.winner.label == "large"
-    said = does_not_last(found, 1)
-    assert said is not None
-    assert "it gets worse" in said
+    decline = does_not_last(found, 1)
+    assert decline is not None
+    assert "it gets worse" in decline.words

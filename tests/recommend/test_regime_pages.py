@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 
@@ -21,6 +21,7 @@ from ceph_tuner.core.measure.timeline import POLICY, REGIME, TimelineEntry
 from ceph_tuner.core.regimes.bounds import DEFAULT, Marker, PolicyMarker, RegimeBounds, regime_of
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import Prediction, SearchEffort, regime_pages
+from ceph_tuner.recommend.lasting import Decline
 from ceph_tuner.recommend.recommendation import recommend
 from ceph_tuner.recommend.regime_pages import PageTrial, RegimeAnswer, TriedSettings, pages_of
 from ceph_tuner.recommend.regime_questions import (
@@ -354,24 +355,32 @@ def test_settings_that_fall_behind_in_what_is_wished_are_not_shared() -> None:
     assert set(fit((300.0, 50.0), soft, roomy=(20.0, 50.0), wild=(140.0, 100.0))) == {"roomy"}
 
 
-def test_settings_that_get_worse_in_the_long_run_have_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_that_get_worse_in_the_long_run_are_judged_by_that(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: List[str] = []
     sound = {
-        name: PageTrial(prediction(*means), prediction(*means)) for name, means in (("a", (9, 90)), ("b", (8, 90)))
+        name: PageTrial(prediction(*means), prediction(*means))
+        for name, means in (("a", (9, 90)), ("b", (8, 90)), ("c", (8, 90)), ("d", (8, 90)))
     }
     before = tried(prediction(20, 100), sound)
-    assert set(before.margins()) == {"a", "b"}
+    assert set(before.margins()) == {"a", "b", "c", "d"}
+    later = {"b": None, "c": prediction(500, 90), "d": prediction(12, 90)}
 
-    def gets_worse(question: Any, effort: Any, run_s: float, judge: Any, short: Prediction, *more: Any) -> str:
+    def gets_worse(
+        question: Any, effort: Any, run_s: float, judge: Any, short: Prediction, *more: Any
+    ) -> Optional[Decline]:
         asked.append(short.label)
         # as it stands
         assert more == (1, True)
-        return "over 24 s it gets worse" if short is sound["b"].standing else ""
+        name = next(name for name, trial in sound.items() if trial.standing is short)
+        return Decline("over 24 s it gets worse", later[name]) if name in later else None
 
     monkeypatch.setattr(regime_pages, "gets_worse", gets_worse)
     after = regime_pages._lasting(before, SearchEffort(), 4.0, 1)
-    assert set(after.by_source) == {"a"}
-    assert len(asked) == 2
+    # more work waits than the twin has room for
+    assert set(after.by_source) == {"a", "c", "d"}
+    assert set(after.margins()) == {"a", "d"}
+    assert after.by_source["d"].standing == later["d"]
+    assert len(asked) == 4
 
 
 def test_where_what_is_in_force_keeps_them_no_page_misses_one() -> None:

@@ -148,8 +148,8 @@ def compare_queues(
     `stored_bytes`: bytes by pool, where known. `sleeps_set`: sleeps that are not at their default. An interrupt is
     passed on.
     """
-    while (because := does_not_last(search_result, processes)) is not None:
-        search_result = search_result.without_winner(because)
+    while (decline := does_not_last(search_result, processes)) is not None:
+        search_result = search_result.without_winner(decline.words)
     sleeps = slept_at(search_result.question.model, sleeps_set or {})
     question, effort = search_result.question, search_result.effort
     model = replace(question.model, scheduler=WPQ)

@@ -8,11 +8,11 @@ from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.processes.process_pool import ProcessPool
-from ceph_tuner.recommend import Question, SearchEffort, SearchListener
+from ceph_tuner.recommend import Prediction, Question, SearchEffort, SearchListener
 from ceph_tuner.recommend.accounts import Account, accounts
 from ceph_tuner.recommend.answer import Instructions, answer, profile
 from ceph_tuner.recommend.knob_worth import KnobWorth, weighed
-from ceph_tuner.recommend.lasting import does_not_last
+from ceph_tuner.recommend.lasting import does_not_last, judged_by_long_runs
 from ceph_tuner.recommend.limits import Missed, missed_objectives
 from ceph_tuner.recommend.rebuild_plan import Plan, plan_rebuild
 from ceph_tuner.recommend.search import SearchedSettings, search
@@ -108,14 +108,20 @@ def _lasting(
     search_result: SearchedSettings, listener: SearchListener, pool: ProcessPool
 ) -> Tuple[SearchedSettings, Tuple[KnobWorth, ...]]:
     """The best that is so in the long run too, without the knobs that are worth nothing, and what the others are."""
+    declined: List[Prediction] = []
     while True:
         weighed_result, worths = weighed(search_result, listener, pool)
         listener.phase("the winner in the long run", weighed_result.runs, weighed_result.runs)
-        because = does_not_last(weighed_result, pool)
-        if because is None:
-            return weighed_result, worths
+        decline = does_not_last(weighed_result, pool)
+        if decline is None:
+            break
+        if decline.long is not None:
+            declined.append(weighed_result.winner)
         # those that are left are judged as they were found
-        search_result = search_result.without_winner(because)
+        search_result = search_result.without_winner(decline.words)
+    if declined and not weighed_result.choice.better:
+        weighed_result = judged_by_long_runs(weighed_result, declined, pool)
+    return weighed_result, worths
 
 
 def accounts_of(search_result: SearchedSettings) -> List[Account]:

@@ -190,21 +190,23 @@ def _tried_anew(
 
 
 def _lasting(tried: TriedSettings, effort: SearchEffort, run_s: float, processes: Optional[int]) -> TriedSettings:
-    """Without those that may have a page and yet get worse in the long run."""
+    """Those that may have a page, as they do in the long run where that is worse."""
     question = tried.asked.question
     checked_sources: Set[str] = set()
     while True:
         new_sources = [source for source in tried.margins() if source not in checked_sources]
         checked_sources.update(new_sources)
-        worse = [
-            source
-            for source in new_sources
-            if gets_worse(question, effort, run_s, tried.judge, tried.by_source[source].standing, processes, True)
-        ]
-        if not worse:
+        trials = dict(tried.by_source)
+        for source in new_sources:
+            trial = trials.pop(source)
+            decline = gets_worse(question, effort, run_s, tried.judge, trial.standing, processes, True)
+            if decline is None:
+                trials[source] = trial
+            elif decline.long is not None:
+                trials[source] = trial._replace(standing=decline.long)
+        if trials == tried.by_source:
             return tried
-        lasting = {source: trial for source, trial in tried.by_source.items() if source not in worse}
-        tried = replace(tried, by_source=lasting)
+        tried = replace(tried, by_source=trials)
 
 
 def _trials(

@@ -25,7 +25,7 @@ from ceph_tuner.core.goals.ranking import (
 )
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
-from ceph_tuner.core.knobs.settings import change_cost, fitting_reservations, same_value, settings_key
+from ceph_tuner.core.knobs.settings import ChangeCost, change_cost, fitting_reservations, same_value, settings_key
 from ceph_tuner.core.measure.sample import Measure, measured_once
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.optimise import Options
@@ -102,7 +102,7 @@ class SearchedSettings:
         """The choice among the others, which says why it is not the best one."""
         label = self.closest.label
         compared = tuple(entry for entry in self.compared if entry.label != label)
-        choice = _choice(self.question, compared)
+        choice = choice_among(self.question, compared)
         return replace(
             self, compared=compared, choice=replace(choice, reason=f"{choice.reason}; not {label}: {because}")
         )
@@ -264,7 +264,7 @@ class _Race:
         """Run the best again on fresh seeds, unless interrupted, and choose."""
         entrants = [
             *self.tried[: self._first_trial],
-            *self._order(self.tried[self._first_trial :])[: self._effort.finalists],
+            *self._different(self._order(self.tried[self._first_trial :]))[: self._effort.finalists],
         ]
         is_confirmed = False
         if not interrupted:
@@ -272,7 +272,7 @@ class _Race:
                 entrants, is_confirmed = self._again(entrants), True
             except KeyboardInterrupt:
                 interrupted = True
-        choice = _choice(self._question, entrants)
+        choice = choice_among(self._question, entrants)
         return SearchedSettings(
             self._question,
             self._effort,
@@ -350,18 +350,29 @@ class _Race:
         candidates: List[Candidate] = [entry.candidate for entry in predictions]
         return [by_label[entry.label] for entry in finalists(self._judge, candidates, len(candidates))]
 
+    def _different(self, predictions: Sequence[Prediction]) -> List[Prediction]:
+        """Of those that do the same run for run, as they differ in nothing that matters here, the cheapest to reach."""
+        by_runs: Dict[str, List[Prediction]] = {}
+        for entry in predictions:
+            by_runs.setdefault(repr(entry.runs), []).append(entry)
+        return [min(alike, key=lambda entry: cost_of_change(self._question, entry)) for alike in by_runs.values()]
+
     def _phase(self, text: str) -> None:
         self._report.phase(text, self._runs.done, self._total)
 
 
-def _choice(question: Question, entrants: Sequence[Prediction]) -> RankingChoice:
+def choice_among(question: Question, entrants: Sequence[Prediction]) -> RankingChoice:
     """Of those that went all runs, as what is in force did, which is the first: of fewer the worst is no worst."""
     most = len(entrants[0].runs)
     entries = [entry.candidate for entry in entrants if len(entry.runs) == most]
-    in_force = _full_settings(entrants[0].settings, question)
-    built_in = question.profile_in_force is not None
-    costs = {entry.label: change_cost(entry.settings, in_force, built_in) for entry in entrants}
+    costs = {entry.label: cost_of_change(question, entry) for entry in entrants}
     return choose(Judge(question.slo, entries[0].means), entries[0], entries[1:], costs)
+
+
+def cost_of_change(question: Question, prediction: Prediction) -> ChangeCost:
+    """What it takes to come to these settings from those in force."""
+    in_force = _full_settings(next(iter(profiles_of(question).values())), question)
+    return change_cost(prediction.settings, in_force, question.profile_in_force is not None)
 
 
 def _full_settings(settings: Settings, question: Question) -> Settings:
