@@ -59,6 +59,8 @@ class BookState:
     """Why its settings cannot be taken back, or written yet."""
     waits: bool = False
     """Whether that is no more than another tuner at work, which an operator who switched the book off waits for."""
+    policy: str = ""
+    """Under which the page was chosen, where the regime's name lacks it."""
 
     def __post_init__(self) -> None:
         if self.phase not in PHASES:
