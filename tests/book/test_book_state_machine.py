@@ -171,6 +171,12 @@ def test_a_page_that_broke_as_its_regime_ended_is_there_again_once_another_was_t
         assert after(waiting, look(1015.0, None, "")).state.rests == waiting.rests
         over = after(waiting, look(1020.0, None, "idle")).state
         assert (over.rests, over.doubts) == ({}, {})
+    # so it is once another policy of the calendar holds
+    sight = look(1000.0, page(), breach="slo", doubtful=True, policy="office")
+    for state, broken in ((HELD, sight), (replace(HELD, policy="office"), look(1000.0, None, "", breach="slo"))):
+        rest = after(after(state, broken).state, TookBack(1001.0)).state
+        assert after(rest, look(1010.0, None, policy="office")).state.rests == {1: 1000.0 + LIMITS.rest}
+        assert after(rest, look(1010.0, None)).state.rests == {}
     # what the page did in its regime, or for another reason, stays
     for breach in (look(1000.0, page(), breach="slo"), look(1000.0, page(), breach="osds.down", doubtful=True)):
         rest = after(after(HELD, breach).state, TookBack(1001.0)).state

@@ -93,7 +93,7 @@ def why_not_now(state: BookState, look: BookLook, limits: BookLimits) -> str:
 def _looked(state: BookState, look: BookLook, limits: BookLimits) -> BookDecision:
     # after a clock that was ahead, what is watched is watched from now on, and not until that time comes
     state = replace(_forgetting(state, look.at, limits), since=min(state.since, look.at))
-    state = _without_doubts(state, look.regime)
+    state = _without_doubts(state, look)
     if state.phase == RETURNING:
         return BookDecision(state, (TakeBack(state.changes, state.then or "tried again"),))
     if state.phase == SWITCHING:
@@ -184,7 +184,8 @@ def _broken(state: BookState, look: BookLook, limits: BookLimits) -> BookDecisio
     # what is left out under a policy comes again as that ends
     rested = state if strikes and look.policy else _rested(state, state.page, look.at, limits)
     if breach.rule == OBJECTIVE and not in_regime:
-        rested = replace(rested, doubts={**rested.doubts, state.page: state.regime})
+        policy = look.policy if look.regime else state.policy
+        rested = replace(rested, doubts={**rested.doubts, state.page: _under(state.regime, policy)})
     return _back(rested, look.at, breach.reason, breach.rule, strikes=strikes)
 
 
@@ -333,14 +334,19 @@ def _rested(state: BookState, page: int, at: float, limits: BookLimits) -> BookS
     return replace(state, rests={**state.rests, page: at + limits.rest}, doubts=doubts)
 
 
-def _without_doubts(state: BookState, regime: str) -> BookState:
-    """Without rests of pages that broke as their regime ended: another one has been told since."""
-    if not regime or not state.doubts:
+def _without_doubts(state: BookState, look: BookLook) -> BookState:
+    """Without rests of pages that broke as their regime ended: another one, or another policy, holds since."""
+    if not look.regime or not state.doubts:
         return state
-    over = {page for page, doubted in state.doubts.items() if doubted != regime}
+    told = _under(look.regime, look.policy)
+    over = {page for page, doubted in state.doubts.items() if doubted != told}
     rests = {page: until for page, until in state.rests.items() if page not in over}
     doubts = {page: doubted for page, doubted in state.doubts.items() if page in rests}
     return replace(state, rests=rests, doubts=doubts)
+
+
+def _under(regime: str, policy: str) -> str:
+    return f"{regime} under {policy}" if policy else regime
 
 
 def _forgetting(state: BookState, at: float, limits: BookLimits) -> BookState:
