@@ -12,12 +12,14 @@ from ceph_tuner.cluster import Cluster
 from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.core.atomic_write import write_text
 from ceph_tuner.core.book.book import parse_book
+from ceph_tuner.core.book.explanation import page_origin, page_words
 from ceph_tuner.core.book.page import IMPORT, UNVALIDATED, Page
 from ceph_tuner.core.book.page_check import check_page
 from ceph_tuner.core.bounded import read_file, read_json
 from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.changes.writer import said_of_class
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.stored_slo import stored_calendar
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.regimes.bounds import regime_of, stored_bounds
 from ceph_tuner.core.regimes.telling import calendar_turn
@@ -83,6 +85,14 @@ def strike(
 
 
 @app.command()
+def restore(
+    page: int = PageArgument, cluster: str = ClusterOption, why: str = WhyOption, form: Format = FormatOption
+) -> None:
+    """Have a page that is struck be unvalidated again, and end what it is left out for under policies."""
+    _ask("restore", {"page": str(page), **_given(why=why)}, cluster, form)
+
+
+@app.command()
 def export(
     cluster: str = ClusterOption,
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="The file to write; none prints it."),
@@ -145,7 +155,9 @@ def import_(
 def _pages_of(profile: Profile, cluster: Cluster, regimes: Sequence[str], target: str) -> List[Page]:
     """A page for each regime, with a profile's settings as the target's OSDs would have them. Raises InputError."""
     bounds = stored_bounds(cluster.store)
-    names = dict.fromkeys(regime_of(name, bounds) for name in regimes)
+    calendar = stored_calendar(cluster.store)
+    policies = () if calendar is None else calendar.names
+    names = dict.fromkeys(regime_of(name, bounds, policies=policies) for name in regimes)
     translation = cluster.translated(profile, target)
     say(profiles.notes(translation.notes))
     settings, at = dict(translation.settings), cluster.clock.now()
@@ -203,9 +215,9 @@ def _words(document: Mapping[str, Any]) -> List[str]:
     lines += [said_of_class(words, name) for name, part in classes.items() for words in part.get("words", [])]
     lines += [f"note: {note}" for note in document.get("notes", [])]
     for page in document.get("pages", []):
-        pinned, why = ", pinned" if page["pin"] else "", page["reason"] or page["verdict"]
+        pinned, why = ", pinned" if page["pin"] else "", page_words(page)
         settings = ", ".join(f"{name}={value}" for name, value in sorted(page["settings"].items()))
-        lines.append(f"page {page['number']}, {page['regime']}: {page['state']}{pinned}, by {page['origin']}")
+        lines.append(f"page {page['number']}, {page['regime']}: {page['state']}{pinned}, by {page_origin(page)}")
         lines.append(f"  {page['target']}: {settings}")
         lines += [f"  {why}"] if why else []
     return lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Union
@@ -22,6 +23,7 @@ from ceph_tuner.core.measure.metrics import CLASS, Scope, scoped
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.measure.timeline import timeline
 from ceph_tuner.core.regimes.bounds import DEFAULT, RegimeBounds, stored_bounds
+from ceph_tuner.core.wording import first_of
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.report.words import amount, percent_change
@@ -114,9 +116,10 @@ def predict(
     from ceph_tuner.tune.interrupts import Interrupts
     from ceph_tuner_cli.recommend_page import RecommendProgress
 
-    known = _known(
-        cluster_file, cluster, state, target, slo, None if bounds is None else read_bounds(bounds)[1], regime
-    )
+    own_bounds = None if bounds is None else read_bounds(bounds)[1]
+    known = _known(cluster_file, cluster, state, target, slo, own_bounds, regime)
+    if add and bounds is not None:
+        _check_stored_bounds(known, bounds, str(cluster), bool(regime))
     say([f"note: {note}" for note in known.description.notes])
     if known.unmarked:
         names = ", ".join(known.unmarked)
@@ -151,7 +154,7 @@ def predict(
         write_text(output, json.dumps(book, indent=2) + "\n", force)
         document["saved"] = str(output)
     if add and pages and not interrupted:
-        _add(str(cluster), book)
+        say([f"note: {note}" for note in _add(str(cluster), book)])
         document["added"] = len(pages)
     emit(document, form, lambda: "\n".join(_words(document, cluster)))
     if interrupted:
@@ -188,7 +191,7 @@ def _known(
         if own is None:
             raise InputError("--slo", "nothing, and the cluster keeps no objectives", "an SLO file")
         bounds, history = own_bounds or stored_bounds(connection.store), History(connection.store)
-        names = regimes_named(regimes, bounds, timeline(history), str(scope or ""))
+        names = regimes_named(regimes, bounds, timeline(history), str(scope or ""), own.names)
         policies = {BASE, *(bounds.policy_of(name) for name in names)}
         wanted = (slo.work for policy, slo in own.by_policy.items() if policy in policies)
         description = describe(connection, target, work_in(names, bounds).union(*wanted))
@@ -206,7 +209,8 @@ def _of_file(
     from ceph_tuner.recommend.regime_questions import CLIENTS, regimes_named
 
     model = description.model
-    names, version = regimes_named(regimes, bounds), format_version(model.version or model.release.newest)
+    names = regimes_named(regimes, bounds, policies=calendar.names)
+    version = format_version(model.version or model.release.newest)
     return ClusterAccount(description, calendar, bounds, names, (), CLIENTS, version, time.time())
 
 
@@ -227,7 +231,7 @@ def _others(
     """What the regimes that are searched may come to together, and was not met yet: the pages are tried there too."""
     from ceph_tuner.recommend.regime_questions import combinations_of
 
-    names = combinations_of([asked.regime for asked in searched], known.bounds)
+    names = combinations_of([asked.regime for asked in searched], known.bounds, known.calendar.names)
     results = [_question(known, name, knobs) for name in names]
     return [result for result in results if not isinstance(result, InputError)]
 
@@ -253,11 +257,31 @@ def _check(pages: Sequence[Page], version: str) -> None:
     Book(tuple(pages), len(pages))
 
 
-def _add(cluster: str, book: Dict[str, Any]) -> None:
+def _check_stored_bounds(known: ClusterAccount, file: Path, cluster: str, are_named: bool) -> None:
+    """Refuse bounds by which pages would be made that the cluster's own never bring into force."""
+    from ceph_tuner.recommend.regime_questions import combinations_of
+
+    with working(f"looking at {cluster}"), closing(open_cluster(cluster)) as connection:
+        stored = stored_bounds(connection.store)
+    policies = known.calendar.names
+    others = () if are_named else combinations_of(known.regimes, known.bounds, policies)
+    untold = [
+        name
+        for name in (*known.regimes, *others)
+        if not stored.tells(name, policies) or stored.policy_of(name) != known.bounds.policy_of(name)
+    ]
+    if untold:
+        found = f"regimes that {cluster} does not tell by its own bounds: {first_of(untold, 5)}"
+        raise InputError("--bounds beside --add", found, f"`ceph-tuner book bounds {file} --cluster {cluster}` first")
+
+
+def _add(cluster: str, book: Dict[str, Any]) -> List[str]:
+    """Give what the plugin notes of it."""
     from ceph_tuner.cluster.plugin_commands import plugin_answer
 
     with at_work(cluster, "adding the pages") as connection:
-        plugin_answer(connection.commander, "tuner book import", {}, json.dumps(book))
+        document = plugin_answer(connection.commander, "tuner book import", {}, json.dumps(book))
+    return [str(note) for note in document.get("notes", [])]
 
 
 def _why_none(answer: RegimeAnswer) -> str:

@@ -12,7 +12,7 @@ from ceph_tuner.core.autopilot.permits import outside_hours
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.watchdog import Watchdog
 from ceph_tuner.core.book.book import Book, StoredBook
-from ceph_tuner.core.book.choice import borne, choose, others
+from ceph_tuner.core.book.choice import borne, choose, left_out, others
 from ceph_tuner.core.book.events import BookLook
 from ceph_tuner.core.book.limits import BookLimits
 from ceph_tuner.core.book.page import STRUCK, Page, same_settings
@@ -48,14 +48,19 @@ class BookLookout:
         aim: Aim,
         book: StoredBook,
         regime: Callable[[], Optional[RegimeState]],
+        unnamed_policy: Callable[[str], Optional[str]],
         options: BookOptions,
         policy: Callable[[], Policy],
         executors: Mapping[str, TrialExecutor[Any]],
         now: Callable[[], float],
     ) -> None:
-        """`aim`: a class, or the whole cluster; `regime`: what holds in it; `executors`: all of this mgr."""
+        """`aim`: a class, or the whole cluster; `regime`: what holds in it; `executors`: all of this mgr.
+
+        `unnamed_policy`: which holds of the calendar and which a regime's name lacks; None where nobody knows.
+        """
         self._mgr, self._service, self._aim, self._book = mgr, service, aim, book
         self._regime, self._options, self._policy = regime, options, policy
+        self._unnamed_policy, self._newest_policy = unnamed_policy, ""
         self._executors, self._now = executors, now
         self._watchdog: Optional[Watchdog] = None
         self._watched: Tuple[Any, ...] = ()
@@ -83,7 +88,8 @@ class BookLookout:
         regime = held.name if held is not None and held.is_told(now, self.overdue_s()) else ""
         book = self._read()
         own = self._own(book)
-        page = choose(own, regime, limits.unvalidated, state.rests)
+        use = (limits.unvalidated, state.rests, self._policy_beside(regime))
+        page = choose(own, regime, *use)
         wait = self._others(state, page)
         breach = None if wait and state.phase == HOLDING else self._guarded(sight, state, policy)
         if state.phase != WATCHING and sight is not None:
@@ -98,8 +104,11 @@ class BookLookout:
             breach=breach,
             regime=regime,
             page=page,
-            others=others(own, regime, limits.unvalidated, state.rests),
+            others=others(own, regime, *use),
             hours=hours,
+            # by objectives that the guard has read
+            policy=self._policy_beside(regime),
+            left_out=left_out(own, regime, use[-1]),
             gone="" if wait else self._gone(now, sight, book, state),
             doubtful=(held is not None and held.turning) or (state.phase == HOLDING and self._in_moments),
         )
@@ -149,6 +158,13 @@ class BookLookout:
         except TunerError as fault:
             return str(fault)
         return ""
+
+    def _policy_beside(self, regime: str) -> str:
+        """The policy that holds and which a regime's name lacks. As objectives, what cannot be read holds as it was."""
+        policy = self._unnamed_policy(regime)
+        if policy is not None:
+            self._newest_policy = policy
+        return self._newest_policy
 
     def _own(self, book: Book) -> Book:
         """The pages that are for its OSDs."""
@@ -222,8 +238,8 @@ class BookLookout:
         self._watchdog = self._new_watchdog(state, state.page, policy, goals)
 
     def _new_watchdog(self, state: BookState, number: int, policy: Policy, goals: Optional[Slo]) -> Watchdog:
-        unvalidated = self._options.read().unvalidated
-        more_borne = borne(self._own(self._read()), number, goals, unvalidated, state.rests)
+        use = (self._options.read().unvalidated, state.rests, self._policy_beside(state.regime))
+        more_borne = borne(self._own(self._read()), number, goals, *use)
         return Watchdog(goals, {**state.baseline, **more_borne}, self._before, policy)
 
     def _close(self, sight: Optional[Sight], policy: Policy, watchdog: Watchdog) -> Optional[Breach]:

@@ -85,6 +85,7 @@ class BookSwitching:
             aim,
             book,
             self.regime,
+            regimes.unnamed_policy,
             self._options,
             policy.read,
             executors,
@@ -134,7 +135,8 @@ class BookSwitching:
         """The same for people."""
         newest, turns = self.driver.newest_look, self._regimes.turns(self.aim.scope)
         look = newest if isinstance(newest, BookLook) else None
-        return explain(self.driver.state, look, self._options.read(), self._now(), turns, self._lookout.beside())
+        limits, beside = self._options.read(), self._lookout.beside()
+        return explain(self.driver.state, look, limits, self._now(), turns, beside, self._regimes.tells)
 
     def notes(self) -> List[str]:
         """What an operator should know."""

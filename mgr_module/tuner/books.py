@@ -19,6 +19,7 @@ from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.writer import said_of_class
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo_calendar import BASE
 from ceph_tuner.core.measure.metrics import METRICS, parted
 from ceph_tuner.core.regimes.bounds import DEFAULT, RegimeBounds, changes_in_words, stored_bounds
 
@@ -86,6 +87,14 @@ class Books:
         reason = f"by {OPERATOR}{f': {why}' if why else ''}"
         return self._changed(lambda book: book.struck(number, reason), f"page {number} is struck {reason}")
 
+    def restore(self, number: int, why: str = "") -> Dict[str, Any]:
+        """Have a page that was struck be unvalidated, and one that is left out under a policy be used there again.
+
+        Raises InputError.
+        """
+        said = f"by {OPERATOR}{f': {why}' if why else ''}"
+        return self._changed(lambda book: book.restored(number), f"page {number} is restored {said}")
+
     def export(self) -> Dict[str, Any]:
         """All pages, as `take` reads them."""
         return versioned({"pages": [page.to_dict() for page in self._book.read().pages]})
@@ -126,10 +135,11 @@ class Books:
     def validated(self, aim: Aim, result: Learn, at: float, begun: float) -> None:
         """Take a trial that was kept as a page of the regime that held all the time, for what the trial aimed at.
 
-        A trial across two regimes validates none. Raises InputError where the book cannot be read.
+        A trial across two regimes, or two policies, validates none. Raises InputError where the book cannot be read.
         """
         held = self._regimes.state_of(aim.scope)
-        if held is None or held.since > begun or not result.settings:
+        policy, policy_before = (self._service.slos.policy_seen(moment) for moment in (at, begun))
+        if held is None or held.since > begun or not result.settings or policy != policy_before:
             return
         better = [effect for effect in result.effects.values() if effect.change is not None]
         load = {name: value for name, value in result.baseline.items() if name in METRICS and not parted(name)[1]}
@@ -144,6 +154,8 @@ class Books:
             dict(sorted(load.items())[:MOST_METRICS]),
             {effect.metric: effect.change for effect in better[:MOST_METRICS] if effect.change is not None},
             "; ".join(in_words(effect) for effect in better)[:LONGEST_TEXT],
+            # nobody knows it, or nothing depends on the time
+            policy="" if policy is None else policy or BASE,
         )
         self._book.change(lambda book: book.added(page))
 
@@ -176,14 +188,15 @@ class Books:
         }
 
     def _of_no_regime(self, book: Book) -> str:
-        """Which pages wait for a regime that the present bounds never tell; empty where none does."""
-        bounds = self._regimes.bounds
-        lost = [page for page in book.pages if page.state != STRUCK and not bounds.tells(page.regime)]
+        """Which pages wait for a regime that the bounds and the calendar never tell; empty where none does."""
+        lost = [page for page in book.pages if page.state != STRUCK and not self._regimes.tells(page.regime)]
         if not lost:
             return ""
         numbers = ", ".join(str(page.number) for page in lost)
         names = ", ".join(sorted({page.regime for page in lost}))
-        return f"pages that name no regime of these bounds are never used: {numbers} ({names}). Strike them"
+        each = any(self._regimes.bounds.tells(page.regime) for page in lost)
+        why = "Each policy of the calendar has a marker, so each regime names one. " if each else ""
+        return f"pages that name no regime of these bounds are never used: {numbers} ({names}). {why}Strike them"
 
     def _of_no_policy(self) -> str:
         """Which markers the calendar never turns on, as it has no such policy; empty where none."""

@@ -99,7 +99,7 @@ class BoostSettings:
             return []
         switching = self._executors.get(key_for_class(BOOK, aim.device_class))
         rests = switching.state.rests if switching is not None and isinstance(switching.state, BookState) else {}
-        limits = self._options.read()
+        limits, policy = self._options.read(), self._regimes.unnamed_policy(held.name) or ""
         try:
             pages = [page for page in self._book.read().pages if page.target in targets]
         except InputError:
@@ -118,7 +118,7 @@ class BoostSettings:
             )
             for page in pages
             if page.regime == held.name
-            and is_usable(page, limits.unvalidated)
+            and is_usable(page, limits.unvalidated, policy)
             and not (page.number in rests and now < rests[page.number])
         ]
 

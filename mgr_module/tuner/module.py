@@ -374,6 +374,16 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         """Have a page never be used again."""
         return self._answer(lambda: self._modes.books.strike(page, why), render_book.book, format)
 
+    @write_command("tuner book restore")
+    def _book_restore(
+        self,
+        page: int,
+        why: str = "",
+        format: Optional[str] = "plain",  # noqa: A002
+    ) -> Tuple[int, str, str]:
+        """Have a page that is struck be unvalidated again, and end what it is left out for under policies."""
+        return self._answer(lambda: self._modes.books.restore(page, why), render_book.book, format)
+
     @read_command("tuner book export")
     def _book_export(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
         """Print all pages as JSON, for `import` on another cluster."""

@@ -125,6 +125,17 @@ class RegimeWatch:
             return ()
         return tuple(marker for marker in self.bounds.of_policies if marker.policy not in policy_turns)
 
+    def tells(self, regime: str) -> bool:
+        """Whether such a regime can be told, by the bounds in use and the calendar."""
+        return self.bounds.tells(regime, self._slos.names_seen())
+
+    def unnamed_policy(self, regime: str) -> Optional[str]:
+        """The policy that holds now and which the name of a regime lacks; empty where there is none.
+
+        None where nobody knows.
+        """
+        return "" if self.bounds.policy_of(regime) is not None else self._slos.policy_seen(self._now())
+
     def _policy_turns(self) -> Mapping[str, Optional[float]]:
         return self._slos.turns_seen([marker.policy for marker in self.bounds.of_policies], self._now())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Collection, List, Mapping, Sequence
 
+from ceph_tuner.core.book.explanation import page_origin, page_words
 from ceph_tuner.core.changes.writer import said_of_class
 from ceph_tuner.core.moments import utc_minute
 
@@ -38,10 +39,10 @@ def pages(rows: Sequence[Mapping[str, Any]], in_force: Collection[int]) -> str:
             f"{row['number']}{'*' if row['number'] in in_force else ''}",
             row["regime"],
             f"{row['state']}{', pinned' if row['pin'] else ''}",
-            row["origin"],
+            page_origin(row),
             utc_minute(row["at"]),
             f"{row['target']}: {', '.join(f'{name}={value}' for name, value in sorted(row['settings'].items()))}",
-            row["reason"] or row["verdict"] or "-",
+            page_words(row) or "-",
         ]
         for row in sorted(rows, key=lambda row: (row["regime"], -row["number"]))
     ]

@@ -117,6 +117,11 @@ class SloBook:
             return None
         return seen.calendar.policy_at(at) if seen.calendar is not None and seen.calendar.policies else ""
 
+    def names_seen(self) -> Tuple[str, ...]:
+        """Names of the policies, the base among them, by what is known; none where nothing depends on the time."""
+        calendar = self._seen.calendar if self._seen is not None else None
+        return () if calendar is None else calendar.names
+
     def turns_seen(self, policies: Iterable[str], at: float) -> Dict[str, Optional[float]]:
         """Of those policies that there are, when each begins, or ends where it holds, by what is known.
 

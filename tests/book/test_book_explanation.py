@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional
+from typing import Any, Callable, List, Optional
 
 from books import LIMITS, look, page
 
@@ -11,6 +11,7 @@ from ceph_tuner.core.book.choice import others
 from ceph_tuner.core.book.explanation import explain
 from ceph_tuner.core.book.page import TWIN, UNVALIDATED, Page
 from ceph_tuner.core.book.state import HOLDING, BookState
+from ceph_tuner.core.regimes.bounds import DEFAULT
 from ceph_tuner.core.regimes.telling import MarkerTurn
 
 NOW = 2000.0
@@ -18,12 +19,18 @@ BUSY = MarkerTurn("busy", "client.iops", True, 500.0, 1234.0, 60.0, None)
 RECOVERING = MarkerTurn("recovering", "recovery.objects_left", False, 1.0, 0.0, 15.0, None)
 
 
-def told(held: Optional[Page], *others: Page, turns: Any = (BUSY, RECOVERING), **more: Any) -> List[str]:
+def told(
+    held: Optional[Page],
+    *others: Page,
+    turns: Any = (BUSY, RECOVERING),
+    tells: Callable[[str], bool] = DEFAULT.tells,
+    **more: Any,
+) -> List[str]:
     state = BookState(True, since=1000.0)
     if held is not None:
         own = {"target": held.target, "settings": held.settings, "changes": (3,)}
         state = BookState(True, HOLDING, 1000.0, regime="busy", page=held.number, **own)
-    return explain(state, look(NOW, held, others=others, **more), LIMITS, NOW, turns)
+    return explain(state, look(NOW, held, others=others, **more), LIMITS, NOW, turns, tells=tells)
 
 
 def test_each_other_regime_with_a_page_is_named_with_the_markers_that_would_have_to_turn() -> None:
@@ -86,3 +93,11 @@ def test_the_other_regimes_pages_are_those_that_would_be_used() -> None:
     assert [each.number for each in others(book, "busy")] == [3]
     assert [each.number for each in others(book, "busy", "twin")] == [4, 3]
     assert [each.number for each in others(book, "busy", "twin", (3, 4))] == [2]
+
+
+def test_pages_that_are_left_out_under_the_policy_are_said() -> None:
+    out = {"policy": "office", "left_out": (page(3),)}
+    assert "pages of the regime that are left out while the policy office holds: 3" in told(page(1), **out)
+    none = "the book has no page to use for the regime busy (left out while the policy office holds: 3)"
+    assert f"{none}: what was there before it holds" in told(None, **out)
+    assert not any("left out" in line for line in told(page(1), policy="office"))

@@ -10,8 +10,8 @@ import pytest
 from books import page
 
 from ceph_tuner.core.book.book import LARGEST_DOCUMENT, MOST_PAGES, PAGES_KEY, Book, StoredBook, parse_book
-from ceph_tuner.core.book.choice import ALL, NONE, OF_THE_TWIN, borne, choose
-from ceph_tuner.core.book.page import IMPORT, STRUCK, TWIN, UNVALIDATED, VALIDATED, Page
+from ceph_tuner.core.book.choice import ALL, NONE, OF_THE_TWIN, borne, choose, left_out
+from ceph_tuner.core.book.page import IMPORT, MOST_LEFT_OUT, STRUCK, TWIN, UNVALIDATED, VALIDATED, Page
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo, parse_objective
 from monitors import MemoryStore
@@ -38,6 +38,10 @@ def book(*pages: Page) -> Book:
         ({"verdict": "x" * 601}, "verdict"),
         ({"target": "mon"}, "mon"),
         ({"load": {f"m{n}": 1.0 for n in range(99)}}, "metrics"),
+        ({"policy": "In the office"}, "policies"),
+        ({"left_out": {"": "slo"}}, "policies"),
+        ({"left_out": {f"p{n}": "slo" for n in range(MOST_LEFT_OUT + 1)}}, "policies"),
+        ({"left_out": {"office": "x" * 201}}, "characters"),
     ],
 )
 def test_what_is_no_page_is_refused(wrong: Dict[str, Any], words: str) -> None:
@@ -64,14 +68,18 @@ def test_what_is_borne_is_half_way_to_what_the_page_found_and_nothing_beside_ano
 
 
 def test_a_page_is_stored_and_read() -> None:
-    one = page(3, "busy+recovering", load={"client.iops": 900.0}, effects={"client.p95_ms": -0.2}, verdict="better")
+    more = {"verdict": "better", "policy": "night", "left_out": {"office": "slo: missed"}}
+    one = page(3, "busy+recovering", load={"client.iops": 900.0}, effects={"client.p95_ms": -0.2}, **more)
     assert Page.from_dict(json.loads(json.dumps(one.to_dict()))) == one
     plain = {key: value for key, value in one.to_dict().items() if key in ("number", "regime", "settings", "at")}
-    assert Page.from_dict({**plain, "state": VALIDATED, "origin": TWIN}).target == "osd"
+    # as versions before the policies gave it, and as one to come may
+    earlier = Page.from_dict({**plain, "state": VALIDATED, "origin": TWIN, "later": 1})
+    assert (earlier.target, earlier.policy, earlier.left_out) == ("osd", "", {})
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"number": True}, {"pin": 1}, {"at": "now"}, {"settings": {"a": [1]}}, {"regime": 7}]
+    "wrong",
+    [{"number": True}, {"pin": 1}, {"at": "now"}, {"settings": {"a": [1]}}, {"regime": 7}, {"left_out": {"a": 1}}],
 )
 def test_a_page_of_other_types_is_not_read(wrong: Dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError)):
@@ -170,14 +178,87 @@ def test_pins_and_strikes() -> None:
         struck.pinned(9)
 
 
+def test_a_page_is_struck_for_its_own_policy_and_left_out_under_another() -> None:
+    one = book(page(1, policy="base"), page(2))
+    for number in (1, 2):
+        missed = one.blamed(number, "slo: missed", "office").page(number)
+        assert (missed.state, missed.left_out) == (VALIDATED, {"office": "slo: missed"})
+    # of its own policy, or where no policy is beside the regime
+    for policy in ("base", ""):
+        assert one.blamed(1, "slo: missed", policy).page(1).state == STRUCK
+    # nobody knows which one page 2 is of
+    assert one.blamed(2, "slo: missed", "base").page(2).state == VALIDATED
+    many = book(page(2))
+    for number in range(30):
+        many = many.blamed(2, "x" * 900, f"p{number}")
+    assert list(many.page(2).left_out) == [f"p{number}" for number in range(30 - MOST_LEFT_OUT, 30)]
+    with pytest.raises(InputError, match="struck already"):
+        one.struck(1, "bad").blamed(1, "slo: missed", "office")
+
+
+def test_a_page_is_not_used_while_the_policy_holds_under_which_it_is_left_out() -> None:
+    one = book(page(1), page(2, policy="base", left_out={"office": "slo: missed"}))
+
+    def number(policy: str, *resting: int) -> Any:
+        chosen = choose(one.pinned(2), "busy", resting=resting, policy=policy)
+        return chosen and chosen.number
+
+    assert (number("base"), number(""), number("night"), number("office"), number("office", 1)) == (2, 2, 2, 1, None)
+    assert [each.number for each in left_out(one, "busy", "office")] == [2]
+    assert left_out(one, "idle", "office") == left_out(one, "busy", "base") == left_out(one, "busy", "") == ()
+    # so nothing of the page that holds is borne where another one may follow
+    slo = Slo("slo", (parse_objective("client.p95_ms<=25"),))
+    known = book(page(1, load={"client.p95_ms": 100.0}, effects={"client.p95_ms": -0.75}), one.page(2))
+    assert borne(known, 1, slo, policy="base") == {}
+    assert borne(known, 1, slo, policy="office") == {"client.p95_ms": 50.0}
+
+
+def test_the_page_of_the_policy_goes_before_a_newer_one_of_another() -> None:
+    one = book(page(1, policy="office"), page(2, policy="base"), page(3, "idle", policy="office"))
+    chosen = [choose(one, "busy", policy=policy) for policy in ("office", "base", "night", "")]
+    assert [each and each.number for each in chosen] == [1, 2, 2, 2]
+    assert choose(one.pinned(2), "busy", policy="office") == one.pinned(2).page(2)
+
+
+def test_settings_that_come_again_stay_left_out_but_for_a_trial_under_that_policy() -> None:
+    one = book(page(1, policy="base", left_out={"office": "slo: missed", "night": "slo: missed"}))
+    again = one.added(page(1, policy="office", at=5000.0)).page(1)
+    assert (again.policy, again.left_out) == ("office", {"night": "slo: missed"})
+    predicted = replace(one.page(1), state=UNVALIDATED, origin=TWIN)
+    came = book(predicted).imported([replace(predicted, left_out={"weekend": "slo: missed"})], 9000.0).page(1)
+    assert (came.policy, came.left_out) == ("base", {"office": "slo: missed", "night": "slo: missed"})
+
+
+def test_a_strike_and_what_is_left_out_are_undone() -> None:
+    one = book(page(1, state=STRUCK), page(2, left_out={"office": "slo: missed"}), page(3))
+    restored = one.restored(1).restored(2)
+    first, second, _ = restored.pages
+    # what a trial showed of it once was contradicted
+    assert (first.state, first.reason, first.at) == (UNVALIDATED, "", 1001.0)
+    assert (second.state, second.left_out) == (VALIDATED, {})
+    assert restored.added(page(1)).page(1).state == VALIDATED
+    for wrong in (1, 2, 3):
+        with pytest.raises(InputError, match="expected one that is struck or left out"):
+            restored.restored(wrong)
+    with pytest.raises(InputError, match="no page 9"):
+        one.restored(9)
+
+
 def test_an_imported_page_is_unvalidated_here() -> None:
-    came = [page(1, pin=True), page(2, state=STRUCK), page(3, origin=TWIN, state=UNVALIDATED)]
+    of_policy = {"policy": "night", "left_out": {"office": "slo: missed"}}
+    came = [
+        page(1, pin=True, **of_policy),
+        page(2, state=STRUCK),
+        page(3, origin=TWIN, state=UNVALIDATED, **of_policy),
+    ]
     taken = book(page(1, "idle")).imported(came, 9000.0)
     assert [(each.number, each.regime, each.state, each.origin, each.pin, each.at) for each in taken.pages] == [
         (1, "idle", VALIDATED, "trial", False, 1001.0),
         (2, "busy", UNVALIDATED, IMPORT, False, 9000.0),
         (3, "busy", UNVALIDATED, TWIN, False, 9000.0),
     ]
+    # a calendar elsewhere is another one
+    assert [(each.policy, each.left_out) for each in taken.pages] == [("", {}), ("", {}), ("night", {})]
 
 
 def test_the_store_keeps_it_with_what_another_version_put_beside() -> None:

@@ -123,6 +123,27 @@ def test_outside_of_the_hours_and_without_switches_left_it_goes_back() -> None:
     assert after(spent, look(1000.0, page())).acts == ()
 
 
+def test_a_strike_says_which_policy_held_beside_the_regime() -> None:
+    other = page(2, "idle")
+    for state in (WATCHED, HELD):
+        broken = after(state, look(1000.0, page(), breach="slo", policy="office"))
+        assert broken.acts[1] == Strike(1, "slo: slo broken", "office")
+        # it comes again as the policy ends
+        assert broken.state.rests == {}
+    switching = after(HELD, look(1000.0, other, "idle", policy="office")).state
+    assert BookState.from_dict(json.loads(json.dumps(switching.to_dict()))).policy == "office"
+    failed = after(switching, WriteFailed(1001.0, "p95 is broken", rule="slo"))
+    assert failed.acts[1] == Strike(2, "slo: p95 is broken", "office")
+    assert failed.state.rests == {}
+    assert after(failed.state, TookBack(1002.0)).state.policy == ""
+
+
+def test_where_the_pages_of_the_regime_are_left_out_what_was_there_before_comes_back() -> None:
+    back = after(HELD, look(1000.0, None, policy="office", left_out=(page(), page(2))))
+    assert kinds(back) == [BOOK_BACK, TakeBack]
+    assert back.acts[0].why.endswith("for the regime busy (left out while the policy office holds: 1, 2)")
+
+
 def test_a_page_that_breaks_an_objective_in_its_regime_is_struck() -> None:
     for state in (WATCHED, HELD):
         broken = after(state, look(1000.0, page(), breach="slo"))
@@ -150,6 +171,12 @@ def test_a_page_that_broke_as_its_regime_ended_is_there_again_once_another_was_t
         assert after(waiting, look(1015.0, None, "")).state.rests == waiting.rests
         over = after(waiting, look(1020.0, None, "idle")).state
         assert (over.rests, over.doubts) == ({}, {})
+    # so it is once another policy of the calendar holds
+    sight = look(1000.0, page(), breach="slo", doubtful=True, policy="office")
+    for state, broken in ((HELD, sight), (replace(HELD, policy="office"), look(1000.0, None, "", breach="slo"))):
+        rest = after(after(state, broken).state, TookBack(1001.0)).state
+        assert after(rest, look(1010.0, None, policy="office")).state.rests == {1: 1000.0 + LIMITS.rest}
+        assert after(rest, look(1010.0, None)).state.rests == {}
     # what the page did in its regime, or for another reason, stays
     for breach in (look(1000.0, page(), breach="slo"), look(1000.0, page(), breach="osds.down", doubtful=True)):
         rest = after(after(HELD, breach).state, TookBack(1001.0)).state

@@ -27,6 +27,8 @@ PAGE: Dict[str, Any] = {
     "verdict": "client.p95_ms -20%",
     "reason": "",
     "pin": True,
+    "policy": "",
+    "left_out": {},
 }
 BOOK: Dict[str, Any] = {"version": 1, "pages": [PAGE]}
 SHOWN: Dict[str, Any] = {
@@ -71,6 +73,19 @@ def test_it_says_what_the_calendar_has_to_do_with_the_regime(run: Run, monkeypat
     assert second == "class=ssd: idle"
 
 
+def test_it_says_under_which_policies_a_page_is_left_out_and_takes_pages_of_earlier_plugins(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missed = {**PAGE, "policy": "night", "left_out": {"office": "slo: client.p95_ms is 12 ms"}}
+    earlier = {name: value for name, value in PAGE.items() if name not in ("policy", "left_out")}
+    plugin_answering(monkeypatch, lambda prefix: {**SHOWN, "pages": [missed, earlier]})
+    _, out, _ = run("book", "show", "-c", "a")
+    lines = out.splitlines()[3:]
+    assert lines[0] == "page 3, recovering: validated, pinned, by trial under night"
+    assert lines[2] == "  left out under office: slo: client.p95_ms is 12 ms"
+    assert (lines[3], lines[5]) == ("page 3, recovering: validated, pinned, by trial", "  client.p95_ms -20%")
+
+
 @pytest.mark.parametrize(
     ("words", "command", "arguments"),
     [
@@ -79,6 +94,8 @@ def test_it_says_what_the_calendar_has_to_do_with_the_regime(run: Run, monkeypat
         (["pin", "3"], "pin", {"page": "3"}),
         (["unpin", "3"], "unpin", {"page": "3"}),
         (["strike", "3", "--why", "old"], "strike", {"page": "3", "why": "old"}),
+        (["restore", "3", "--why", "new disks"], "restore", {"page": "3", "why": "new disks"}),
+        (["restore", "3"], "restore", {"page": "3"}),
     ],
 )
 def test_what_it_asks(

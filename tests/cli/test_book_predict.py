@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, List, Mapping
+from typing import Any, List, Mapping, Tuple
 
 import pytest
 from small_cluster import CLUSTER
@@ -19,7 +19,7 @@ from ceph_tuner.core.goals.stored_slo import store_slo
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.measure.timeline import REGIME, TimelineEntry
-from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, Marker, PolicyMarker, RegimeBounds
+from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, DEFAULT, Marker, PolicyMarker, RegimeBounds
 from ceph_tuner.twin.model import MIB, RecoveryWork
 from ceph_tuner_cli import book_predict, cluster_option
 from running_program import Run
@@ -133,7 +133,7 @@ class BookBeside(Answering):
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
         if prefix == "tuner book import":
             self.books.append(json.loads(payload))
-            return "{}"
+            return json.dumps({"notes": ["1 of 3 pages are imported"]})
         return super().mon(prefix, arguments, payload)
 
 
@@ -158,8 +158,9 @@ def test_a_cluster_is_asked_for_its_own_bounds_regimes_and_load_and_gets_the_pag
         at = now - hour * 3600.0
         history.add_window(Window(at - 60.0, at, {"client.iops": Measure(rate, 0.0, 1)}))
     before = cluster.config.dump()
-    code, out, _ = run("book", "predict", "-c", "a", "--trials", "6", "--processes", "1", "--add", "--format", "json")
+    code, out, err = run("book", "predict", "-c", "a", "--trials", "6", "--processes", "1", "--add", "--format", "json")
     document = json.loads(out)
+    assert "note: 1 of 3 pages are imported" in err
     asked = {row["regime"]: row["client_iops"] for row in document["regimes"]}
     assert list(asked) == ["idle", "degraded", "loaded", "loaded+degraded"]
     assert asked["loaded"] == 400.0
@@ -168,6 +169,40 @@ def test_a_cluster_is_asked_for_its_own_bounds_regimes_and_load_and_gets_the_pag
     assert document["added"] == len(document["book"]["pages"]) > 0
     assert plugin.books == [document["book"]]
     assert cluster.config.dump() == before
+
+
+@pytest.mark.parametrize(
+    ("own", "regimes"),
+    [
+        ((), "idle"),
+        (("busy",), "recovering"),
+        (("recovering", "busy"), "busy+recovering"),
+        (("recovering", "busy"), ""),
+    ],
+)
+def test_pages_by_bounds_that_the_cluster_does_not_have_are_not_added(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: Tuple[str, ...], regimes: str
+) -> None:
+    twin = small_twin(seed=3, recovery=(RecoveryWork("rbd", 500_000, MIB),))
+    twin.twin.advance(120.0)
+    plugin = BookBeside(twin.commander)
+    cluster = replace(twin, commander=plugin)
+    monkeypatch.setattr(book_predict, "open_cluster", lambda name: cluster)
+    policy = {"name": "night", "hours": "00:00-23:59"}
+    wanted = {"objectives": ["client.p95_ms <= 60 s"], "calendar": {"policies": [policy]}}
+    store_slo(cluster.store, parse_slo_calendar(wanted))
+    markers = {each.name: each for each in DEFAULT.markers}
+    # without markers of its own its policies have one each, so that no regime is without
+    stored = [markers[name] for name in own] or [PolicyMarker("night", "night"), PolicyMarker("day", "base")]
+    cluster.store.set(BOUNDS_KEY, json.dumps(RegimeBounds(tuple(stored)).to_dict()))
+    file = tmp_path / "markers.json"
+    file.write_text(json.dumps(RegimeBounds((markers["busy"], markers["recovering"])).to_dict()))
+    named = ("-R", regimes) if regimes else ()
+    code, _, err = run("book", "predict", "-c", "a", "--bounds", str(file), *named, "--add")
+    assert code == 2
+    assert f"by its own bounds: {regimes or 'busy+recovering'}" in " ".join(err.split())
+    assert "book bounds" in err
+    assert plugin.books == []
 
 
 def test_a_regime_of_a_policy_is_asked_of_under_its_objectives_and_at_the_clients_of_its_hours(

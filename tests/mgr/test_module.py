@@ -51,6 +51,7 @@ WRITING = {
     "tuner book pin",
     "tuner book unpin",
     "tuner book strike",
+    "tuner book restore",
     "tuner book import",
     "tuner capacity measure-class",
 }

@@ -8,15 +8,15 @@ from typing import Any, Dict, List, Optional
 
 import pytest
 from automatic_on_twin import closed_windows
-from test_books import WithBook, kept, page, recovering
+from test_books import HARMFUL, WithBook, kept, page, recovering
 from test_books_of_classes import OBJECTIVES, OfClasses
 
 from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.book.book import StoredBook
-from ceph_tuner.core.book.page import VALIDATED, Page
+from ceph_tuner.core.book.page import STRUCK, UNVALIDATED, VALIDATED, Page
 from ceph_tuner.core.book.state import HOLDING, RESTING, WATCHING
 from ceph_tuner.core.changes.journal import UNDONE
-from ceph_tuner.core.errors import ClusterTimeout
+from ceph_tuner.core.errors import ClusterTimeout, InputError
 from ceph_tuner.core.measure.timeline import timeline
 from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, Marker, PolicyMarker, RegimeBounds
 from ceph_tuner.core.regimes.telling import UNSEEN_S
@@ -221,6 +221,24 @@ def test_pages_of_a_policy_that_no_marker_names_are_kept_and_said() -> None:
     assert [each["regime"] for each in mgr.books.export()["pages"]] == ["weekend+recovering", BY_DAY]
 
 
+def test_pages_that_name_no_policy_are_said_to_be_unused_where_each_policy_has_a_marker() -> None:
+    mgr = UnderCalendar(*two_pages())
+    every = RegimeBounds((PolicyMarker("office", "office"), PolicyMarker("else", "base"), *BOUNDS.of_metrics), 20.0)
+    mgr.during(lambda: mgr.books.set_bounds(json.dumps(every.to_dict()), False))
+    mgr.sample(14)
+    mgr.on()
+    mgr.sample(2)
+    assert mgr.regime() == "else+recovering"
+    (note,) = [note for note in mgr.books.document()["notes"] if "no regime of these bounds" in note]
+    assert "are never used: 2, 4 (idle, recovering). Each policy of the calendar has a marker" in note
+    words = mgr.books.words()
+    assert f"page 2 is for {BY_NIGHT}, and the present bounds tell no such regime" in words
+    assert any(line.startswith(f"{BY_DAY} (page 1) would switch it") for line in words)
+    # the base has no marker
+    mgr.during(lambda: mgr.books.set_bounds(json.dumps(BOUNDS.to_dict()), False))
+    assert not [note for note in mgr.books.document()["notes"] if "no regime of these bounds" in note]
+
+
 def test_a_trial_under_a_policy_is_a_page_of_it_and_one_across_a_turn_is_none() -> None:
     mgr = UnderCalendar()
     mgr.before(mgr.begin)
@@ -296,3 +314,109 @@ def test_the_history_has_each_turn_of_the_calendar() -> None:
     mgr.sample(3)
     entries = [(entry.kind, entry.name) for entry in timeline(mgr.service.history()) if entry.at >= mgr.begin]
     assert sorted(entries) == [("policy", "office"), ("regime", BY_DAY)]
+
+
+class BesidePolicies(UnderCalendar):
+    """No marker names a policy: regimes are the same by day and by night, and the objectives are others."""
+
+    def __init__(self, *pages: Page, **options: Any) -> None:
+        super().__init__(*pages, calendar=False, **options)
+        without = RegimeBounds(BOUNDS.of_metrics, BOUNDS.dwell_s)
+        self.service.store.set(BOUNDS_KEY, json.dumps(without.to_dict()))
+        self.sample(14)
+        self.on()
+        self.until_phase(HOLDING)
+        window = self.sampler.window(30.0)
+        assert window is not None
+        # with settings that do harm it is missed, by no more than whole windows show
+        self.objective = f"client.p95_ms <= {0.7 * window.means['client.p95_ms']:.3f} ms"
+        self.set_calendar(240.0, self.objective)
+
+    def own(self, number: int = 1) -> Page:
+        return StoredBook(self.service.store).read().page(number)
+
+    def until_next_day(self) -> None:
+        """The policy begins once more."""
+        self.before(self.end + 120.0)
+        assert (self.state.phase in (WATCHING, HOLDING), self.state.page) == (True, 1)
+        self.set_calendar(120.0, self.objective)
+        self.before(self.begin + 5.0)
+
+
+@pytest.mark.parametrize("policy", ["base", ""])
+def test_a_page_that_misses_under_another_policy_than_its_own_is_left_out_while_that_holds(policy: str) -> None:
+    mgr = BesidePolicies(page(1, BY_NIGHT, HARMFUL, policy=policy))
+    held_by_page = mgr.table()
+    mgr.before(mgr.end)
+    assert (mgr.regime(), mgr.state.phase, mgr.state.on) == (BY_NIGHT, RESTING, True)
+    assert mgr.own().state == VALIDATED
+    assert list(mgr.own().left_out) == ["office"]
+    assert "client.p95_ms" in mgr.own().left_out["office"]
+    assert mgr.table() != held_by_page
+    left_out = f"no page to use for the regime {BY_NIGHT} (left out while the policy office holds: 1): what was there"
+    assert any(left_out in line for line in mgr.books.words())
+    assert "left out under office: slo: client.p95_ms" in " ".join(in_words(mgr).split())
+    # it comes again as the policy ends, and goes as the next day's begins, before anything is missed
+    mgr.before(mgr.end + 60.0)
+    assert (mgr.state.page, mgr.table()) == (1, held_by_page)
+    mgr.until_next_day()
+    assert mgr.state.phase == RESTING
+    assert mgr.own().state == VALIDATED
+
+
+def test_a_page_that_misses_under_its_own_policy_is_struck() -> None:
+    mgr = BesidePolicies(page(1, BY_NIGHT, HARMFUL, policy="office"))
+    mgr.before(mgr.end)
+    assert mgr.own().state == STRUCK
+    mgr.before(mgr.end + 120.0)
+    assert mgr.state.phase == RESTING
+
+
+def test_the_next_best_page_holds_while_one_is_left_out() -> None:
+    mgr = BesidePolicies(page(1, BY_NIGHT, policy="base", at=2000.0))
+    spare = page(2, BY_NIGHT, policy="base", left_out={"office": "slo: missed"})
+    StoredBook(mgr.service.store).change(lambda book: book.blamed(1, "slo: missed", "office").added(spare))
+    StoredBook(mgr.service.store).change(lambda book: book.added(page(3, BY_NIGHT, policy="night", at=1500.0)))
+    assert mgr.state.page == 1
+    mgr.before(mgr.begin + 5.0)
+    assert (mgr.state.phase, mgr.state.page) == (WATCHING, 3)
+
+
+def test_a_boost_takes_no_page_that_is_left_out_under_the_policy() -> None:
+    mgr = BesidePolicies(page(1, BY_NIGHT, policy="base", left_out={"office": "slo: missed"}))
+    settings = mgr.modes.boosts._settings
+    targets, aim = {"osd"}, mgr.service.aim()
+    assert [each.number for each in settings._pages(targets, aim, mgr.now())] == [1]
+    mgr.before(mgr.begin + 10.0)
+    assert settings._pages(targets, aim, mgr.now()) == []
+
+
+def test_a_trial_says_which_policy_its_page_is_of() -> None:
+    mgr = UnderCalendar(calendar=False)
+    mgr.sample(14)
+    aim, begun = mgr.modes.whole.aim, mgr.now() - 10.0
+    mgr.books.validated(aim, kept({"osd_max_scrubs": 4}), mgr.now(), begun)
+    without = RegimeBounds(BOUNDS.of_metrics, BOUNDS.dwell_s)
+    mgr.service.store.set(BOUNDS_KEY, json.dumps(without.to_dict()))
+    mgr.set_calendar(120.0)
+    mgr.before(mgr.begin + 30.0)
+    mgr.books.validated(aim, kept({"osd_max_scrubs": 5}), mgr.now(), mgr.begin + 1.0)
+    # across the policy's begin, in a regime that does not name it
+    mgr.books.validated(aim, kept({"osd_max_scrubs": 6}), mgr.now(), mgr.begin - 1.0)
+    pages = StoredBook(mgr.service.store).read().pages
+    assert [(each.settings["osd_max_scrubs"], each.policy) for each in pages] == [(4, "base"), (5, "office")]
+
+
+def test_a_strike_is_undone_by_a_word_that_the_trail_keeps() -> None:
+    mgr = UnderCalendar(page(1, BY_NIGHT), page(2, BY_NIGHT, left_out={"office": "slo: missed"}), calendar=False)
+    mgr.sample(14)
+    mgr.during(lambda: mgr.books.strike(1, "the disks are others now"))
+    document = mgr.during(lambda: mgr.books.restore(1, "they are the old ones"))
+    assert [each["state"] for each in document["pages"]] == [UNVALIDATED, VALIDATED]
+    mgr.during(lambda: mgr.books.restore(2))
+    assert StoredBook(mgr.service.store).read().page(2).left_out == {}
+    words = [record["why"] for record in mgr.modes.past(100) if "restored" in record["why"]]
+    assert any("page 1 is restored" in why and "they are the old ones" in why for why in words)
+    assert any("page 2 is restored" in why for why in words)
+    with pytest.raises(InputError, match="page 2, which is validated"):
+        mgr.books.restore(2)

@@ -85,6 +85,10 @@ def test_usual_are_each_marker_alone_and_what_the_cluster_was_in() -> None:
 
 def test_what_markers_make_together_and_was_not_met_yet_is_named_as_the_plugin_does() -> None:
     assert combinations_of(("idle", "busy"), DEFAULT) == ()
+    # of as many markers what is at risk goes first
+    assert combinations_of(("idle", "recovering", "busy", "trimming"), DEFAULT) == (
+        "busy+recovering", "recovering+trimming", "busy+trimming", "busy+recovering+trimming",
+    )  # fmt: skip
     assert combinations_of(("idle", "recovering", "busy", "trimming", "busy+trimming"), DEFAULT) == (
         "busy+recovering", "recovering+trimming", "busy+recovering+trimming",
     )  # fmt: skip
@@ -205,8 +209,57 @@ def test_what_is_wanted_is_that_of_the_regimes_policy_and_else_of_the_base() -> 
 def test_where_each_policy_and_the_base_has_a_marker_no_regime_is_without_one() -> None:
     every = RegimeBounds((*BY_POLICY.markers, PolicyMarker("else", "base")))
     assert wanted("else", calendar("office", "dark"), every)[0] == "client.p95_ms <= 60 ms"
-    with pytest.raises(InputError, match="a marker for each policy, and for the base"):
+    with pytest.raises(InputError, match="one of office, night, else in it: each policy of the calendar has a marker"):
         slo_in("busy", calendar("office", "dark"), every)
+
+
+def test_where_each_policy_has_a_marker_each_marker_is_searched_under_each_policy() -> None:
+    every, policies = RegimeBounds((*BY_POLICY.markers, PolicyMarker("else", "base"))), calendar("office", "dark").names
+    single = [marker.name for marker in DEFAULT.markers]
+    usual = usual_regimes(every, (), "", policies)
+    assert set(usual) == {"office", "night", "else"} | {
+        regime_of(f"{policy}+{name}", every) for policy in ("office", "night", "else") for name in single
+    }
+    for regime in usual:
+        assert wanted(regime, calendar("office", "dark"), every)
+    others = combinations_of(usual, every, policies)
+    assert len(usual) + len(others) == MOST_PREDICTED
+    assert all(every.policy_of(regime) is not None for regime in others)
+    assert {f"{policy}+busy+recovering" for policy in ("office", "night")} <= {*others}
+    assert "busy+recovering+else" in others
+    # the base has no marker: the time outside of the policies has no name in a regime
+    assert usual_regimes(BY_POLICY, (), "", policies) == usual_regimes(BY_POLICY)
+    # a policy that the calendar does not have never holds
+    assert "night+busy" not in usual_regimes(every, (), "", calendar("office").names)
+
+
+def test_no_policy_starves_and_work_at_risk_goes_first_where_there_is_no_room_for_all() -> None:
+    both = calendar("office", "dark")
+    usual = usual_regimes(BY_POLICY, (), "", both.names)
+    others = combinations_of(usual, BY_POLICY, both.names)
+    assert len(usual) + len(others) == MOST_PREDICTED
+    by_policy = {
+        policy: [each for each in others if BY_POLICY.policy_of(each) == policy] for policy in (None, "office", "dark")
+    }
+    counts = [len(each) for each in by_policy.values()]
+    assert max(counts) - min(counts) <= 1
+    for policy, name in (("office", "office"), ("dark", "night")):
+        alone = [name, *(regime_of(f"{name}+{each.name}", BY_POLICY) for each in DEFAULT.markers)]
+        assert by_policy[policy][0] == regime_of(f"{name}+recovering", BY_POLICY)
+        assert {*alone} <= {*usual, *others}
+        beside = ("busy", "backfilling", "scrub-late", "trimming")
+        assert {regime_of(f"{name}+recovering+{each}", BY_POLICY) for each in beside} <= {*others}
+
+
+def test_what_the_cluster_was_in_is_named_by_the_markers_of_now() -> None:
+    reordered = RegimeBounds(tuple(reversed(DEFAULT.markers)))
+    entries = [TimelineEntry(1.0, REGIME, "", "busy+recovering"), TimelineEntry(2.0, REGIME, "", "recovering+busy")]
+    usual = usual_regimes(reordered, entries)
+    assert usual[-1] == "recovering+busy"
+    assert all(reordered.tells(regime) for regime in usual)
+    # under markers of each policy what named none is never told again
+    every, policies = RegimeBounds((*BY_POLICY.markers, PolicyMarker("else", "base"))), calendar("office", "dark").names
+    assert "busy+recovering" not in usual_regimes(every, entries, "", policies)
 
 
 def hour(number: int, iops: float) -> Window:

@@ -92,6 +92,21 @@ def test_a_regime_names_one_policy_at_most(regime: str, told: bool, policy: Any)
             regime_of(regime, BY_POLICY)
 
 
+def test_where_each_policy_has_a_marker_a_regime_without_one_is_never_told() -> None:
+    policies = ("base", "office-hours", "night")
+    every = RegimeBounds((*BY_POLICY.markers, PolicyMarker("else", "base")))
+    for regime in ("busy", "idle"):
+        assert not every.tells(regime, policies)
+        with pytest.raises(InputError, match="one of office, night, else in it"):
+            regime_of(regime, every, policies=policies)
+        # a policy without a marker may hold, or nobody knows the calendar
+        assert every.tells(regime, (*policies, "weekend"))
+        assert every.tells(regime)
+        assert BY_POLICY.tells(regime, policies)
+    assert every.tells("busy+else", policies)
+    assert regime_of("else+busy", every, policies=policies) == "busy+else"
+
+
 def test_the_files_of_the_page_are_read() -> None:
     files = re.findall(r"```text\n(.*?)```", (DOCS / "regimes.md").read_text(), re.DOTALL)
     plain, with_policies = (parse_bounds(json.loads(file)) for file in files)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Collection, Dict, List, Mapping, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.book.book import parse_book
@@ -14,6 +14,7 @@ from ceph_tuner.core.book.page_check import check_page
 from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.ceph.target import running
 from ceph_tuner.core.errors import ClusterNotFound, InputError, PermissionRefused
+from ceph_tuner.core.goals.stored_slo import stored_calendar
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import Release
 from ceph_tuner.core.profiles.in_force import hardware_on
@@ -89,14 +90,15 @@ def offer_of(member: Member, within_s: float) -> Offer:
 def take(offer: Offer, member: Member, within_s: float, really: bool) -> Taken:
     """Hold an offer against a member, and put what suits it into its book where `really`. Raises TunerError."""
     with closing(open_member(member, within_s)) as cluster:
-        bounds = stored_bounds(cluster.store)
+        bounds, calendar = stored_bounds(cluster.store), stored_calendar(cluster.store)
+        policies = () if calendar is None else calendar.names
         own = _book(cluster)
         pages: List[Page] = []
         refused: List[str] = []
         there: List[int] = []
         for offered in offer.pages:
             try:
-                page = _fitted(offered, offer, cluster, bounds)
+                page = _fitted(offered, offer, cluster, bounds, policies)
             except InputError as fault:
                 refused.append(_words_of(fault, offered.page))
                 continue
@@ -115,13 +117,15 @@ def document_of(pages: List[Page]) -> Dict[str, Any]:
     return versioned({"pages": [page.to_dict() for page in numbered]})
 
 
-def _fitted(offered: OfferedPage, offer: Offer, cluster: Cluster, bounds: RegimeBounds) -> Page:
+def _fitted(
+    offered: OfferedPage, offer: Offer, cluster: Cluster, bounds: RegimeBounds, policies: Collection[str]
+) -> Page:
     """The page as this cluster would have it. Raises InputError where it does not suit."""
     page = offered.page
     if cluster.release is not offer.release:
         found = f"settings validated on {offer.release.title}"
         raise InputError("release", found, f"pages of {cluster.release.title}")
-    regime = regime_of(page.regime, bounds, "regime")
+    regime = regime_of(page.regime, bounds, "regime", policies)
     hardware, _ = _hardware(cluster, page.target)
     reason = unlike_hardware(offered.hardware, offered.osds, hardware)
     if reason:

@@ -260,6 +260,7 @@ def _page(tried: TriedSettings, source: str, settings: Settings, why: str, numbe
         load={name: value for name, value in sorted(load.items()) if math.isfinite(value)},
         effects={effect.metric: effect.ratio[0] - 1.0 for effect in effects if effect.ratio is not None},
         verdict=f"{why} (predicted by the twin, not measured)"[:LONGEST_TEXT],
+        policy=tried.asked.policy,
     )
 
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import combinations, islice
-from typing import FrozenSet, Iterable, List, Optional, Sequence, Tuple
+from itertools import chain, combinations, islice, zip_longest
+from typing import Collection, Dict, FrozenSet, Iterable, List, Optional, Sequence, Tuple
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo
-from ceph_tuner.core.goals.slo_calendar import SloCalendar
+from ceph_tuner.core.goals.slo_calendar import BASE, SloCalendar
 from ceph_tuner.core.goals.week_behind import hours_under
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.measure.timeline import REGIME, TimelineEntry
@@ -42,6 +42,8 @@ class RegimeQuestion:
     """What clients ask for together, operations per second; None where that is not told."""
     left_out: Tuple[str, ...]
     """Objectives that are about nothing in this regime, or that the twin does not predict."""
+    policy: str = BASE
+    """Whose objectives they are."""
 
     @property
     def work(self) -> Tuple[str, ...]:
@@ -49,33 +51,67 @@ class RegimeQuestion:
         return tuple(self.question.work)
 
 
-def usual_regimes(bounds: RegimeBounds, entries: Iterable[TimelineEntry] = (), scope: str = "") -> Tuple[str, ...]:
-    """Those that the scope, or the cluster, was in, and in any case one for each marker, and none."""
-    known = {marker.name for marker in bounds.markers}
-    names = {IDLE, *known}
-    for entry in entries:
-        if entry.kind == REGIME and entry.scope == scope and set(entry.name.split("+")) <= known:
-            names.add(entry.name)
+def usual_regimes(
+    bounds: RegimeBounds,
+    entries: Iterable[TimelineEntry] = (),
+    scope: str = "",
+    policies: Collection[str] = (),
+) -> Tuple[str, ...]:
+    """Those that the scope, or the cluster, was in, and in any case one for each marker, and none.
+
+    Where each policy of the calendar has a marker, it is one for each marker under each policy. `policies`: as for
+    `RegimeBounds.tells`.
+    """
+    single = [IDLE, *(marker.name for marker in bounds.markers)]
+    if bounds.mark_all(policies):
+        of_policies = [marker.name for marker in bounds.of_policies if marker.policy in policies]
+        single += [f"{policy}+{marker.name}" for policy in of_policies for marker in bounds.of_metrics]
+    met = [entry.name for entry in entries if entry.kind == REGIME and entry.scope == scope]
+    names = {name for name in (_as_told(each, bounds, policies) for each in (*single, *met)) if name}
     return tuple(sorted(names, key=lambda name: (name != IDLE, name.count("+"), name)))
 
 
 def regimes_named(
-    names: Sequence[str], bounds: RegimeBounds, entries: Iterable[TimelineEntry] = (), scope: str = ""
+    names: Sequence[str],
+    bounds: RegimeBounds,
+    entries: Iterable[TimelineEntry] = (),
+    scope: str = "",
+    policies: Collection[str] = (),
 ) -> Tuple[str, ...]:
     """Those that are named, else the usual ones of the scope. Raises InputError as `regime_of`."""
-    return tuple(regime_of(name, bounds) for name in names) or usual_regimes(bounds, entries, scope)
+    named = tuple(regime_of(name, bounds, policies=policies) for name in names)
+    return named or usual_regimes(bounds, entries, scope, policies)
 
 
-def combinations_of(regimes: Sequence[str], bounds: RegimeBounds) -> Tuple[str, ...]:
-    """Other regimes that the markers of these make together, those of the fewest markers first, as there is room.
+def combinations_of(regimes: Sequence[str], bounds: RegimeBounds, policies: Collection[str] = ()) -> Tuple[str, ...]:
+    """Other regimes that the markers of these make together, as there is room for pages.
 
-    Two policies never hold together.
+    Each policy has its turn, and so has what names none. Of each those of the fewest markers come first, and of these
+    the ones in which copies of objects are at risk. `policies`: as for `RegimeBounds.tells`.
     """
     on = {part for regime in regimes for part in regime.split("+")}
     markers = [marker.name for marker in bounds.markers if marker.name in on]
+    at_risk = {marker.name for marker in bounds.of_metrics if marker.metric.startswith("recovery.")}
+
+    def rank(name: str) -> Tuple[int, bool]:
+        parts = name.split("+")
+        return len(parts), at_risk.isdisjoint(parts)
+
     each = ("+".join(names) for count in range(2, len(markers) + 1) for names in combinations(markers, count))
-    others = (name for name in each if name not in regimes and bounds.tells(name))
-    return tuple(islice(others, max(0, MOST_PREDICTED - len(regimes))))
+    others = (name for name in each if name not in regimes and bounds.tells(name, policies))
+    by_policy: Dict[Optional[str], List[str]] = {}
+    for name in sorted(others, key=rank):
+        by_policy.setdefault(bounds.policy_of(name), []).append(name)
+    in_turn = (name for name in chain(*zip_longest(*by_policy.values())) if name is not None)
+    return tuple(islice(in_turn, max(0, MOST_PREDICTED - len(regimes))))
+
+
+def _as_told(name: str, bounds: RegimeBounds, policies: Collection[str]) -> Optional[str]:
+    """The name as it is told now; None for one that never is."""
+    try:
+        return regime_of(name, bounds, policies=policies)
+    except InputError:
+        return None
 
 
 def work_in(regimes: Sequence[str], bounds: RegimeBounds) -> FrozenSet[str]:
@@ -87,15 +123,12 @@ def work_in(regimes: Sequence[str], bounds: RegimeBounds) -> FrozenSet[str]:
 
 def slo_in(regime: str, calendar: SloCalendar, bounds: RegimeBounds) -> Slo:
     """What is wanted in a regime: under its policy, else outside of all. Raises InputError where there is no such."""
-    policy, policies = bounds.policy_of(regime), set(calendar.by_policy) if calendar.policies else set()
+    policy = bounds.policy_of(regime)
     if policy is None:
-        if policies and policies <= {marker.policy for marker in bounds.of_policies}:
-            raise InputError(
-                f"regime {regime}", "a marker for each policy, and for the base", "one of them in its name"
-            )
+        regime_of(regime, bounds, "regime", calendar.names)
         return calendar.base
-    if policy not in policies:
-        expected = ", ".join(sorted(policies)) or "a calendar with that policy"
+    if policy not in calendar.names:
+        expected = ", ".join(sorted(calendar.names)) or "a calendar with that policy"
         raise InputError(f"regime {regime}", f"no policy {policy} in the calendar", expected)
     return calendar.by_policy[policy]
 
@@ -148,7 +181,8 @@ def question_in(
         raise InputError(f"regime {regime}", "no objective about its work", "one, such as 'client.p95_ms <= 20 ms'")
     goal = question.slo.goal if question.slo.goal is None or question.slo.goal.text not in left_out else None
     wanted = replace(question.slo, objectives=objectives, goal=goal)
-    return RegimeQuestion(regime, replace(question, slo=wanted, switched=True), asked_iops, left_out)
+    policy = bounds.policy_of(regime) or BASE
+    return RegimeQuestion(regime, replace(question, slo=wanted, switched=True), asked_iops, left_out, policy)
 
 
 def with_client_iops(model: ClusterModel, iops: float) -> ClusterModel:

@@ -8,7 +8,18 @@ import threading
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, Mapping, Sequence, Tuple
 
-from ceph_tuner.core.book.page import IMPORT, LONGEST_TEXT, STRUCK, TWIN, UNVALIDATED, VALIDATED, Page, same_settings
+from ceph_tuner.core.book.page import (
+    IMPORT,
+    LONGEST_MISS,
+    LONGEST_TEXT,
+    MOST_LEFT_OUT,
+    STRUCK,
+    TWIN,
+    UNVALIDATED,
+    VALIDATED,
+    Page,
+    same_settings,
+)
 from ceph_tuner.core.bounded import MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Store
 from ceph_tuner.core.ceph.stored_document import VERSION, unknown_in, versioned
@@ -55,7 +66,8 @@ class Book:
         """With one more page, under a number of its own.
 
         Settings that the regime has a page for already replace that page, unless that one says more of them or is
-        struck: what a trial keeps is in force without the book. The number stays, as pins and rests are about it.
+        struck: what a trial keeps is in force without the book. The number stays, as pins and rests are about it. So do
+        the policies under which it is left out, but for that of a trial that it came through.
         Where there are too many pages the oldest goes: first of those unvalidated, then of those struck, then of all;
         none that is pinned. Raises InputError where all are.
         """
@@ -68,8 +80,11 @@ class Book:
             return self
         pin = page.pin or any(each.pin for each in same)
         number = same[0].number if same else self.newest + 1
+        left_out = {policy: why for each in (page, *same) for policy, why in each.left_out.items()}
+        if page.state == VALIDATED:
+            left_out.pop(page.policy, None)
         kept = [each for each in self.pages if each not in same]
-        kept = sorted([*kept, replace(page, number=number, pin=pin)], key=lambda each: each.number)
+        kept = sorted([*kept, replace(page, number=number, pin=pin, left_out=left_out)], key=lambda each: each.number)
         return Book(_fitting(kept, number), max(self.newest, number))
 
     def pinned(self, number: int) -> Book:
@@ -92,29 +107,47 @@ class Book:
         return self._with(replace(self.page(number), pin=False))
 
     def struck(self, number: int, reason: str) -> Book:
-        """With that page struck: it is never used again. Raises InputError: none, or struck already.
-
-        The reason takes room as a page does: where there is none, other pages go as in `added`. Where all others are
-        pinned none does: what does harm is struck, and one reason is within what the monitors store.
-        """
+        """With that page struck: it is not used until it is restored. Raises InputError: none, or struck already."""
         page = self.page(number)
         if page.state == STRUCK:
             raise InputError("book strike", f"page {number}, which is struck already: {page.reason}", "another page")
-        book = self._with(replace(page, state=STRUCK, reason=reason[:LONGEST_TEXT] or "by an operator", pin=False))
-        with contextlib.suppress(InputError):
-            book = replace(book, pages=_fitting(book.pages, number))
-        return book
+        return self._with_words(
+            replace(page, state=STRUCK, reason=reason[:LONGEST_TEXT] or "by an operator", pin=False)
+        )
+
+    def blamed(self, number: int, reason: str, policy: str = "") -> Book:
+        """With a page that broke a hard objective struck, or left out while that policy holds.
+
+        `policy`: that which held and is not in the name of the page's regime; empty where there is none. A page whose
+        evidence is about another one, or about nobody knows which, may do well under that: it is not struck.
+        Raises InputError as `struck`.
+        """
+        page = self.page(number)
+        if not policy or policy == page.policy or page.state == STRUCK:
+            return self.struck(number, reason)
+        others = [item for item in page.left_out.items() if item[0] != policy][1 - MOST_LEFT_OUT :]
+        return self._with_words(replace(page, left_out=dict([*others, (policy, reason[:LONGEST_MISS])])))
+
+    def restored(self, number: int) -> Book:
+        """With that page left out under no policy, and unvalidated where it was struck. Raises InputError: as it is."""
+        page = self.page(number)
+        if page.state != STRUCK and not page.left_out:
+            raise InputError("book restore", f"page {number}, which is {page.state}", "one that is struck or left out")
+        state = UNVALIDATED if page.state == STRUCK else page.state
+        return self._with(replace(page, state=state, reason="", left_out={}))
 
     def imported(self, pages: Sequence[Page], at: float) -> Book:
         """With these pages of another book, unvalidated and unpinned here; what was struck there is left out.
 
+        Policies of another cluster's calendar are not those of this one; the twin predicts for those of this one.
         Raises InputError where what this cluster showed, validated or struck, would have to make room.
         """
         book = self
         for page in pages:
             if page.state != STRUCK:
-                origin = TWIN if page.origin == TWIN else IMPORT
-                book = book.added(replace(page, state=UNVALIDATED, origin=origin, pin=False, at=at))
+                origin, policy = (TWIN, page.policy) if page.origin == TWIN else (IMPORT, "")
+                page = replace(page, state=UNVALIDATED, origin=origin, pin=False, at=at, policy=policy, left_out={})
+                book = book.added(page)
         left = {page.number for page in book.pages}
         lost = [page for page in self.pages if page.state != UNVALIDATED and page.number not in left]
         if lost:
@@ -125,6 +158,16 @@ class Book:
     def to_dict(self) -> Dict[str, Any]:
         """Give the plain form, which `parse_book` reads."""
         return {"newest": self.newest, "pages": [page.to_dict() for page in self.pages]}
+
+    def _with_words(self, changed: Page) -> Book:
+        """With a page that has a reason now. It takes room as a page does: other pages go as in `added`.
+
+        Where all others are pinned none does: what does harm goes, and one reason is within what the monitors store.
+        """
+        book = self._with(changed)
+        with contextlib.suppress(InputError):
+            book = replace(book, pages=_fitting(book.pages, changed.number))
+        return book
 
     def _with(self, changed: Page) -> Book:
         pages = (changed if page.number == changed.number else page for page in self.pages)

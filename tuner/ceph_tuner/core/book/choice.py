@@ -15,28 +15,43 @@ UNVALIDATED_USE = (NONE, OF_THE_TWIN, ALL)
 """Which pages without a trial on this cluster may be used."""
 
 
-def choose(book: Book, regime: str, unvalidated: str = NONE, resting: Collection[int] = ()) -> Optional[Page]:
+def choose(
+    book: Book, regime: str, unvalidated: str = NONE, resting: Collection[int] = (), policy: str = ""
+) -> Optional[Page]:
     """Give the page that is to hold; None: what was there before the book.
 
     A page that is pinned comes first, then those validated, then those that the operator allows without a trial. Of
-    each the newest, as it was better than what was in force before it. `resting`: numbers of pages that are left out.
+    each first those whose evidence is about the policy, then the newest, as it was better than what was in force before
+    it. `resting`: numbers of pages that are left out. `policy`: of the calendar, which holds and which the regime's
+    name lacks; empty where there is none.
     """
     if unvalidated not in UNVALIDATED_USE:
         raise InputError("book_unvalidated", repr(unvalidated), f"one of {', '.join(UNVALIDATED_USE)}")
+
+    def rank(page: Page) -> Tuple[bool, bool, bool, float, int]:
+        of_policy = bool(policy) and page.policy == policy
+        return page.pin, page.state == VALIDATED, of_policy, page.at, page.number
+
     pages = [page for page in book.pages if page.regime == regime and page.number not in resting]
-    usable = [page for page in pages if is_usable(page, unvalidated)]
-    return max(usable, key=lambda page: (page.pin, page.state == VALIDATED, page.at, page.number), default=None)
+    return max((page for page in pages if is_usable(page, unvalidated, policy)), key=rank, default=None)
 
 
-def others(book: Book, regime: str, unvalidated: str = NONE, resting: Collection[int] = ()) -> Tuple[Page, ...]:
+def others(
+    book: Book, regime: str, unvalidated: str = NONE, resting: Collection[int] = (), policy: str = ""
+) -> Tuple[Page, ...]:
     """Give what would hold in each other regime that has a page to use."""
     regimes = sorted({page.regime for page in book.pages} - {regime})
-    chosen = (choose(book, each, unvalidated, resting) for each in regimes)
+    chosen = (choose(book, each, unvalidated, resting, policy) for each in regimes)
     return tuple(page for page in chosen if page is not None)
 
 
 def borne(
-    book: Book, number: int, slo: Optional[Slo], unvalidated: str = NONE, resting: Collection[int] = ()
+    book: Book,
+    number: int,
+    slo: Optional[Slo],
+    unvalidated: str = NONE,
+    resting: Collection[int] = (),
+    policy: str = "",
 ) -> Dict[str, float]:
     """Give how far a page may fall behind where to go back to what was there before would harm more, by metric.
 
@@ -44,7 +59,9 @@ def borne(
     Nothing is borne where the regime has another page to use, or the page does not know both.
     """
     page = next((each for each in book.pages if each.number == number), None)
-    if page is None or slo is None or choose(book, page.regime, unvalidated, {*resting, number}) is not None:
+    if page is None or slo is None:
+        return {}
+    if choose(book, page.regime, unvalidated, {*resting, number}, policy) is not None:
         return {}
     bounds = {}
     for objective in slo.objectives:
@@ -59,9 +76,14 @@ def borne(
     return bounds
 
 
-def is_usable(page: Page, unvalidated: str) -> bool:
-    """Whether a page may hold in its regime at all."""
-    if page.state == STRUCK:
+def left_out(book: Book, regime: str, policy: str) -> Tuple[Page, ...]:
+    """Give the pages of a regime that are not used while the policy holds."""
+    return tuple(page for page in book.pages if page.regime == regime and policy in page.left_out)
+
+
+def is_usable(page: Page, unvalidated: str, policy: str = "") -> bool:
+    """Whether a page may hold in its regime at all, under a policy that the regime's name lacks."""
+    if page.state == STRUCK or policy in page.left_out:
         return False
     if page.state == VALIDATED or page.pin or unvalidated == ALL:
         return True

@@ -24,6 +24,10 @@ class BookLook(Look):
     """What would hold in each other regime that has a page to use."""
     hours: str = ""
     """Why no page may be in force now, by the operator's hours; empty where one may."""
+    policy: str = ""
+    """Of the calendar, which holds and which the regime's name lacks; empty where there is none."""
+    left_out: Tuple[Page, ...] = ()
+    """Pages of the regime that are not used while that policy holds."""
     gone: str = ""
     """Why what is in force may not stay, whatever the regime; empty where it may."""
     doubtful: bool = False
@@ -42,7 +46,12 @@ class Replace:
 
 @dataclass(frozen=True)
 class Strike:
-    """Strike a page from the book. It has no outcome: it is tried until it is done, and nothing is written before."""
+    """Strike a page from the book. It has no outcome: it is tried until it is done, and nothing is written before.
+
+    `policy`: that which holds and which the regime's name lacks. Under another one the page may do well: see
+    `Book.blamed`.
+    """
 
     number: int
     reason: str
+    policy: str = ""

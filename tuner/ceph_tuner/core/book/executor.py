@@ -93,7 +93,7 @@ class BookExecutor(TrialExecutor[BookState]):
     def _strike(self, act: Strike) -> None:
         with contextlib.suppress(InputError):
             # gone or struck meanwhile; a book that nobody can read is not used either
-            self._book.change(lambda book: book.struck(act.number, act.reason))
+            self._book.change(lambda book: book.blamed(act.number, act.reason, act.policy))
 
     def _replace(self, act: Replace) -> Any:
         if self._untold:

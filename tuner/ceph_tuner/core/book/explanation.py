@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Sequence
+from typing import Any, Callable, List, Mapping, Optional, Sequence
 
 from ceph_tuner.core.book.events import BookLook
 from ceph_tuner.core.book.limits import BookLimits
 from ceph_tuner.core.book.page import Page, same_settings
 from ceph_tuner.core.book.state import HOLDING, PHASES, RESTING, WATCHING, BookState
-from ceph_tuner.core.book.state_machine import why_not_now
+from ceph_tuner.core.book.state_machine import no_page, why_not_now
+from ceph_tuner.core.goals.slo_calendar import BASE
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.moments import duration, utc, utc_minute
 from ceph_tuner.core.regimes.bounds import IDLE
@@ -25,11 +26,12 @@ def explain(
     now: float,
     turns: Sequence[AnyTurn] = (),
     beside: str = "",
+    tells: Callable[[str], bool] = lambda regime: True,
 ) -> List[str]:
     """Say what is in force, for which regime, what comes next, what would switch it, and what stands against it.
 
     `turns`: the markers of the regime that holds, and what would turn each. `beside`: which other work of the tuner
-    the book waits for now, in words.
+    the book waits for now, in words. `tells`: whether such a regime is ever told.
     """
     if not state.on and not state.stands:
         why = f": {state.stopped}" if state.stopped else ""
@@ -53,7 +55,10 @@ def explain(
     if beside and not state.waits and not any(beside in line for line in coming):
         lines.append(f"the book waits: {beside}")
     if look is not None and look.regime:
-        lines += _switches(look, turns, now)
+        lines += _switches(look, turns, now, tells)
+    if look is not None and look.left_out and look.page is not None:
+        left_out = ", ".join(str(page.number) for page in look.left_out)
+        lines.append(f"pages of the regime that are left out while the policy {look.policy} holds: {left_out}")
     if state.rests:
         pages = ", ".join(f"{page} until {utc(until)}" for page, until in sorted(state.rests.items()))
         lines.append(f"pages that are left out for a while: {pages}")
@@ -62,19 +67,36 @@ def explain(
     return lines
 
 
+def page_words(page: Mapping[str, Any]) -> str:
+    """What speaks for a page in its plain form, or against it. Plugins of earlier versions know of no policy in it."""
+    against = [f"left out under {policy}: {why}" for policy, why in page.get("left_out", {}).items()]
+    return str(page["reason"]) or "; ".join(against) or str(page["verdict"])
+
+
+def page_origin(page: Mapping[str, Any]) -> str:
+    """What the evidence of a page in its plain form is, and which policy it is about where that is not the base."""
+    policy = page.get("policy", "")
+    return f"{page['origin']} under {policy}" if policy not in ("", BASE) else str(page["origin"])
+
+
 def _next(state: BookState, look: BookLook, limits: BookLimits) -> List[str]:
     page = look.page
     if page is None:
-        return [f"the book has no page to use for the regime {look.regime}: what was there before it holds"]
+        return [f"{no_page(look)}: what was there before it holds"]
     if state.page and same_settings(page, state.target, state.settings):
         return []
     why = why_not_now(state, look, limits)
     return [f"page {page.number} is for the regime {look.regime}{f', and waits: {why}' if why else ''}"]
 
 
-def _switches(look: BookLook, turns: Sequence[AnyTurn], now: float) -> List[str]:
+def _switches(look: BookLook, turns: Sequence[AnyTurn], now: float, tells: Callable[[str], bool]) -> List[str]:
     """Which other regimes would switch it and what would have to turn for that, and what seems to turn now."""
-    lines = [_switch(page, look, turns) for page in look.others]
+    lines = [
+        _switch(page, look, turns)
+        if tells(page.regime)
+        else f"page {page.number} is for {page.regime}, and the present bounds tell no such regime"
+        for page in look.others
+    ]
     if not lines:
         lines.append("no other regime has a page to use: another one would bring back what was there before the book")
     elif look.page is not None:
@@ -89,9 +111,6 @@ def _switches(look: BookLook, turns: Sequence[AnyTurn], now: float) -> List[str]
 def _switch(page: Page, look: BookLook, turns: Sequence[AnyTurn]) -> str:
     names = [] if page.regime == IDLE else page.regime.split("+")
     wanted = [turn for turn in turns if turn.name in names]
-    policies = sum(isinstance(turn, PolicyTurn) for turn in wanted)
-    if names != [turn.name for turn in wanted] or policies > 1:
-        return f"page {page.number} is for {page.regime}, and the present bounds tell no such regime"
     needed = [_turn(turn) for turn in turns if turn.on != (turn in wanted)]
     same = look.page is not None and same_settings(page, look.page.target, look.page.settings)
     does = "would have the same settings" if same else "would switch it"

@@ -10,6 +10,7 @@ from typing import Any, Dict, Mapping
 from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.measure.timeline import POLICY_NAME
 
 VALIDATED, UNVALIDATED, STRUCK = "validated", "unvalidated", "struck"
 STATES = (VALIDATED, UNVALIDATED, STRUCK)
@@ -18,6 +19,10 @@ ORIGINS = (TRIAL, TWIN, IMPORT)
 MOST_SETTINGS = 40
 LONGEST_TEXT = 600
 MOST_METRICS = 40
+MOST_LEFT_OUT = 21
+"""Policies: as many as a calendar has, and the base."""
+LONGEST_MISS = 200
+"""Characters of why a page is left out under a policy: a book has little room."""
 
 _REGIME = re.compile(r"[a-z][a-z0-9-]{0,23}(\+[a-z][a-z0-9-]{0,23}){0,11}")
 
@@ -45,6 +50,10 @@ class Page:
     """Why it was struck; empty where it was not."""
     pin: bool = False
     """Whether an operator wants this page in its regime, whatever others there are."""
+    policy: str = ""
+    """Of the calendar, whose objectives the evidence is about; empty where nobody knows."""
+    left_out: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """By policy under which it broke a hard objective, why: it is not used while that policy holds."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for what is no page."""
@@ -67,6 +76,11 @@ class Page:
             raise ValueError(f"load and effects have at most {MOST_METRICS} metrics")
         if max(len(self.verdict), len(self.reason)) > LONGEST_TEXT:
             raise ValueError(f"verdict and reason have at most {LONGEST_TEXT} characters")
+        policies = [*([self.policy] if self.policy else []), *self.left_out]
+        if not all(POLICY_NAME.fullmatch(name) for name in policies) or len(self.left_out) > MOST_LEFT_OUT:
+            raise ValueError(f"policy and left_out (={policies!r:.60}) must be policies, at most {MOST_LEFT_OUT}")
+        if any(len(why) > LONGEST_MISS for why in self.left_out.values()):
+            raise ValueError(f"why a page is left out has at most {LONGEST_MISS} characters")
         try:
             Target.parse(self.target)
         except InputError as error:
@@ -81,13 +95,15 @@ class Page:
         """Give the plain form, for the store, for files and for programs."""
         document = {name: getattr(self, name) for name in self.__dataclass_fields__}
         document.update(settings=dict(self.settings), load=dict(self.load), effects=dict(self.effects))
+        document.update(left_out=dict(self.left_out))
         return document
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Page:
         """Inverse of `to_dict`. Raises KeyError, TypeError or ValueError for what is none."""
         texts = {
-            name: document.get(name, default) for name, default in (("target", "osd"), ("verdict", ""), ("reason", ""))
+            name: document.get(name, default)
+            for name, default in (("target", "osd"), ("verdict", ""), ("reason", ""), ("policy", ""))
         }
         texts.update((name, document[name]) for name in ("regime", "state", "origin"))
         if not all(isinstance(text, str) for text in texts.values()):
@@ -95,6 +111,9 @@ class Page:
         number, pin = document["number"], document.get("pin", False)
         if type(number) is not int or type(pin) is not bool:
             raise TypeError(f"number (={number!r}) must be whole, and pin (={pin!r}) true or false")
+        left_out = dict(document.get("left_out", {}))
+        if not all(isinstance(text, str) for item in left_out.items() for text in item):
+            raise TypeError("left_out has texts by policy")
         load, effects = (_numbers(document.get(name, {})) for name in ("load", "effects"))
         return cls(
             number,
@@ -103,6 +122,7 @@ class Page:
             load=load,
             effects=effects,
             pin=pin,
+            left_out=left_out,
             **texts,
         )
 

@@ -48,7 +48,10 @@ class BookState:
     rests: Mapping[int, float] = field(default_factory=dict)
     """Until when a page is left out."""
     doubts: Mapping[int, str] = field(default_factory=dict)
-    """Pages of these whose regime may have been over as they broke: left out only while it is still told."""
+    """Pages of these whose regime may have been over as they broke: left out only while it is still told.
+
+    A policy that the regime's name lacks is told behind it.
+    """
     deaths: int = 0
     """Mgrs in a row that ended while a switch was made or watched."""
     then: str = ""
@@ -59,6 +62,8 @@ class BookState:
     """Why its settings cannot be taken back, or written yet."""
     waits: bool = False
     """Whether that is no more than another tuner at work, which an operator who switched the book off waits for."""
+    policy: str = ""
+    """Under which the page was chosen, where the regime's name lacks it."""
 
     def __post_init__(self) -> None:
         if self.phase not in PHASES:

@@ -34,6 +34,7 @@ from ceph_tuner.core.book.events import OFF, ON, BookLook, Replace, Strike
 from ceph_tuner.core.book.limits import BookLimits
 from ceph_tuner.core.book.page import Page, same_settings
 from ceph_tuner.core.book.state import HOLDING, HOUR_S, RESTING, RETURNING, SWITCHING, WATCHING, BookState
+from ceph_tuner.core.goals.guard import Breach
 
 AGAIN_S = 60.0
 """After so long it tries to write again where another tuner was at work: each attempt is a record in the trail."""
@@ -69,6 +70,13 @@ def refusal(state: BookState, what: str) -> Optional[str]:
     return None
 
 
+def no_page(look: BookLook) -> str:
+    """That the regime has no page to use, and which of its pages another policy may use."""
+    pages = ", ".join(str(page.number) for page in look.left_out)
+    but = f" (left out while the policy {look.policy} holds: {pages})" if pages else ""
+    return f"the book has no page to use for the regime {look.regime}{but}"
+
+
 def why_not_now(state: BookState, look: BookLook, limits: BookLimits) -> str:
     """Why no other page may be written now; empty where one may."""
     if look.hours or look.wait:
@@ -85,7 +93,7 @@ def why_not_now(state: BookState, look: BookLook, limits: BookLimits) -> str:
 def _looked(state: BookState, look: BookLook, limits: BookLimits) -> BookDecision:
     # after a clock that was ahead, what is watched is watched from now on, and not until that time comes
     state = replace(_forgetting(state, look.at, limits), since=min(state.since, look.at))
-    state = _without_doubts(state, look.regime)
+    state = _without_doubts(state, look)
     if state.phase == RETURNING:
         return BookDecision(state, (TakeBack(state.changes, state.then or "tried again"),))
     if state.phase == SWITCHING:
@@ -106,7 +114,7 @@ def _resting(state: BookState, look: BookLook, limits: BookLimits) -> BookDecisi
     page = look.page
     if page is None or (state.page and not same_settings(page, state.target, state.settings)):
         state = replace(state, page=0, target="", settings={})
-    state = replace(state, regime=look.regime)
+    state = replace(state, regime=look.regime, policy=look.policy)
     if page is None or state.page or why_not_now(state, look, limits):
         return BookDecision(replace(state, page=page.number) if page is not None and state.page else state)
     return _switch(state, look, page)
@@ -121,9 +129,9 @@ def _in_force(state: BookState, look: BookLook, limits: BookLimits) -> BookDecis
     if look.hours:
         return _back(state, look.at, look.hours)
     if page is None:
-        return _back(state, look.at, f"the book has no page for the regime {look.regime}")
+        return _back(state, look.at, no_page(look))
     if same:
-        state = replace(state, page=page.number, regime=look.regime)
+        state = replace(state, page=page.number, regime=look.regime, policy=look.policy)
         watched = state.phase == WATCHING and look.at - state.since >= limits.watch
         return BookDecision(state, (Keep(state.changes[-1]),) if watched else ())
     if _spent(state, limits):
@@ -147,6 +155,7 @@ def _switch(state: BookState, look: BookLook, page: Page) -> BookDecision:
         phase=SWITCHING,
         since=look.at,
         regime=look.regime,
+        policy=look.policy,
         next_page=page.number,
         next_target=page.target,
         next_settings=dict(page.settings),
@@ -160,7 +169,10 @@ def _switch(state: BookState, look: BookLook, page: Page) -> BookDecision:
 
 
 def _broken(state: BookState, look: BookLook, limits: BookLimits) -> BookDecision:
-    """What the guard saw ends the page: struck where it broke an objective in its regime, else left out for a while."""
+    """What the guard saw ends the page: struck where it broke an objective in its regime, else left out for a while.
+
+    A strike is about the policy that holds, where another one may find no fault with the page.
+    """
     breach = look.breach
     if breach is None:
         return BookDecision(state)
@@ -168,15 +180,17 @@ def _broken(state: BookState, look: BookLook, limits: BookLimits) -> BookDecisio
         # who changes settings by hand does not want to race a machine
         return _back(state, look.at, breach.reason, breach.rule, then=f"somebody intervened: {breach.reason}")
     in_regime = look.regime == state.regime and not look.doubtful
-    strikes = _strikes(state.page, breach.rule, breach.reason, in_regime)
-    rested = _rested(state, state.page, look.at, limits)
+    strikes = _strikes(state.page, breach, look.policy) if in_regime else ()
+    # what is left out under a policy comes again as that ends
+    rested = state if strikes and look.policy else _rested(state, state.page, look.at, limits)
     if breach.rule == OBJECTIVE and not in_regime:
-        rested = replace(rested, doubts={**rested.doubts, state.page: state.regime})
+        policy = look.policy if look.regime else state.policy
+        rested = replace(rested, doubts={**rested.doubts, state.page: _under(state.regime, policy)})
     return _back(rested, look.at, breach.reason, breach.rule, strikes=strikes)
 
 
-def _strikes(page: int, rule: str, reason: str, in_regime: bool = True) -> Tuple[Strike, ...]:
-    return (Strike(page, f"{rule}: {reason}"),) if page and rule == OBJECTIVE and in_regime else ()
+def _strikes(page: int, breach: Breach, policy: str) -> Tuple[Strike, ...]:
+    return (Strike(page, f"{breach.rule}: {breach.reason}", policy),) if page and breach.rule == OBJECTIVE else ()
 
 
 def _told(state: BookState, event: OperatorCommand, limits: BookLimits) -> BookDecision:
@@ -191,7 +205,7 @@ def _told(state: BookState, event: OperatorCommand, limits: BookLimits) -> BookD
         return BookDecision(on, (note,))
     state = replace(state, on=False, then="", stopped="")
     if not state.stands:
-        return BookDecision(replace(state, page=0, target="", settings={}, regime=""), (note,))
+        return BookDecision(replace(state, page=0, target="", settings={}, regime="", policy=""), (note,))
     return _back(state, event.at, f"switched off: {why}", by=event.by)
 
 
@@ -223,8 +237,8 @@ def _write_failed(state: BookState, event: WriteFailed, limits: BookLimits) -> B
     if event.busy and not state.changes and not event.numbers:
         return BookDecision(_nothing_next(replace(state, phase=RESTING, since=event.at, page=0, problem=event.words)))
     why = event.words if event.rule else f"page {state.next_page} cannot be written: {event.words}"
-    strikes = _strikes(state.next_page, event.rule, event.words)
-    failed = state if event.busy else _rested(state, state.next_page, event.at, limits)
+    strikes = _strikes(state.next_page, Breach(event.rule, event.words), state.policy)
+    failed = state if event.busy or (strikes and state.policy) else _rested(state, state.next_page, event.at, limits)
     changes = tuple(dict.fromkeys((*state.changes, *event.numbers)))
     return _back(replace(failed, changes=changes), event.at, why, event.rule or "write failed", strikes=strikes)
 
@@ -305,6 +319,7 @@ def _at_rest(state: BookState, at: float) -> BookState:
         waits=False,
         baseline={},
         regime="",
+        policy="",
     )
 
 
@@ -319,14 +334,19 @@ def _rested(state: BookState, page: int, at: float, limits: BookLimits) -> BookS
     return replace(state, rests={**state.rests, page: at + limits.rest}, doubts=doubts)
 
 
-def _without_doubts(state: BookState, regime: str) -> BookState:
-    """Without rests of pages that broke as their regime ended: another one has been told since."""
-    if not regime or not state.doubts:
+def _without_doubts(state: BookState, look: BookLook) -> BookState:
+    """Without rests of pages that broke as their regime ended: another one, or another policy, holds since."""
+    if not look.regime or not state.doubts:
         return state
-    over = {page for page, doubted in state.doubts.items() if doubted != regime}
+    told = _under(look.regime, look.policy)
+    over = {page for page, doubted in state.doubts.items() if doubted != told}
     rests = {page: until for page, until in state.rests.items() if page not in over}
     doubts = {page: doubted for page, doubted in state.doubts.items() if page in rests}
     return replace(state, rests=rests, doubts=doubts)
+
+
+def _under(regime: str, policy: str) -> str:
+    return f"{regime} under {policy}" if policy else regime
 
 
 def _forgetting(state: BookState, at: float, limits: BookLimits) -> BookState:

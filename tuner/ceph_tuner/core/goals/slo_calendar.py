@@ -95,6 +95,11 @@ class SloCalendar:
         """The SLO's name."""
         return self.base.name
 
+    @property
+    def names(self) -> Tuple[str, ...]:
+        """Of the policies, the base among them; none where nothing depends on the time."""
+        return tuple(self.by_policy) if self.policies else ()
+
     @cached_property
     def by_policy(self) -> Mapping[str, Slo]:
         """What is wanted under each policy, and under the base."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.ports import Store
@@ -113,15 +113,20 @@ class RegimeBounds:
         """Markers that are told by the calendar."""
         return tuple(marker for marker in self.markers if isinstance(marker, PolicyMarker))
 
-    def tells(self, regime: str) -> bool:
+    def tells(self, regime: str, policies: Collection[str] = ()) -> bool:
         """Whether a regime of this name can be told: each of its markers is one of these, and in their order.
 
-        One policy holds at a time.
+        One policy holds at a time. `policies`: those of the calendar (`SloCalendar.names`), as far as they are known.
         """
         wanted = regime.split("+")
         if regime != IDLE and wanted != [marker.name for marker in self.markers if marker.name in wanted]:
             return False
-        return len(self._policies_in(wanted)) <= 1
+        named = len(self._policies_in(wanted))
+        return named == 1 or (named == 0 and not self.mark_all(policies))
+
+    def mark_all(self, policies: Collection[str]) -> bool:
+        """Whether each policy of a calendar has a marker: as one always holds, each regime then names one."""
+        return bool(policies) and set(policies) <= {marker.policy for marker in self.of_policies}
 
     def policy_of(self, regime: str) -> Optional[str]:
         """The policy that has to hold for a regime that can be told; None where it names none."""
@@ -163,8 +168,11 @@ def changes_in_words(old: RegimeBounds, new: RegimeBounds) -> List[str]:
     return lines
 
 
-def regime_of(name: str, bounds: RegimeBounds, place: str = "--regime") -> str:
-    """The name as the plugin writes it, its markers in order. Raises InputError for markers that there are not."""
+def regime_of(name: str, bounds: RegimeBounds, place: str = "--regime", policies: Collection[str] = ()) -> str:
+    """The name as the plugin writes it, its markers in order. Raises InputError for what is never told.
+
+    `policies`: as for `RegimeBounds.tells`.
+    """
     wanted = [part.strip() for part in name.split("+")]
     known = [marker.name for marker in bounds.markers]
     unknown = [part for part in wanted if part not in (*known, IDLE)]
@@ -173,6 +181,9 @@ def regime_of(name: str, bounds: RegimeBounds, place: str = "--regime") -> str:
     regime = "+".join(marker for marker in known if marker in wanted) or IDLE
     if not bounds.tells(regime):
         raise InputError(place, repr(name[:60]), "one policy of the calendar at a time")
+    if not bounds.tells(regime, policies):
+        names = ", ".join(marker.name for marker in bounds.of_policies)
+        raise InputError(place, repr(name[:60]), f"one of {names} in it: each policy of the calendar has a marker")
     return regime
 
 
