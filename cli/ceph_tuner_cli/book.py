@@ -20,7 +20,7 @@ from ceph_tuner.core.changes.writer import said_of_class
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.regimes.bounds import regime_of, stored_bounds
-from ceph_tuner.core.regimes.telling import calendar_turn
+from ceph_tuner.core.regimes.telling import calendar_turn, calendar_turned
 from ceph_tuner.fleet.trust import check_newest, remember
 from ceph_tuner_cli import complete, profiles
 from ceph_tuner_cli.apply import OlderOption, PolicyOption
@@ -188,9 +188,8 @@ def _given(**arguments: str) -> Dict[str, str]:
 
 def _regime(row: Mapping[str, Any]) -> str:
     """What holds in a scope. Plugins of earlier versions know of no calendar."""
-    began = f", as the policy {row['by_policy']} began" if row.get("by_policy") else ""
-    turn = calendar_turn(row.get("turns_at"))
-    return f"{row['scope'] or 'cluster'}: {row['regime']}{began}{turn and f'; {turn}'}"
+    by, turn = calendar_turned(row.get("by_policy")), calendar_turn(row.get("turns_at"))
+    return f"{row['scope'] or 'cluster'}: {row['regime']}{by and f', by {by}'}{turn and f'; {turn}'}"
 
 
 def _words(document: Mapping[str, Any]) -> List[str]:
