@@ -17,6 +17,7 @@ from ceph_tuner.core.measure.timeline import NO_POLICY, POLICY, REGIME, Timeline
 from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, DEFAULT, PolicyMarker, RegimeBounds, parse_bounds, stored_bounds
 from ceph_tuner.core.regimes.telling import AnyTurn, RegimeState, tell, turns
 
+from .policy_markers import without_policy
 from .slos import SloBook
 
 READ_AGAIN_S = 600.0
@@ -120,10 +121,7 @@ class RegimeWatch:
 
     def without_policy(self) -> Tuple[PolicyMarker, ...]:
         """Markers whose policy the calendar does not have; none while nobody can read that."""
-        policy_turns = self._policy_turns()
-        if self._slos.policy_seen(self._now()) is None:
-            return ()
-        return tuple(marker for marker in self.bounds.of_policies if marker.policy not in policy_turns)
+        return without_policy(self.bounds, self._slos.calendar_seen) if self._slos.is_seen else ()
 
     def _policy_turns(self) -> Mapping[str, Optional[float]]:
         return self._slos.turns_seen([marker.policy for marker in self.bounds.of_policies], self._now())

@@ -112,20 +112,29 @@ class SloBook:
 
         Empty where nothing depends on the time; None where nobody has read it yet, or could.
         """
-        seen = self._seen
-        if seen is None or seen.fault is not None:
+        if not self.is_seen:
             return None
-        return seen.calendar.policy_at(at) if seen.calendar is not None and seen.calendar.policies else ""
+        calendar = self.calendar_seen
+        return calendar.policy_at(at) if calendar is not None and calendar.policies else ""
 
     def turns_seen(self, policies: Iterable[str], at: float) -> Dict[str, Optional[float]]:
         """Of those policies that there are, when each begins, or ends where it holds, by what is known.
 
         None: not within a year.
         """
-        calendar = self._seen.calendar if self._seen is not None else None
-        if calendar is None or not calendar.policies:
-            return {}
-        return {name: calendar.turns(name, at) for name in policies if name in calendar.by_policy}
+        calendar = self.calendar_seen
+        names = calendar.policy_names if calendar is not None else ()
+        return {name: calendar.turns(name, at) for name in policies if calendar is not None and name in names}
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether it is known what is wanted: somebody has read it, and could."""
+        return self._seen is not None and self._seen.fault is None
+
+    @property
+    def calendar_seen(self) -> Optional[SloCalendar]:
+        """The calendar by what is known; None also where nobody has read it yet, or could."""
+        return self._seen.calendar if self._seen is not None else None
 
     def damage(self) -> str:
         """Why what is stored cannot be read; empty where it can, and where nobody could look."""
