@@ -351,6 +351,7 @@ class Modes:
             "modes": [mode.exported() for mode in self.all],
             "boost": self.boosts.exported(),
             "books": self.books.exported(),
+            "policies": self._service.slos.policies_seen(self._now()),
             "tick_s": self._sampler.tick_s,
             "release": self.whole.lookout.release,
             "sampling_failures": self._sampler.failures,

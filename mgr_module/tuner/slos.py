@@ -126,6 +126,12 @@ class SloBook:
         names = calendar.policy_names if calendar is not None else ()
         return {name: calendar.turns(name, at) for name in policies if calendar is not None and name in names}
 
+    def policies_seen(self, at: float) -> Dict[str, bool]:
+        """Whether each policy of the calendar holds at a moment, by what is known; empty without a calendar."""
+        calendar = self.calendar_seen
+        holds = "" if calendar is None else calendar.policy_at(at)
+        return {name: name == holds for name in (calendar.policy_names if calendar is not None else ())}
+
     @property
     def is_seen(self) -> bool:
         """Whether it is known what is wanted: somebody has read it, and could."""

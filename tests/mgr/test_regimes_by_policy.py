@@ -21,6 +21,7 @@ from ceph_tuner.core.measure.timeline import timeline
 from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, Marker, PolicyMarker, RegimeBounds
 from ceph_tuner.core.regimes.telling import UNSEEN_S
 from tuner import render, render_automatic, render_book
+from tuner.exposition import exposition
 from twin_cluster.cluster import TwinCluster
 
 BOUNDS = RegimeBounds(
@@ -333,6 +334,25 @@ def test_a_device_class_follows_the_calendar_by_its_own_pages() -> None:
         assert set(held(mgr).values()) == {BY_DAY if day else BY_NIGHT}
         assert mgr.of("hdd").driver.state.page == (1 if day else 2)
     assert held(mgr).keys() == {"", "class=hdd", "class=nvme"}
+
+
+def test_prometheus_is_told_which_policy_holds_and_nothing_without_a_calendar() -> None:
+    def exported() -> List[str]:
+        return [line for line in exposition(mgr.modes._metrics()).splitlines() if line.startswith("ceph_tuner_policy")]
+
+    mgr = UnderCalendar()
+    mgr.sample(2)
+    assert exported() == ['ceph_tuner_policy{policy="base"} 1.0', 'ceph_tuner_policy{policy="office"} 0.0']
+    mgr.before(mgr.begin)
+    mgr.sample()
+    assert exported() == ['ceph_tuner_policy{policy="base"} 0.0', 'ceph_tuner_policy{policy="office"} 1.0']
+    mgr.service.store.set("slo", "{")
+    mgr.sample(3)
+    assert exported() == []
+    mgr.service.slo_commands.remove("all")
+    mgr.service.slo_commands.set("client.p95_ms <= 60 s", False, 1.0, "")
+    mgr.sample(2)
+    assert exported() == []
 
 
 def test_the_history_has_each_turn_of_the_calendar() -> None:
