@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import List, Optional, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from ceph_tuner.core.book.book import Book, StoredBook
 from ceph_tuner.core.book.page import STRUCK
@@ -33,7 +33,7 @@ class PolicyMarkers:
     def never_on(self, calendar: Optional[SloCalendar]) -> List[str]:
         """A line for each marker whose policy a calendar does not have, with the pages that wait for it."""
         lines: List[str] = []
-        for marker in without_policy(self.bounds, calendar):
+        for marker in without_policy(self.bounds, calendar.policy_names if calendar is not None else ()):
             pages = [
                 str(page.number)
                 for page in self.book.pages
@@ -44,9 +44,8 @@ class PolicyMarkers:
         return lines
 
 
-def without_policy(bounds: RegimeBounds, calendar: Optional[SloCalendar]) -> Tuple[PolicyMarker, ...]:
-    """Markers whose policy a calendar does not have."""
-    names = calendar.policy_names if calendar is not None else ()
+def without_policy(bounds: RegimeBounds, names: Sequence[str]) -> Tuple[PolicyMarker, ...]:
+    """Markers whose policy is none of a calendar's."""
     return tuple(marker for marker in bounds.of_policies if marker.policy not in names)
 
 

@@ -121,7 +121,8 @@ class RegimeWatch:
 
     def without_policy(self) -> Tuple[PolicyMarker, ...]:
         """Markers whose policy the calendar does not have; none while nobody can read that."""
-        return without_policy(self.bounds, self._slos.calendar_seen) if self._slos.is_seen else ()
+        names = self._slos.policy_names_seen()
+        return () if names is None else without_policy(self.bounds, names)
 
     def _policy_turns(self) -> Mapping[str, Optional[float]]:
         return self._slos.turns_seen([marker.policy for marker in self.bounds.of_policies], self._now())

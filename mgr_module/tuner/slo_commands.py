@@ -22,8 +22,9 @@ class SloCommands:
         self._book, self._store, self._date = book, store, date
 
     def document(self) -> Optional[Dict[str, Any]]:
-        """The SLO, its calendar, the policy that holds, and notes."""
-        return self._shown(self._book.calendar(), self._markers())
+        """The SLO, its calendar, the policy that holds, and notes; None without an SLO."""
+        calendar = self._book.calendar()
+        return None if calendar is None else self._shown(calendar, self._markers())
 
     def notes(self) -> List[str]:
         """What regimes of the book wait for in vain, by the current calendar. Raises TunerError."""
@@ -43,11 +44,9 @@ class SloCommands:
     def _markers(self) -> PolicyMarkers:
         return PolicyMarkers.stored(self._store)
 
-    def _shown(self, calendar: Optional[SloCalendar], markers: PolicyMarkers) -> Optional[Dict[str, Any]]:
-        notes = markers.never_on(calendar)
-        if calendar is None:
-            return {"notes": notes} if notes else None
-        return {**calendar.to_dict(), "policy": _policy_at(calendar, self._date()), "notes": notes}
+    def _shown(self, calendar: SloCalendar, markers: PolicyMarkers) -> Dict[str, Any]:
+        policy = _policy_at(calendar, self._date())
+        return {**calendar.to_dict(), "policy": policy, "notes": markers.never_on(calendar)}
 
     def set(
         self, expression: str, soft: bool, priority: float, document: str, really: bool = False
@@ -77,9 +76,13 @@ class SloCommands:
         return self._shown(self._book.set(objective), markers)
 
     def remove(self, metric: str) -> Optional[Dict[str, Any]]:
-        """Remove a metric's objectives, or all."""
+        """Remove a metric's objectives, or all; without any that are left there are notes alone, or None."""
         markers = self._markers()
-        return self._shown(self._book.remove(metric), markers)
+        calendar = self._book.remove(metric)
+        if calendar is not None:
+            return self._shown(calendar, markers)
+        notes = markers.never_on(None)
+        return {"notes": notes} if notes else None
 
 
 def _policy_at(calendar: Optional[SloCalendar], now: float) -> Optional[Dict[str, Any]]:

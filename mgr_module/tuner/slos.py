@@ -112,33 +112,38 @@ class SloBook:
 
         Empty where nothing depends on the time; None where nobody has read it yet, or could.
         """
-        if not self.is_seen:
+        seen = self._seen
+        if seen is None or seen.fault is not None:
             return None
-        calendar = self.calendar_seen
-        return calendar.policy_at(at) if calendar is not None and calendar.policies else ""
+        return seen.calendar.policy_at(at) if seen.calendar is not None and seen.calendar.policies else ""
+
+    def policy_names_seen(self) -> Optional[Tuple[str, ...]]:
+        """Policies of the calendar, by what is known; None where nobody has read it yet, or could."""
+        seen = self._seen
+        if seen is None or seen.fault is not None:
+            return None
+        return seen.calendar.policy_names if seen.calendar is not None else ()
+
+    def policies_seen(self, at: float) -> Dict[str, bool]:
+        """Whether each policy of the calendar holds at a moment, by what is known; empty without a calendar."""
+        calendar = self._calendar_seen
+        if calendar is None:
+            return {}
+        holds = calendar.policy_at(at)
+        return {name: name == holds for name in calendar.policy_names}
 
     def turns_seen(self, policies: Iterable[str], at: float) -> Dict[str, Optional[float]]:
         """Of those policies that there are, when each begins, or ends where it holds, by what is known.
 
         None: not within a year.
         """
-        calendar = self.calendar_seen
-        names = calendar.policy_names if calendar is not None else ()
-        return {name: calendar.turns(name, at) for name in policies if calendar is not None and name in names}
-
-    def policies_seen(self, at: float) -> Dict[str, bool]:
-        """Whether each policy of the calendar holds at a moment, by what is known; empty without a calendar."""
-        calendar = self.calendar_seen
-        holds = "" if calendar is None else calendar.policy_at(at)
-        return {name: name == holds for name in (calendar.policy_names if calendar is not None else ())}
+        calendar = self._calendar_seen
+        if calendar is None:
+            return {}
+        return {name: calendar.turns(name, at) for name in policies if name in calendar.policy_names}
 
     @property
-    def is_seen(self) -> bool:
-        """Whether it is known what is wanted: somebody has read it, and could."""
-        return self._seen is not None and self._seen.fault is None
-
-    @property
-    def calendar_seen(self) -> Optional[SloCalendar]:
+    def _calendar_seen(self) -> Optional[SloCalendar]:
         """The calendar by what is known; None also where nobody has read it yet, or could."""
         return self._seen.calendar if self._seen is not None else None
 

@@ -236,6 +236,8 @@ def test_a_policy_that_is_renamed_while_a_marker_names_it_is_said_before_and_aft
     assert mgr.modes.health() == {"TUNER_POLICY_MISSING": [line]}
     removed = mgr.service.slo_commands.remove("all")
     assert render.slo(removed).startswith("no SLO is set\nnote: ")
+    # the controller takes it for no objectives
+    assert mgr.service.slo_commands.document() is None
     mgr.off()
     assert mgr.modes.health() == {}
     # an operator may mean it so
