@@ -221,11 +221,18 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
                     (of("effect_high_ratio", OF_EFFECT), "{{metric}} {{device_class}}{{pool}} at most"),
                 ),
                 "percentunit",
-                16,
+                12,
                 defaults=absent("nothing is on trial"),
             ),
             stat("Boosted", f"{of('boost', 'class')} == 1", "{{class}} {{cluster}}", "name", defaults=NO_BOOST),
             stat("Regime", f"{mode('regime', 'regime')} == 1", "{{regime}} {{cluster}} {{device_class}}", "name"),
+            stat(
+                "Policy",
+                f"{of('policy', 'policy')} == 1",
+                "{{policy}} {{cluster}}",
+                "name",
+                defaults=absent("no calendar"),
+            ),
             panel(
                 "Boost: until it is done, and until its time is up",
                 (

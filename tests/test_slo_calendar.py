@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any, Dict, List
+from datetime import date, datetime, timedelta, tzinfo
+from typing import Any, Callable, Dict, List, Optional, Tuple
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals import slo_calendar
 from ceph_tuner.core.goals.slo_calendar import BASE, BOOSTS, SloCalendar, boosts_in_words, parse_slo_calendar
 from ceph_tuner.core.goals.week_ahead import week_ahead
-from ceph_tuner.core.hours import DAY_S, DAYS, WEEK_S
+from ceph_tuner.core.hours import DAY_S, DAYS, WEEK_S, first_moment
 
 OFFICE = {"name": "office", "hours": "mon-fri 08:00-20:00", "objectives": ["client.p95_ms <= 8 ms"]}
 NIGHT = {"name": "night", "hours": "mon-thu 22:00-06:00", "without": ["client.p95_ms"]}
@@ -224,24 +225,119 @@ def test_whatever_a_calendar_is_it_is_read_or_named(calendar: Any) -> None:
     raise AssertionError("nothing of that is a calendar")
 
 
-def test_a_policy_that_is_months_ahead_costs_no_more_than_one_of_tomorrow(monkeypatch: pytest.MonkeyPatch) -> None:
-    # the plugin asks at each sample
+QUARTER_S = 900
+CLOCK_CHANGES = ["2011-12-30", "2026-10-25", "2027-03-28", "2026-11-01", "2027-03-14", "2027-04-04", "2026-10-04"]
+"""Days on which a clock of `zones` is set, once past a whole day; on others nothing is."""
+
+
+@st.composite
+def moments_with_calendars(draw: Any) -> Tuple[float, SloCalendar]:
+    """A moment near a day on which a clock is set, and a calendar that has times of the week and dates around it."""
+    day = date.fromisoformat(draw(st.sampled_from(CLOCK_CHANGES)))
+    zone = draw(zones)
+    parts: Dict[str, List[str]] = {}
+    week = sorted(draw(st.lists(st.integers(0, 7 * 96), max_size=6, unique=True)))
+    for number, (begin, end) in enumerate(zip(week, week[1:])):
+        cuts = [begin, *(96 * midnight for midnight in range(1, 7) if begin < 96 * midnight < end), end]
+        for first, last in zip(cuts, cuts[1:]):
+            times = f"{_clock(first % 96)}-{_clock((last - 1) % 96 + 1)}"
+            parts.setdefault(draw(st.sampled_from([f"p{number}", BASE])), []).append(f"{DAYS[first // 96]} {times}")
+    dated = sorted(draw(st.lists(st.integers(0, 96), max_size=4, unique=True)))
+    for number, (begin, end) in enumerate(zip(dated, dated[1:])):
+        first_date = day + timedelta(days=draw(st.integers(-3, 6)))
+        last_date = first_date + timedelta(days=draw(st.integers(0, 3)))
+        name = draw(st.sampled_from(["p0", f"d{number}"]))
+        parts.setdefault(name, []).append(f"{first_date}..{last_date} {_clock(begin)}-{_clock(end)}")
+    parts.pop(BASE, None)
     policies = [
-        {
-            "name": f"p{hour}",
-            "hours": f"2027-01-01..2027-12-31 {hour:02d}:00-{hour:02d}:30",
-            "objectives": ["client.p95_ms <= 8 ms"],
-        }
+        {"name": name, "hours": ", ".join(times), "boosts": draw(st.sampled_from([["scrub"], [], list(BOOSTS)]))}
+        for name, times in parts.items()
+    ]
+    calendar = {} if policies else {"calendar": None}
+    moment = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(zone)).timestamp()
+    near = draw(st.integers(-2 * DAY_S, 3 * DAY_S) | st.integers(-8, 20).map(lambda number: number * QUARTER_S))
+    at = moment + near + draw(st.sampled_from([0.0, 0.5]))
+    return at, parse_slo_calendar({**document(*policies, zone=zone), **calendar})
+
+
+def _clock(quarter: int) -> str:
+    return f"{quarter // 4:02d}:{quarter % 4 * 15:02d}"
+
+
+def policy_by_hours(calendar: SloCalendar, at: float) -> str:
+    """The policy that holds, by each policy's own hours."""
+    names = [policy.name for policy in calendar.policies if policy.hours.of_dates.covers(at)]
+    names += [policy.name for policy in calendar.policies if policy.hours.of_the_week.covers(at)]
+    return names[0] if names else BASE
+
+
+def edge_by_hours(calendar: SloCalendar, at: float, end: float, fits: Callable[[str], bool]) -> Optional[int]:
+    """The first begin or end of any policy's hours up to a moment at which a policy holds that fits."""
+    edges = {
+        edge
+        for policy in calendar.policies
+        for times in (policy.hours.of_dates, policy.hours.of_the_week)
+        for stretch in (times.stretches(at, end) if times else [])
+        for edge in stretch
+        if at < edge < end
+    }
+    return next((edge for edge in sorted(edges) if fits(policy_by_hours(calendar, edge))), None)
+
+
+@settings(max_examples=200, deadline=None)
+@given(moments_with_calendars())
+def test_what_holds_and_what_comes_follows_from_the_hours_of_each_policy(case: Tuple[float, SloCalendar]) -> None:
+    at, calendar = case
+    end = at + 2 * WEEK_S
+    holds = policy_by_hours(calendar, at)
+    assert calendar.policy_at(at) == holds
+
+    def soon(turn: Optional[int]) -> Optional[int]:
+        """Without what comes later than the hours are looked at."""
+        return None if turn is None or turn >= end else turn
+
+    for name in (*calendar.by_policy, "elsewhere"):
+        expected = edge_by_hours(calendar, at, end, lambda other, name=name: (other == name) != (holds == name))
+        assert soon(calendar.turns(name, at)) == expected
+    for kind in BOOSTS:
+        permits = {name: kind in kinds for name, kinds in calendar.boosts_by_policy.items()}
+        if permits[holds]:
+            expected = edge_by_hours(calendar, at, end, lambda name, permits=permits: not permits[name])
+            assert soon(calendar.boost_ends(kind, at)) == expected
+        else:
+            expected = edge_by_hours(calendar, at, end, lambda name, permits=permits: permits[name])
+            assert soon(calendar.boost_again(kind, at)) == expected
+
+
+def test_a_policy_that_is_months_ahead_or_past_costs_no_more_than_one_of_tomorrow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # the plugin asks at each sample, for each marker of a policy, while the mgr waits
+    weekly = [{"name": f"p{hour}", "hours": f"{hour:02d}:00-{hour:02d}:30", "boosts": []} for hour in range(18)]
+    later = {"name": "later", "hours": "2027-10-25..2027-10-29", "boosts": []}
+    past = {"name": "past", "hours": "2026-01-01..2026-12-31 20:00-20:30", "boosts": []}
+    calendar = parse_slo_calendar(document(*weekly, later, past))
+    looked_at: List[int] = []
+
+    def counted(second: int, zone: tzinfo) -> int:
+        looked_at.append(second)
+        return first_moment(second, zone)
+
+    monkeypatch.setattr(slo_calendar, "first_moment", counted)
+    at = berlin("2027-01-01 12:15")
+    assert calendar.turns("later", at) == berlin("2027-10-25 00:00")
+    assert calendar.turns("past", at) is None
+    assert calendar.turns("p3", at) == berlin("2027-01-02 03:00")
+    assert calendar.ends(berlin("2026-11-25 20:15")) == berlin("2026-11-25 20:30")
+    each_day = [
+        {"name": f"p{hour}", "hours": f"2027-01-01..2027-12-31 {hour:02d}:00-{hour:02d}:30", "boosts": []}
         for hour in range(20)
     ]
-    calendar = parse_slo_calendar(document(*policies))
-    asked: List[float] = []
-    policy_at = SloCalendar.policy_at
+    assert parse_slo_calendar(document(*each_day)).ends(berlin("2026-11-25 12:00")) == berlin("2027-01-01 00:00")
+    assert len(looked_at) < 40
 
-    def counted(self: SloCalendar, at: float) -> str:
-        asked.append(at)
-        return policy_at(self, at)
 
-    monkeypatch.setattr(SloCalendar, "policy_at", counted)
-    assert calendar.ends(berlin("2026-11-25 12:00")) == berlin("2027-01-01 00:00")
-    assert len(asked) < 5
+def test_a_time_that_the_clock_passes_over_this_week_comes_with_the_next() -> None:
+    sundays = parse_slo_calendar(document({**OFFICE, "hours": "sun 02:00-03:00"}))
+    # on the 28th the clock is set from 2 to 3
+    assert sundays.turns("office", berlin("2027-03-22 12:00")) == berlin("2027-04-04 02:00")

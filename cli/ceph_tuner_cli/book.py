@@ -22,7 +22,7 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.stored_slo import stored_calendar
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.regimes.bounds import regime_of, stored_bounds
-from ceph_tuner.core.regimes.telling import calendar_turn
+from ceph_tuner.core.regimes.telling import calendar_turn, calendar_turned
 from ceph_tuner.fleet.trust import check_newest, remember
 from ceph_tuner_cli import complete, profiles
 from ceph_tuner_cli.apply import OlderOption, PolicyOption
@@ -156,7 +156,7 @@ def _pages_of(profile: Profile, cluster: Cluster, regimes: Sequence[str], target
     """A page for each regime, with a profile's settings as the target's OSDs would have them. Raises InputError."""
     bounds = stored_bounds(cluster.store)
     calendar = stored_calendar(cluster.store)
-    policies = () if calendar is None else calendar.names
+    policies = () if calendar is None else calendar.policy_names
     names = dict.fromkeys(regime_of(name, bounds, policies=policies) for name in regimes)
     translation = cluster.translated(profile, target)
     say(profiles.notes(translation.notes))
@@ -200,9 +200,8 @@ def _given(**arguments: str) -> Dict[str, str]:
 
 def _regime(row: Mapping[str, Any]) -> str:
     """What holds in a scope. Plugins of earlier versions know of no calendar."""
-    began = f", as the policy {row['by_policy']} began" if row.get("by_policy") else ""
-    turn = calendar_turn(row.get("turns_at"))
-    return f"{row['scope'] or 'cluster'}: {row['regime']}{began}{turn and f'; {turn}'}"
+    by, turn = calendar_turned(row.get("by_policy")), calendar_turn(row.get("turns_at"))
+    return f"{row['scope'] or 'cluster'}: {row['regime']}{by and f', by {by}'}{turn and f'; {turn}'}"
 
 
 def _words(document: Mapping[str, Any]) -> List[str]:

@@ -191,7 +191,7 @@ def _known(
         if own is None:
             raise InputError("--slo", "nothing, and the cluster keeps no objectives", "an SLO file")
         bounds, history = own_bounds or stored_bounds(connection.store), History(connection.store)
-        names = regimes_named(regimes, bounds, timeline(history), str(scope or ""), own.names)
+        names = regimes_named(regimes, bounds, timeline(history), str(scope or ""), own.policy_names)
         policies = {BASE, *(bounds.policy_of(name) for name in names)}
         wanted = (slo.work for policy, slo in own.by_policy.items() if policy in policies)
         description = describe(connection, target, work_in(names, bounds).union(*wanted))
@@ -209,7 +209,7 @@ def _of_file(
     from ceph_tuner.recommend.regime_questions import CLIENTS, regimes_named
 
     model = description.model
-    names = regimes_named(regimes, bounds, policies=calendar.names)
+    names = regimes_named(regimes, bounds, policies=calendar.policy_names)
     version = format_version(model.version or model.release.newest)
     return ClusterAccount(description, calendar, bounds, names, (), CLIENTS, version, time.time())
 
@@ -231,7 +231,7 @@ def _others(
     """What the regimes that are searched may come to together, and was not met yet: the pages are tried there too."""
     from ceph_tuner.recommend.regime_questions import combinations_of
 
-    names = combinations_of([asked.regime for asked in searched], known.bounds, known.calendar.names)
+    names = combinations_of([asked.regime for asked in searched], known.bounds, known.calendar.policy_names)
     results = [_question(known, name, knobs) for name in names]
     return [result for result in results if not isinstance(result, InputError)]
 
@@ -263,7 +263,7 @@ def _check_stored_bounds(known: ClusterAccount, file: Path, cluster: str, are_na
 
     with working(f"looking at {cluster}"), closing(open_cluster(cluster)) as connection:
         stored = stored_bounds(connection.store)
-    policies = known.calendar.names
+    policies = known.calendar.policy_names
     others = () if are_named else combinations_of(known.regimes, known.bounds, policies)
     untold = [
         name

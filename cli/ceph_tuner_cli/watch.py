@@ -175,9 +175,12 @@ class ClusterView:
                     # of a clock that was ahead
                     self._samples.pop()
                 self._samples.append(sample)
+            wanted = self._or_note("objectives", self._wanted, None)
+            slo = self._now_of(wanted)
             self.moment = replace(
                 self.moment,
-                judge=self._or_note("objectives", self._judge, Judge(self._slo_now())),
+                judge=self._or_note("objectives", lambda: self._judge(slo), Judge(slo)),
+                policy=self._policy(wanted),
                 trial=self._or_note("the automatic mode", self._automatic, None),
                 boost=self._or_note("the boost", self._boost, None),
                 on_trial=self._or_note("the journal", self._on_trial, ()),
@@ -206,24 +209,35 @@ class ClusterView:
             self.moment = replace(self.moment, means={}, newest={}, seconds=0.0, notes=(*notes, *last))
         return self.moment
 
-    def _slo_now(self) -> Optional[Slo]:
-        """Of the objectives that were given, those that hold now."""
-        return self._slo.at(self._opened.clock.now()) if isinstance(self._slo, SloCalendar) else self._slo
-
-    def _scopes(self) -> Tuple[Scope, ...]:
-        """Scopes that objectives have at any time."""
-        with suppress(InputError):
-            calendar = self._slo or stored_calendar(self._opened.store)
-            return calendar.scopes if calendar is not None else ()
-        return ()
-
-    def _judge(self) -> Judge:
+    def _wanted(self) -> Optional[Wanted]:
+        """The objectives that were given, else those of the cluster; None where nobody can read these."""
+        if self._slo is not None:
+            return self._slo
         try:
-            return stored_judge(self._opened.store, self._slo_now(), self._opened.clock.now)
+            return stored_calendar(self._opened.store)
         except PermissionRefused:
             raise
         except InputError:
-            return Judge(None)
+            return None
+
+    def _now_of(self, wanted: Optional[Wanted]) -> Optional[Slo]:
+        """Those that hold now."""
+        return wanted.at(self._opened.clock.now()) if isinstance(wanted, SloCalendar) else wanted
+
+    def _policy(self, wanted: Optional[Wanted]) -> Optional[Dict[str, Any]]:
+        """The policy that holds now, and until when; None without a calendar."""
+        if not isinstance(wanted, SloCalendar) or not wanted.policies:
+            return None
+        now = self._opened.clock.now()
+        return {"name": wanted.policy_at(now), "until": wanted.ends(now)}
+
+    def _scopes(self) -> Tuple[Scope, ...]:
+        """Scopes that objectives have at any time."""
+        wanted = self._wanted()
+        return wanted.scopes if wanted is not None else ()
+
+    def _judge(self, slo: Optional[Slo]) -> Judge:
+        return Judge(None) if slo is None else stored_judge(self._opened.store, slo)
 
     def _on_trial(self) -> Tuple[Entry, ...]:
         return tuple(Journal(self._opened.store).read().trials)

@@ -13,6 +13,7 @@ from rich.text import Text
 from ceph_tuner.core.book.explanation import BOOK_OFF
 from ceph_tuner.core.changes.journal import Entry
 from ceph_tuner.core.goals.judge import Judge, Verdict
+from ceph_tuner.core.goals.slo_calendar import policy_in_words
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.core.moments import utc
 from ceph_tuner.core.regimes.telling import calendar_turn
@@ -57,6 +58,8 @@ class Moment:
     newest: Mapping[str, float] = field(default_factory=dict)
     """Of the last look: what is left and what is wrong is told as of now, not as a mean."""
     judge: Judge = field(default_factory=lambda: Judge(None))
+    policy: Optional[Mapping[str, Any]] = None
+    """Of the objectives' calendar, which holds: its `name`, and `until` when; None without a calendar."""
     trial: Optional[Mapping[str, Any]] = None
     """`ceph tuner auto explain --format json`; None without the plugin."""
     boost: Optional[Mapping[str, Any]] = None
@@ -79,6 +82,7 @@ class Moment:
             "means": dict(self.means),
             "newest": dict(self.newest),
             "verdicts": [verdict.to_dict() for verdict in self.verdicts()],
+            "policy": None if self.policy is None else dict(self.policy),
             "on_trial": [
                 {
                     "change": entry.number,
@@ -105,7 +109,8 @@ def page(moment: Moment, height: int = 24, width: int = WIDTH) -> RenderableType
     lines_used = 1 + 1 + len(_WORK) + 1 + 1 + len(_LATENCY) + 1 + len(lines)
     parts += [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
     verdicts = moment.verdicts()
-    trials, others = _trials(moment), [*_regimes(moment.trial), *_words(moment.boost), *_words(moment.trial)]
+    others = [*_policy(moment.policy), *_regimes(moment.trial), *_words(moment.boost), *_words(moment.trial)]
+    trials = _trials(moment)
     words = [*trials, *others]
     room = height - lines_used
     if verdicts and room > 2:
@@ -198,6 +203,11 @@ def _trials(moment: Moment) -> List[str]:
 def _cut(line: str, width: int) -> str:
     """The beginning of it, on one line."""
     return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def _policy(policy: Optional[Mapping[str, Any]]) -> List[str]:
+    """Which policy of the calendar holds; nothing without a calendar."""
+    return [] if policy is None else [f"policy: {policy_in_words(policy['name'], policy['until'])}"]
 
 
 def _regimes(trial: Optional[Mapping[str, Any]]) -> List[str]:

@@ -27,6 +27,7 @@ from .aim import Aim
 from .automatic import OPERATOR, joined_health, tell_each
 from .book_switching import BookSwitching
 from .changes import NewLock, own_lock
+from .policy_markers import never_on
 from .regime_watch import RegimeWatch
 from .service import Service
 
@@ -200,8 +201,7 @@ class Books:
 
     def _of_no_policy(self) -> str:
         """Which markers the calendar never turns on, as it has no such policy; empty where none."""
-        names = ", ".join(f"{marker.name} ({marker.policy})" for marker in self._regimes.without_policy())
-        return f"markers whose policy the calendar does not have are never on: {names}" if names else ""
+        return "; ".join(map(never_on, self._regimes.without_policy()))
 
     def words(self) -> List[str]:
         """What is in force and what would switch it, of all that have something to say."""

@@ -55,6 +55,8 @@ class ExportedState(TypedDict, total=False):
     books: Sequence[Mapping[str, Any]]
     """Of the cluster and of classes: `device_class`; `regime`, empty before one is told; whether the book is `on`;
     `page` in force or 0; `switches` of an hour."""
+    policies: Mapping[str, bool]
+    """Whether each policy of the objectives' calendar holds; empty without a calendar."""
     tick_s: float
     sampling_failures: int
     """In a row."""
@@ -102,6 +104,7 @@ _ALL = [
     Family("boost_limit_seconds", "gauge", "", "Time after which the boost ends, whatever is left."),
     Family("boost_finish_seconds", "gauge", "", "Time until the boosted work is done, by what became less of late."),
     Family("regime", "gauge", "regime", "1 for the regime that the whole cluster, or a device class, is in."),
+    Family("policy", "gauge", "policy", "1 for the policy of the objectives' calendar that holds, 0 for the others."),
     Family("book_on", "gauge", "", "Whether the book switches settings by the regime: 1 or 0."),
     Family("book_page", "gauge", "", "Number of the book's page whose settings are in force; 0: none."),
     Family("book_switches", "gauge", "", "Switches to a page of the book in the last hour."),
@@ -150,6 +153,8 @@ def _series(document: ExportedState) -> Iterator[Series]:
         yield "boost_finish_seconds", (), boost.get("finish_s")
     for book in document.get("books") or []:
         yield from _book(book)
+    for policy, holds in (document.get("policies") or {}).items():
+        yield "policy", labelled(policy=policy), holds
     yield "sample_timestamp_seconds", (), (document.get("sample") or {}).get("at")
     yield "tick_seconds", (), document.get("tick_s")
     yield "sampling_failures", (), document.get("sampling_failures")

@@ -91,6 +91,15 @@ _ALL = [
         "either.",
     ),
     HealthCheck(
+        "TUNER_POLICY_MISSING",
+        "ceph-tuner's book waits for a policy that the calendar does not have",
+        "The book is on, and a marker of its regimes names a policy that the objectives' calendar does not have: it "
+        "was renamed or removed, or there is no calendar. The marker is never on, and no page of its regimes is used.",
+        "Give the policy its name again by `ceph tuner slo set -i FILE --yes`, or name another one by `ceph tuner book "
+        "bounds -i FILE`. `ceph tuner status` names the pages that wait. It goes away with either, or with `ceph tuner "
+        "book off`.",
+    ),
+    HealthCheck(
         "TUNER_DRIFT",
         "somebody changed what ceph-tuner had set",
         "Somebody changed a value that the tuner had written. It leaves such values alone, also when it takes its own "

@@ -31,6 +31,7 @@ from .changes import NewLock, own_lock
 from .endpoint import Endpoint
 from .exposition import ExportedState
 from .lookout import BOOST
+from .policy_markers import never_on
 from .regime_watch import RegimeWatch
 from .sampler import Sampler
 from .service import STATUS_WINDOW_S, Service
@@ -255,12 +256,18 @@ class Modes:
     def health(self) -> Dict[str, List[str]]:
         """Health checks of all modes; those of a class say which."""
         checks = joined_health(self.all)
-        for part in (self.boosts.health(), self.books.health()):
+        for part in (self.boosts.health(), self.books.health(), self._policy_health()):
             for name, lines in part.items():
                 checks.setdefault(name, []).extend(lines)
         if self._capacity:
             checks["TUNER_CAPACITY_WRONG"] = self._capacity
         return checks
+
+    def _policy_health(self) -> Dict[str, List[str]]:
+        """Regimes that a book which is on waits for in vain."""
+        lines = [never_on(marker) for marker in self.regimes.without_policy()]
+        is_on = any(book.driver.state.on for book in self.books.all)
+        return {"TUNER_POLICY_MISSING": lines} if lines and is_on else {}
 
     def measure(self, osd: int, store: bool) -> Dict[str, Any]:
         """Bench an OSD that nobody waits for, or one of a canary. Raises InputError where it must not be."""
@@ -344,6 +351,7 @@ class Modes:
             "modes": [mode.exported() for mode in self.all],
             "boost": self.boosts.exported(),
             "books": self.books.exported(),
+            "policies": self._service.slos.policies_seen(self._now()),
             "tick_s": self._sampler.tick_s,
             "release": self.whole.lookout.release,
             "sampling_failures": self._sampler.failures,

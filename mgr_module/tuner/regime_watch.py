@@ -17,6 +17,7 @@ from ceph_tuner.core.measure.timeline import NO_POLICY, POLICY, REGIME, Timeline
 from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, DEFAULT, PolicyMarker, RegimeBounds, parse_bounds, stored_bounds
 from ceph_tuner.core.regimes.telling import AnyTurn, RegimeState, tell, turns
 
+from .policy_markers import without_policy
 from .slos import SloBook
 
 READ_AGAIN_S = 600.0
@@ -120,14 +121,12 @@ class RegimeWatch:
 
     def without_policy(self) -> Tuple[PolicyMarker, ...]:
         """Markers whose policy the calendar does not have; none while nobody can read that."""
-        policy_turns = self._policy_turns()
-        if self._slos.policy_seen(self._now()) is None:
-            return ()
-        return tuple(marker for marker in self.bounds.of_policies if marker.policy not in policy_turns)
+        names = self._slos.policy_names_seen()
+        return () if names is None else without_policy(self.bounds, names)
 
     def tells(self, regime: str) -> bool:
         """Whether such a regime can be told, by the bounds in use and the calendar."""
-        return self.bounds.tells(regime, self._slos.names_seen())
+        return self.bounds.tells(regime, self._slos.policy_names_seen() or ())
 
     def unnamed_policy(self, regime: str) -> Optional[str]:
         """The policy that holds now and which the name of a regime lacks; empty where there is none.

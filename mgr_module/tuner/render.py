@@ -177,13 +177,16 @@ def last_trial(document: Optional[Mapping[str, Any]]) -> str:
 
 
 def slo(document: Optional[Mapping[str, Any]]) -> str:
-    """Objectives as they were set."""
-    if document is None:
-        return "no SLO is set"
-    if "week" in document:
-        return render_calendar.week(document["week"])
-    lines = [f"SLO {document['name']}", render_calendar.objectives(document["objectives"])]
-    return "\n".join([*lines, *render_calendar.calendar(document)])
+    """Objectives as they were set, or the week of some that are not set yet."""
+    given = document or {}
+    if "week" in given:
+        lines = [render_calendar.week(given["week"])]
+    elif "objectives" in given:
+        lines = [f"SLO {given['name']}", render_calendar.objectives(given["objectives"])]
+        lines += render_calendar.calendar(given)
+    else:
+        lines = ["no SLO is set"]
+    return "\n".join([*lines, *notes(given.get("notes", ()))])
 
 
 def history(document: Mapping[str, Any]) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, List, Mapping, Optional, Sequence
 
-from ceph_tuner.core.goals.slo_calendar import boosts_in_words
+from ceph_tuner.core.goals.slo_calendar import boosts_in_words, policy_in_words
 from ceph_tuner.core.hours import zone_of
-from ceph_tuner.core.moments import clock, utc_minute
+from ceph_tuner.core.moments import clock
 
 from .render_table import folded, table
 
@@ -21,8 +21,7 @@ def in_force(policy: Optional[Mapping[str, Any]]) -> List[str]:
     """Which policy holds, and until when; nothing without a calendar."""
     if policy is None:
         return []
-    until = "for more than a year" if policy["until"] is None else f"until {utc_minute(policy['until'])}"
-    return [f"policy     {policy['name']}, {until}", *_boosts(policy["boosts"])]
+    return [f"policy     {policy_in_words(policy['name'], policy['until'])}", *_boosts(policy["boosts"])]
 
 
 def _boosts(kinds: Optional[Sequence[str]]) -> List[str]:
@@ -62,6 +61,7 @@ def week(document: Mapping[str, Any]) -> str:
         lines += _boosts(entry["boosts"])
     lines += [
         "nothing is set yet: give the same command with --yes to set it",
-        "what the twin says of each policy and hour: `ceph-tuner slo week FILE --cluster ceph`",
+        "what the twin says of each policy and hour, and which kept hours of the last week would have missed it:",
+        "  ceph-tuner slo week FILE --cluster ceph",
     ]
     return "\n".join(lines)

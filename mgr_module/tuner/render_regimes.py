@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Optional, Sequence
+from typing import Any, List, Mapping, Sequence
 
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.moments import stamp, utc_minute
-from ceph_tuner.core.regimes.telling import calendar_turn
+from ceph_tuner.core.regimes.telling import calendar_turn, calendar_turned
 
 from .render import number
 from .render_table import folded, table
@@ -30,7 +30,8 @@ def held(rows: Sequence[Mapping[str, Any]]) -> List[str]:
     lines: List[str] = []
     for row in rows:
         lines += folded(f"{row['scope'] or 'cluster'}: {row['regime']} since {utc_minute(row['since'])}", "  ")
-        lines += folded(f"  by {_calendar(row['by_policy'])}{_evidence(row['evidence'])}", "    ")
+        by = [words for words in (calendar_turned(row["by_policy"]), _evidence(row["evidence"])) if words]
+        lines += folded(f"  by {'; '.join(by)}", "    ")
         if row["turns_at"] is not None:
             lines += folded(f"  {calendar_turn(row['turns_at'])}", "    ")
     return lines
@@ -50,13 +51,6 @@ def _marker(marker: Mapping[str, Any]) -> List[str]:
         return [marker["name"], f"policy {marker['policy']}", "its begin", "its end", "-"]
     bounds = (_bound(marker, marker[side]) for side in ("enter", "leave"))
     return [marker["name"], marker["metric"], *bounds, f"{marker['hold_s']:g} s"]
-
-
-def _calendar(policy: Optional[str]) -> str:
-    """What the calendar has to do with the beginning of a regime."""
-    if policy is None:
-        return ""
-    return f"the calendar, as the policy {policy} began; " if policy else "the calendar, as none holds any more; "
 
 
 def _bound(marker: Mapping[str, Any], value: float) -> str:

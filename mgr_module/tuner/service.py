@@ -94,7 +94,7 @@ class Service:
         self.config = CommandConfig(commander)
         self.store = CommandStore(commander)
         self.slos = SloBook(self.store, date=date)
-        self.slo_commands = SloCommands(self.slos, date)
+        self.slo_commands = SloCommands(self.slos, self.store, date)
         self.scopes = ScopesWatched(commander)
         self._worker_failure: Optional[str] = None
         self._set_aside: List[str] = []
@@ -121,7 +121,7 @@ class Service:
             "window": None if window is None else window.to_dict(),
             "newest": {} if sample is None else dict(sample.values),
             "pg_states": {} if sample is None else dict(sample.pg_states),
-            "notes": [] if sample is None else list(sample.notes),
+            "notes": [*(() if sample is None else sample.notes), *self.slo_commands.notes()],
             "slo": self.verdicts(window),
             "policy": self.slo_commands.policy_in_force(),
             "in_force": self.shown_by_osds(),

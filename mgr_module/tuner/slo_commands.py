@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from ceph_tuner.core.bounded import read_json
+from ceph_tuner.core.ceph.ports import Store
 from ceph_tuner.core.errors import InputError, TunerError
 from ceph_tuner.core.goals.slo import parse_objective
 from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
 from ceph_tuner.core.goals.week_ahead import week_ahead
 
+from .policy_markers import PolicyMarkers
 from .slos import DEFAULT_NAME, SloBook
 
 
 class SloCommands:
     """Shows and changes the cluster's SLO. `date` gives seconds since the epoch."""
 
-    def __init__(self, book: SloBook, date: Callable[[], float]) -> None:
-        self._book, self._date = book, date
+    def __init__(self, book: SloBook, store: Store, date: Callable[[], float]) -> None:
+        self._book, self._store, self._date = book, store, date
 
     def document(self) -> Optional[Dict[str, Any]]:
-        """The SLO, its calendar, and the policy that holds."""
-        return self._with_policy(self._book.calendar())
+        """The SLO, its calendar, the policy that holds, and notes; None without an SLO."""
+        calendar = self._book.calendar()
+        return None if calendar is None else self._shown(calendar, self._markers())
+
+    def notes(self) -> List[str]:
+        """What regimes of the book wait for in vain, by the current calendar. Raises TunerError."""
+        return self._markers().never_on(self._book.current_calendar())
 
     def policy_in_force(self) -> Optional[Dict[str, Any]]:
         """Which policy of the calendar holds, until when, what it wants and lets run; None without a calendar."""
@@ -34,10 +41,12 @@ class SloCommands:
         except TunerError:
             return None
 
-    def _with_policy(self, calendar: Optional[SloCalendar]) -> Optional[Dict[str, Any]]:
-        if calendar is None:
-            return None
-        return {**calendar.to_dict(), "policy": _policy_at(calendar, self._date())}
+    def _markers(self) -> PolicyMarkers:
+        return PolicyMarkers.stored(self._store)
+
+    def _shown(self, calendar: SloCalendar, markers: PolicyMarkers) -> Dict[str, Any]:
+        policy = _policy_at(calendar, self._date())
+        return {**calendar.to_dict(), "policy": policy, "notes": markers.never_on(calendar)}
 
     def set(
         self, expression: str, soft: bool, priority: float, document: str, really: bool = False
@@ -48,11 +57,13 @@ class SloCommands:
                 raise InputError("slo set", "an expression and a file", "one of them")
             try:
                 replacement = read_json(document, "the SLO")
+                # before it is written: what nobody could read must not hide that it is
+                markers = self._markers()
                 if not really:
                     calendar = parse_slo_calendar(replacement, DEFAULT_NAME)
                     if calendar.policies:
-                        return {"week": week_ahead(calendar, self._date())}
-                return self._with_policy(self._book.replace(replacement))
+                        return {"week": week_ahead(calendar, self._date()), "notes": markers.never_on(calendar)}
+                return self._shown(self._book.replace(replacement), markers)
             except ValueError as exc:
                 raise InputError(
                     "slo set -i", "a file that is no JSON", "an SLO as JSON (ceph-tuner reads YAML)"
@@ -61,11 +72,17 @@ class SloCommands:
             raise InputError("slo set", "nothing", "an objective such as 'client.p95_ms<=80', or -i FILE")
         item = {"objective": expression, "hard": not soft, "priority": priority}
         objective = parse_objective(item, lambda *keys: " ".join(["slo set", *map(str, keys)]))
-        return self._with_policy(self._book.set(objective))
+        markers = self._markers()
+        return self._shown(self._book.set(objective), markers)
 
     def remove(self, metric: str) -> Optional[Dict[str, Any]]:
-        """Remove a metric's objectives, or all."""
-        return self._with_policy(self._book.remove(metric))
+        """Remove a metric's objectives, or all; without any that are left there are notes alone, or None."""
+        markers = self._markers()
+        calendar = self._book.remove(metric)
+        if calendar is not None:
+            return self._shown(calendar, markers)
+        notes = markers.never_on(None)
+        return {"notes": notes} if notes else None
 
 
 def _policy_at(calendar: Optional[SloCalendar], now: float) -> Optional[Dict[str, Any]]:

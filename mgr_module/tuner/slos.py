@@ -117,20 +117,35 @@ class SloBook:
             return None
         return seen.calendar.policy_at(at) if seen.calendar is not None and seen.calendar.policies else ""
 
-    def names_seen(self) -> Tuple[str, ...]:
-        """Names of the policies, the base among them, by what is known; none where nothing depends on the time."""
-        calendar = self._seen.calendar if self._seen is not None else None
-        return () if calendar is None else calendar.names
+    def policy_names_seen(self) -> Optional[Tuple[str, ...]]:
+        """Policies of the calendar, by what is known; None where nobody has read it yet, or could."""
+        seen = self._seen
+        if seen is None or seen.fault is not None:
+            return None
+        return seen.calendar.policy_names if seen.calendar is not None else ()
+
+    def policies_seen(self, at: float) -> Dict[str, bool]:
+        """Whether each policy of the calendar holds at a moment, by what is known; empty without a calendar."""
+        calendar = self._calendar_seen
+        if calendar is None:
+            return {}
+        holds = calendar.policy_at(at)
+        return {name: name == holds for name in calendar.policy_names}
 
     def turns_seen(self, policies: Iterable[str], at: float) -> Dict[str, Optional[float]]:
         """Of those policies that there are, when each begins, or ends where it holds, by what is known.
 
         None: not within a year.
         """
-        calendar = self._seen.calendar if self._seen is not None else None
-        if calendar is None or not calendar.policies:
+        calendar = self._calendar_seen
+        if calendar is None:
             return {}
-        return {name: calendar.turns(name, at) for name in policies if name in calendar.by_policy}
+        return {name: calendar.turns(name, at) for name in policies if name in calendar.policy_names}
+
+    @property
+    def _calendar_seen(self) -> Optional[SloCalendar]:
+        """The calendar by what is known; None also where nobody has read it yet, or could."""
+        return self._seen.calendar if self._seen is not None else None
 
     def damage(self) -> str:
         """Why what is stored cannot be read; empty where it can, and where nobody could look."""

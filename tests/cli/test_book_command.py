@@ -69,7 +69,9 @@ def test_it_says_what_the_calendar_has_to_do_with_the_regime(run: Run, monkeypat
     plugin_answering(monkeypatch, lambda prefix: {**SHOWN, "regimes": rows, "pages": []})
     _, out, _ = run("book", "show", "-c", "a")
     first, second, *_ = out.splitlines()
-    assert first == "cluster: office, as the policy office began; the calendar turns it at 2026-01-01 19:00 UTC"
+    assert first == (
+        "cluster: office, by the calendar, as the policy office began; the calendar turns it at 2026-01-01 19:00 UTC"
+    )
     assert second == "class=ssd: idle"
 
 

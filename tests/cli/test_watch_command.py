@@ -4,6 +4,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Dict, Optional
 
 import pytest
@@ -105,6 +106,37 @@ def test_the_regime_and_the_page_in_force_are_said() -> None:
     assert "page 3 is in force" in shown
     assert "1 of 12 switches" not in shown
     assert "the book" not in drawn(moment(trial={**TRIAL, "regimes": rows, "book": [BOOK_OFF]}), 40)
+
+
+def test_the_policy_of_the_calendar_that_holds_is_said_and_until_when(twin: TwinCluster, run: Run) -> None:
+    assert "policy" not in drawn(moment())
+    for until, words in ((1.7e9 + 600, "until 2023-11-14 22:23 UTC"), (None, "for more than a year")):
+        assert f"policy: office, {words}\n" in drawn(moment(policy={"name": "office", "until": until}), 40)
+
+    def policy(*options: str) -> Any:
+        out = run("watch", "--cluster", "twin", "--once", "--interval", "5", "--format", "json", *options)[1]
+        return json.loads(out)["policy"]
+
+    assert policy() is None
+    twin.store.set("slo", json.dumps(SLO.to_dict()))
+    assert policy() is None
+    office = {"name": "office", "hours": "mon-sun 00:00-24:00", "objectives": ["client.p95_ms <= 8 ms"]}
+    twin.store.set("slo", json.dumps({**SLO.to_dict(), "calendar": {"policies": [office]}}))
+    assert policy() == {"name": "office", "until": None}
+    twin.store.set("slo", "{")
+    assert policy() is None
+
+
+def test_the_policy_is_that_of_the_file_where_one_is_given(twin: TwinCluster, run: Run, tmp_path: Path) -> None:
+    office = {"name": "office", "hours": "mon-sun 00:00-24:00", "objectives": ["client.p95_ms <= 8 ms"]}
+    twin.store.set("slo", json.dumps({**SLO.to_dict(), "calendar": {"policies": [office]}}))
+    file = tmp_path / "slo.yaml"
+    file.write_text(json.dumps({"schema": 1, **SLO.to_dict(), "calendar": {"policies": [{**office, "name": "day"}]}}))
+    options = ("--cluster", "twin", "--once", "--interval", "5", "--slo", str(file))
+    document = json.loads(run("watch", *options, "--format", "json")[1])
+    assert document["policy"] == {"name": "day", "until": None}
+    assert document["verdicts"][-1]["objective"] == "client.p95_ms <= 8 ms"
+    assert "policy: day, for more than a year" in run("watch", *options)[1]
 
 
 def test_where_nothing_is_to_recover_its_rate_is_not_missed() -> None:

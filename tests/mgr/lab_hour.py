@@ -200,9 +200,12 @@ def of_the_lab() -> Past:
 
 
 def of_a_boost() -> Past:
-    """The plugin on a twin that recovers, while it boosts: scraped for some minutes."""
+    """The plugin on a twin that recovers, while it boosts under a policy: scraped for some minutes."""
     limited = {PROFILE: "custom", **nine((0.6, 2, 0), (0.1, 1, 0.2), (0.05, 1, 0.2))}
     aboard = OnTwin(small_twin(limited, recovery=(RecoveryWork("rbd", 100_000, 1 << 20),)))
+    office = {"name": "office", "hours": "mon-sun 00:00-24:00", "objectives": ["client.p95_ms <= 30 s"]}
+    wanted = {"objectives": ["client.p95_ms <= 60 s"], "calendar": {"policies": [office]}}
+    aboard.service.slo_commands.set("", False, 1.0, json.dumps(wanted), True)
     aboard.sample(14)
     aboard.during(lambda: aboard.modes.boosts.begin("recovery", at_most="2h"))
     begin = aboard.twin.clock.now()

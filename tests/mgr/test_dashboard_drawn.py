@@ -25,6 +25,8 @@ pytestmark = pytest.mark.cluster
 
 OF_A_BOOST = {"Boosted", "Boost: until it is done, and until its time is up"}
 """Nothing was boosted in the hour of the lab."""
+SILENT = {*OF_A_BOOST, "Policy"}
+"""Nor had its objectives a calendar."""
 
 SEEN = """() => [...document.querySelectorAll('.panel')].map(panel => {
  const within = (one, box) => one.left >= box.left - 1 && one.right <= box.right + 1 &&
@@ -76,14 +78,14 @@ def empty(panel: Dict[str, Any]) -> bool:
     return panel["curves"] < panel["legends"] or not (panel["curves"] or panel["shown"])
 
 
-def test_every_query_of_every_panel_has_series_in_the_hour_of_the_lab_but_those_of_boosts(lab: Source) -> None:
+def test_every_query_has_series_in_the_hour_of_the_lab_but_those_of_boosts_and_policies(lab: Source) -> None:
     silent = {part.title for part in drawn(lab) if part.silent}
-    assert silent == OF_A_BOOST
+    assert silent == SILENT
 
 
-def test_queries_of_boosts_have_series_while_the_plugin_boosts(boosted: Source) -> None:
+def test_queries_of_boosts_and_policies_have_series_while_the_plugin_boosts_under_one(boosted: Source) -> None:
     silent = {part.title for part in drawn(boosted) if part.silent}
-    assert not silent & OF_A_BOOST
+    assert not silent & SILENT
 
 
 @pytest.mark.parametrize("scheme", THEMES)
@@ -91,18 +93,18 @@ def test_no_panel_is_empty_and_no_text_is_cut(browser: Any, lab: Source, scheme:
     found = seen(browser, page(DASHBOARD, lab), scheme, tmp_path)
     assert [panel["title"] for panel in found] == [panel["title"] for panel in panels()]
     assert {panel["title"]: panel["cut"] for panel in found if panel["cut"]} == {}
-    assert {panel["title"] for panel in found if empty(panel)} == OF_A_BOOST
+    assert {panel["title"] for panel in found if empty(panel)} == SILENT
     # what is empty says why
-    assert {words for panel in found for words in panel["absent"]} == {"nothing is boosted"}
+    assert {words for panel in found for words in panel["absent"]} == {"nothing is boosted", "no calendar"}
 
 
 @pytest.mark.parametrize("scheme", THEMES)
-def test_panels_of_a_boost_are_full_while_there_is_one(
+def test_panels_of_a_boost_and_a_policy_are_full_while_there_is_one(
     browser: Any, boosted: Source, scheme: str, tmp_path: Path
 ) -> None:
     found = seen(browser, page(DASHBOARD, boosted, PICTURES["dashboard-mode"]), scheme, tmp_path)
     assert {panel["title"]: panel["cut"] for panel in found if panel["cut"]} == {}
-    assert [panel["title"] for panel in found if panel["title"] in OF_A_BOOST and empty(panel)] == []
+    assert [panel["title"] for panel in found if panel["title"] in SILENT and empty(panel)] == []
 
 
 def test_an_empty_panel_and_a_title_that_is_cut_are_seen(browser: Any, lab: Source, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def everything() -> Dict[str, Set[Tuple[Tuple[str, str], ...]]]:
         "books": [
             {"device_class": name, "regime": "recovering", "on": True, "page": 3, "switches": 2} for name in ("", "hdd")
         ],
+        "policies": {"base": False, "office": True},
         "tick_s": 0.2,
         "sampling_failures": 0,
     }

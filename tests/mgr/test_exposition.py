@@ -73,6 +73,7 @@ def whole() -> ExportedState:
         "modes": [mode(SLO, SEEN)],
         "boost": {"kind": "recovery", "left_s": 3600.0, "finish_s": 900.0},
         "books": [{"regime": "recovering", "on": True, "page": 3, "switches": 2}],
+        "policies": {"base": False, "office": True},
         "tick_s": 0.0084,
         "sampling_failures": 0,
     }

@@ -12,7 +12,7 @@ from test_books import HARMFUL, WithBook, kept, page, recovering
 from test_books_of_classes import OBJECTIVES, OfClasses
 
 from ceph_tuner.core.autopilot.events import Look
-from ceph_tuner.core.book.book import StoredBook
+from ceph_tuner.core.book.book import PAGES_KEY, StoredBook
 from ceph_tuner.core.book.page import STRUCK, UNVALIDATED, VALIDATED, Page
 from ceph_tuner.core.book.state import HOLDING, RESTING, WATCHING
 from ceph_tuner.core.changes.journal import UNDONE
@@ -20,7 +20,8 @@ from ceph_tuner.core.errors import ClusterTimeout, InputError
 from ceph_tuner.core.measure.timeline import timeline
 from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, Marker, PolicyMarker, RegimeBounds
 from ceph_tuner.core.regimes.telling import UNSEEN_S
-from tuner import render_automatic, render_book
+from tuner import render, render_automatic, render_book
+from tuner.exposition import exposition
 from twin_cluster.cluster import TwinCluster
 
 BOUNDS = RegimeBounds(
@@ -153,9 +154,10 @@ def test_objectives_that_nobody_can_read_leave_the_regime_for_a_while() -> None:
     mgr.service.store.set("slo", "{")
     mgr.sample(4)
     assert mgr.regime() == BY_DAY
-    assert not any("does not have" in note for note in mgr.books.document()["notes"])
+    assert not any("is never on" in note for note in mgr.books.document()["notes"])
     mgr.sample(int(UNSEEN_S / 5.0))
     assert mgr.regime() == BY_NIGHT
+    assert "by the calendar, as nobody can read it; recovery.objects_left" in in_words(mgr)
     mgr.service.store.set("slo", text or "")
     mgr.set_calendar(0.0)
     mgr.sample(2)
@@ -197,7 +199,7 @@ def test_it_is_said_that_the_calendar_turned_the_regime_and_when_it_will_again()
 
 
 def test_markers_without_a_policy_in_the_calendar_are_said() -> None:
-    named = "markers whose policy the calendar does not have are never on: office (office)"
+    named = "the marker office is never on: the calendar has no policy office"
     mgr = UnderCalendar(*two_pages(), calendar=False)
     mgr.sample(14)
     assert named in mgr.books.document()["notes"]
@@ -207,7 +209,53 @@ def test_markers_without_a_policy_in_the_calendar_are_said() -> None:
     assert any(words in line for line in mgr.books.words())
     assert mgr.modes.regimes.held()[0]["turns_at"] is None
     mgr.set_calendar(240.0)
-    assert not any("does not have" in note for note in mgr.books.document()["notes"])
+    assert not any("is never on" in note for note in mgr.books.document()["notes"])
+
+
+def test_a_policy_that_is_renamed_while_a_marker_names_it_is_said_before_and_after_and_by_a_health_check() -> None:
+    mgr = on_the_night_page()
+    office = json.loads(mgr.service.store.get("slo") or "")
+    renamed = json.dumps(office).replace('"office"', '"day"')
+    line = "the marker office is never on: the calendar has no policy office"
+    waiting = f"{line}; pages of the book that wait for it: 1, 3"
+
+    def notes() -> Any:
+        return mgr.service.status()["notes"]
+
+    assert (mgr.service.slo_commands.set("", False, 1.0, json.dumps(office)) or {})["notes"] == []
+    assert (mgr.modes.health(), notes()) == ({}, [])
+    # before it is accepted
+    week = mgr.service.slo_commands.set("", False, 1.0, renamed)
+    assert f"note: {waiting}" in " ".join(render.slo(week).split())
+    assert mgr.modes.health() == {}
+    for shown in (mgr.service.slo_commands.set("", False, 1.0, renamed, True), mgr.service.slo_commands.document()):
+        assert f"note: {waiting}" in " ".join(render.slo(shown).split())
+    assert mgr.modes.health() == {"TUNER_POLICY_MISSING": [line]}
+    assert waiting in notes()
+    mgr.sample()
+    assert mgr.modes.health() == {"TUNER_POLICY_MISSING": [line]}
+    removed = mgr.service.slo_commands.remove("all")
+    assert render.slo(removed).startswith("no SLO is set\nnote: ")
+    # the controller takes it for no objectives
+    assert mgr.service.slo_commands.document() is None
+    mgr.off()
+    assert mgr.modes.health() == {}
+    # an operator may mean it so
+    assert waiting in notes()
+    mgr.service.slo_commands.set("", False, 1.0, json.dumps(office), True)
+    mgr.on()
+    assert (mgr.modes.health(), notes()) == ({}, [])
+
+
+def test_what_nobody_can_read_of_regimes_and_book_hides_no_objectives() -> None:
+    mgr = UnderCalendar(*two_pages(), calendar=False)
+    mgr.service.store.set(PAGES_KEY, "{")
+    (note,) = (mgr.service.slo_commands.set("client.p95_ms <= 60 s", False, 1.0, "") or {})["notes"]
+    assert note == "the marker office is never on: the calendar has no policy office"
+    mgr.service.store.set(BOUNDS_KEY, "{")
+    document = mgr.service.slo_commands.document()
+    assert document is not None
+    assert (document["notes"], len(document["objectives"])) == ([], 1)
 
 
 def test_pages_of_a_policy_that_no_marker_names_are_kept_and_said() -> None:
@@ -306,6 +354,25 @@ def test_a_device_class_follows_the_calendar_by_its_own_pages() -> None:
         assert set(held(mgr).values()) == {BY_DAY if day else BY_NIGHT}
         assert mgr.of("hdd").driver.state.page == (1 if day else 2)
     assert held(mgr).keys() == {"", "class=hdd", "class=nvme"}
+
+
+def test_prometheus_is_told_which_policy_holds_and_nothing_without_a_calendar() -> None:
+    def exported() -> List[str]:
+        return [line for line in exposition(mgr.modes._metrics()).splitlines() if line.startswith("ceph_tuner_policy")]
+
+    mgr = UnderCalendar()
+    mgr.sample(2)
+    assert exported() == ['ceph_tuner_policy{policy="base"} 1.0', 'ceph_tuner_policy{policy="office"} 0.0']
+    mgr.before(mgr.begin)
+    mgr.sample()
+    assert exported() == ['ceph_tuner_policy{policy="base"} 0.0', 'ceph_tuner_policy{policy="office"} 1.0']
+    mgr.service.store.set("slo", "{")
+    mgr.sample(3)
+    assert exported() == []
+    mgr.service.slo_commands.remove("all")
+    mgr.service.slo_commands.set("client.p95_ms <= 60 s", False, 1.0, "")
+    mgr.sample(2)
+    assert exported() == []
 
 
 def test_the_history_has_each_turn_of_the_calendar() -> None:

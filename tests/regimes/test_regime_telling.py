@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ceph_tuner.core.regimes.bounds import DEFAULT, IDLE, Marker, PolicyMarker, RegimeBounds
-from ceph_tuner.core.regimes.telling import GAP_S, UNSEEN_S, PolicyTurn, RegimeState, tell, turns
+from ceph_tuner.core.regimes.telling import (
+    GAP_S,
+    UNREADABLE,
+    UNSEEN_S,
+    PolicyTurn,
+    RegimeState,
+    calendar_turned,
+    tell,
+    turns,
+)
 
 LEFT, QUEUE = "recovery.objects_left", "snaptrim.queue"
 CALM = {"client.iops": 0.0, LEFT: 0.0, "backfill.objects_left": 0.0, "scrub.pgs_late": 0.0, QUEUE: 0.0}
@@ -263,6 +272,9 @@ def test_a_calendar_that_nobody_knows_leaves_it_as_it_is_and_after_a_while_ends_
     states = told_under([*under("office", *every(5.0, 20)), *under(None, *every(5.0, 70, 1100.0))], BY_POLICY)
     assert {state.name for state in states if state.at < 1095.0 + UNSEEN_S} == {"office"}
     assert (states[-1].name, states[-1].since) == (IDLE, 1095.0 + UNSEEN_S)
+    # office may hold: that none does is another matter
+    assert states[-1].by_policy == UNREADABLE
+    assert calendar_turned(UNREADABLE) == "the calendar, as nobody can read it"
     # a new mgr that has not read it yet
     unread = told_under([*under(None, *every(5.0, 2)), *under("office", *every(5.0, 1, 1010.0))], BY_POLICY)
     assert [state.name for state in unread] == [IDLE, IDLE, "office"]

@@ -98,7 +98,7 @@ class Hours:
         moment = math.floor(at)
         weekly = self.of_the_week.stretches(moment, moment + WEEK_S + DAY_S) if self.spans else []
         zone = zone_of(self.zone)
-        dated = (_first_moment(begin, zone) for begin, _ in self.of_dates.on_the_clock())
+        dated = (first_moment(begin, zone) for begin, _ in self.of_dates.on_the_clock())
         return min((begin for begin in (*(begin for begin, _ in weekly), *dated) if begin > moment), default=None)
 
     def ends(self, at: float) -> Optional[float]:
@@ -203,6 +203,23 @@ def zone_changes(zone: str, start: float, end: float) -> List[Tuple[int, int, in
     return changes
 
 
+def clock_second(moment: int, zone: tzinfo) -> int:
+    """What the zone's clock shows at a moment, in seconds after the year 1 (as `Hours.on_the_clock` has dates)."""
+    clock = datetime.fromtimestamp(moment, zone)
+    return clock.toordinal() * DAY_S + clock.hour * 3600 + clock.minute * 60 + clock.second
+
+
+@lru_cache(maxsize=4096)  # a look at a calendar asks for those of many days again
+def first_moment(clock_s: int, zone: tzinfo) -> int:
+    """The first moment at which the zone's clock shows that second, or a later one."""
+    clock = datetime.fromordinal(clock_s // DAY_S) + timedelta(seconds=clock_s % DAY_S)
+    moment = math.floor(clock.replace(tzinfo=zone).timestamp())
+    if datetime.fromtimestamp(moment, zone).replace(tzinfo=None) == clock:
+        return moment
+    # the clock is set past it; with the later offset the moment is before that
+    return _set_at(math.floor(clock.replace(tzinfo=zone, fold=1).timestamp()), moment, zone)
+
+
 def merged(stretches: Iterable[Stretch]) -> List[Stretch]:
     """In order, those that touch or overlap as one."""
     joint: List[Stretch] = []
@@ -267,18 +284,7 @@ def _second(hour: str, minute: str) -> int:
 
 
 def _stretch(begin: int, length: int, zone: tzinfo) -> Stretch:
-    return _first_moment(begin, zone), _first_moment(begin + length, zone)
-
-
-@lru_cache(maxsize=4096)  # a look at a calendar asks for those of many days again
-def _first_moment(clock_s: int, zone: tzinfo) -> int:
-    """The first moment at which the zone's clock shows that second, or a later one."""
-    clock = datetime.fromordinal(clock_s // DAY_S) + timedelta(seconds=clock_s % DAY_S)
-    moment = math.floor(clock.replace(tzinfo=zone).timestamp())
-    if datetime.fromtimestamp(moment, zone).replace(tzinfo=None) == clock:
-        return moment
-    # the clock is set past it; with the later offset the moment is before that
-    return _set_at(math.floor(clock.replace(tzinfo=zone, fold=1).timestamp()), moment, zone)
+    return first_moment(begin, zone), first_moment(begin + length, zone)
 
 
 def _set_at(low: int, high: int, zone: tzinfo) -> int:

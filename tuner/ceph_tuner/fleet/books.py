@@ -91,7 +91,7 @@ def take(offer: Offer, member: Member, within_s: float, really: bool) -> Taken:
     """Hold an offer against a member, and put what suits it into its book where `really`. Raises TunerError."""
     with closing(open_member(member, within_s)) as cluster:
         bounds, calendar = stored_bounds(cluster.store), stored_calendar(cluster.store)
-        policies = () if calendar is None else calendar.names
+        policies = () if calendar is None else calendar.policy_names
         own = _book(cluster)
         pages: List[Page] = []
         refused: List[str] = []

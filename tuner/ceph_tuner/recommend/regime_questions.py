@@ -125,10 +125,10 @@ def slo_in(regime: str, calendar: SloCalendar, bounds: RegimeBounds) -> Slo:
     """What is wanted in a regime: under its policy, else outside of all. Raises InputError where there is no such."""
     policy = bounds.policy_of(regime)
     if policy is None:
-        regime_of(regime, bounds, "regime", calendar.names)
+        regime_of(regime, bounds, "regime", calendar.policy_names)
         return calendar.base
-    if policy not in calendar.names:
-        expected = ", ".join(sorted(calendar.names)) or "a calendar with that policy"
+    if policy not in calendar.policy_names:
+        expected = ", ".join(sorted(calendar.policy_names)) or "a calendar with that policy"
         raise InputError(f"regime {regime}", f"no policy {policy} in the calendar", expected)
     return calendar.by_policy[policy]
 

@@ -21,17 +21,30 @@ that judge take that: `SloCalendar.at` gives it.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Objective, Slo, parse_objective, parse_slo, slo_place
-from ceph_tuner.core.hours import DAY_S, DAYS, FARTHEST_S, UTC, WEEK_S, Hours, parse_hours, zone_of
+from ceph_tuner.core.hours import (
+    DAY_S,
+    DAYS,
+    FARTHEST_S,
+    UTC,
+    WEEK_S,
+    Hours,
+    clock_second,
+    first_moment,
+    parse_hours,
+    zone_of,
+)
 from ceph_tuner.core.knobs.settings import Place
 from ceph_tuner.core.measure.metrics import Scope
 from ceph_tuner.core.measure.timeline import POLICY_NAME
-from ceph_tuner.core.moments import stamp
+from ceph_tuner.core.moments import stamp, utc_minute
 
 BASE = "base"
 """Stands for the objectives that hold outside of all policies."""
@@ -40,6 +53,9 @@ BOOSTS = ("recovery", "backfill", "scrub", "snaptrim")
 """Kinds of work that can be boosted (`core/boost/`)."""
 
 _KEYS = ("name", "hours", "objectives", "without", "boosts")
+
+ClockSpell = Tuple[int, int, str]
+"""A time on the zone's clock under one policy: the begin, the end, and the policy's name."""
 
 
 @dataclass(frozen=True)
@@ -95,21 +111,20 @@ class SloCalendar:
         """The SLO's name."""
         return self.base.name
 
-    @property
-    def names(self) -> Tuple[str, ...]:
-        """Of the policies, the base among them; none where nothing depends on the time."""
-        return tuple(self.by_policy) if self.policies else ()
-
     @cached_property
     def by_policy(self) -> Mapping[str, Slo]:
         """What is wanted under each policy, and under the base."""
         return {BASE: self.base, **{policy.name: policy.over(self.base) for policy in self.policies}}
 
+    @property
+    def policy_names(self) -> Tuple[str, ...]:
+        """The policies of which one holds at each moment, the base's first; none without policies."""
+        return tuple(self.by_policy) if self.policies else ()
+
     def policy_at(self, at: float) -> str:
         """Name of the policy that holds at a moment (seconds since the epoch)."""
-        names = [policy.name for policy in self.policies if policy.hours.of_dates.covers(at)]
-        names += [policy.name for policy in self.policies if policy.hours.of_the_week.covers(at)]
-        return names[0] if names else BASE
+        moment = math.floor(at)
+        return next(self._spells(moment, moment + 1)).policy
 
     def at(self, at: float) -> Slo:
         """What is wanted at a moment."""
@@ -144,37 +159,63 @@ class SloCalendar:
 
     def _first_edge(self, at: float, fits: Callable[[str], bool]) -> Optional[int]:
         """When the first policy begins whose name fits."""
-        for reach in (WEEK_S + DAY_S, FARTHEST_S if any(policy.hours.dated for policy in self.policies) else 0):
-            # the first of them, as a rule: of a year there may be thousands
-            first = next((edge for edge in self._edges(at, at + reach) if fits(self.policy_at(edge))), None)
-            if first is not None:
-                return first
-        return None
+        start = math.floor(at)
+        spells = self._spells(start, start + FARTHEST_S, fits)
+        return next((spell.start for spell in spells if spell.start > start), None)
 
     def spells(self, start: float, end: float) -> Tuple[PolicySpell, ...]:
         """Which policy holds when in that time, in order and without a gap."""
-        edges = sorted({int(start), *self._edges(start, end), int(end)})
         policy_spells: List[PolicySpell] = []
-        for begin, finish in zip(edges, edges[1:]):
-            name = self.policy_at(begin)
-            if policy_spells and policy_spells[-1].policy == name:
-                policy_spells[-1] = PolicySpell(policy_spells[-1].start, finish, name)
+        for spell in self._spells(int(start), int(end)):
+            if policy_spells and policy_spells[-1].policy == spell.policy:
+                policy_spells[-1] = PolicySpell(policy_spells[-1].start, spell.end, spell.policy)
             else:
-                policy_spells.append(PolicySpell(begin, finish, name))
+                policy_spells.append(spell)
         return tuple(policy_spells)
 
-    def _edges(self, start: float, end: float) -> List[int]:
-        """When a policy's times begin or end inside of that time, in order."""
-        edges = {
-            edge
-            for policy in self.policies
-            for times in (policy.hours.of_dates, policy.hours.of_the_week)
-            if times
-            for stretch in times.stretches(start, end)
-            for edge in stretch
-            if start < edge < end
-        }
-        return sorted(edges)
+    def _spells(self, start: int, end: int, fits: Optional[Callable[[str], bool]] = None) -> Iterator[PolicySpell]:
+        """Times of policies whose names fit, in order; one that goes on past a week's end is in two parts."""
+        zone = zone_of(self.zone)
+        # a clock that is set back shows less than it has shown
+        for begin, finish, name in self._on_the_clock(clock_second(start, zone), clock_second(end, zone) + DAY_S, fits):
+            first, last = max(first_moment(begin, zone), start), min(first_moment(finish, zone), end)
+            if first >= end:
+                return
+            # else it is over, or the clock is set past it
+            if first < last:
+                yield PolicySpell(first, last, name)
+
+    def _on_the_clock(self, start: int, end: int, fits: Optional[Callable[[str], bool]]) -> Iterator[ClockSpell]:
+        """The same on the zone's clock, from `start` on and beyond `end`; a week is gone through only as far as asked.
+
+        What does not fit is passed over at once: of a year there may be thousands.
+        """
+        weekly = [spell for spell in self._weekly if fits is None or fits(spell[2])]
+        for begin, finish, name in (*self._dated[_index_at(self._dated, start) :], (end, end, "")):
+            yield from _each_week(weekly, start, begin)
+            if name and (fits is None or fits(name)):
+                yield max(begin, start), finish, name
+            start = finish
+
+    @cached_property
+    def _weekly(self) -> Tuple[ClockSpell, ...]:
+        """Which policy holds when on the clock of a week without dates: in order and without a gap."""
+        spells: List[ClockSpell] = []
+        before = 0
+        for begin, end, index in (*_on_the_clock(self.policies, dated=False), (WEEK_S, WEEK_S, 0)):
+            if before < begin:
+                spells.append((before, begin, BASE))
+            if begin < end:
+                spells.append((begin, end, self.policies[index].name))
+            before = end
+        return tuple(spells)
+
+    @cached_property
+    def _dated(self) -> Tuple[ClockSpell, ...]:
+        """When policies hold by their dates, on the clock, in order."""
+        return tuple(
+            (begin, end, self.policies[index].name) for begin, end, index in _on_the_clock(self.policies, True)
+        )
 
     @property
     def scopes(self) -> Tuple[Scope, ...]:
@@ -251,6 +292,11 @@ def _boosts(kinds: Any, where: Place) -> Tuple[str, ...]:
     return tuple(kind for kind in BOOSTS if kind in kinds)
 
 
+def policy_in_words(name: str, until: Optional[float]) -> str:
+    """Which policy holds, and until when, for people."""
+    return f"{name}, {'for more than a year' if until is None else f'until {utc_minute(until)}'}"
+
+
 def boosts_in_words(kinds: Sequence[str]) -> str:
     """Which boosts may run, for people; empty where all may."""
     if set(kinds) == set(BOOSTS):
@@ -274,20 +320,45 @@ def _check_names(policies: Tuple[SloPolicy, ...], where: Place) -> None:
 def _check_overlaps(policies: Tuple[SloPolicy, ...], where: Place) -> None:
     """Refuse two policies for the same time: by the clock, as they are all in one zone."""
     for dated in (False, True):
-        times = sorted(
-            (*stretch, index)
-            for index, policy in enumerate(policies)
-            for stretch in (policy.hours.of_dates if dated else policy.hours.of_the_week).on_the_clock()
-        )
+        times = _on_the_clock(policies, dated)
         for (_, end, one), (begin, _, other) in zip(times, times[1:]):
             if begin < end:
                 first, second = sorted((one, other))
-                both = f"{policies[first].name} and {policies[second].name} both at {_on_the_clock(begin, dated)}"
+                both = f"{policies[first].name} and {policies[second].name} both at {_clock_in_words(begin, dated)}"
                 place = where("calendar", "policies", second, "hours")
                 raise InputError(place, both, "one policy at a time (times with dates outrank those of the week)")
 
 
-def _on_the_clock(second: int, dated: bool) -> str:
+def _on_the_clock(policies: Tuple[SloPolicy, ...], dated: bool) -> List[Tuple[int, int, int]]:
+    """Times of policies on the clock, with dates or those of a week, in order: begin, end and the policy's place."""
+    return sorted(
+        (*stretch, index)
+        for index, policy in enumerate(policies)
+        for stretch in (policy.hours.of_dates if dated else policy.hours.of_the_week).on_the_clock()
+    )
+
+
+def _each_week(weekly: Sequence[ClockSpell], start: int, end: int) -> Iterator[ClockSpell]:
+    """Times of a week in each week from `start` to `end` on the clock. The year 1 began on a Monday."""
+    if not weekly:
+        return
+    monday = start - (start - DAY_S) % WEEK_S
+    first = _index_at(weekly, start - monday)
+    while True:
+        for begin, finish, name in weekly[first:]:
+            if monday + begin >= end:
+                return
+            yield max(monday + begin, start), min(monday + finish, end), name
+        monday, first = monday + WEEK_S, 0
+
+
+def _index_at(spells: Sequence[ClockSpell], second: int) -> int:
+    """Place of the first that ends after that second, of some in order that do not overlap."""
+    after = bisect_left(spells, (second + 1, 0, ""))
+    return after - 1 if after and spells[after - 1][1] > second else after
+
+
+def _clock_in_words(second: int, dated: bool) -> str:
     if dated:
         # seconds since the year 1, in those since 1970
         return stamp(float(second - 719163 * DAY_S))[:16]

@@ -116,7 +116,7 @@ class RegimeBounds:
     def tells(self, regime: str, policies: Collection[str] = ()) -> bool:
         """Whether a regime of this name can be told: each of its markers is one of these, and in their order.
 
-        One policy holds at a time. `policies`: those of the calendar (`SloCalendar.names`), as far as they are known.
+        One policy holds at a time. `policies`: those of the calendar (`SloCalendar.policy_names`), where known.
         """
         wanted = regime.split("+")
         if regime != IDLE and wanted != [marker.name for marker in self.markers if marker.name in wanted]:

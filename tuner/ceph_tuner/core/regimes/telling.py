@@ -21,6 +21,8 @@ GAP_S = 60.0
 """After a longer time without a sample nothing is known of the time between."""
 UNSEEN_S = 300.0
 """A marker whose metric, or the calendar, is missing for so long is off: what nobody sees is no regime."""
+UNREADABLE = "?"
+"""In the place of a policy's name: nobody can read the calendar."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class RegimeState:
     turned: float = -math.inf
     """When a marker of a metric turned last, or the first sample came."""
     by_policy: Optional[str] = None
-    """Of the calendar, which holds since the regime does; empty where the calendar ended. None: no policy turned it."""
+    """Of the calendar, which holds since the regime does; empty where the calendar ended, UNREADABLE where nobody could
+    read it for a while. None: no policy turned it."""
 
     @property
     def turning(self) -> bool:
@@ -163,8 +166,18 @@ def tell(
     by_calendar = any(before.markers[name].on != each.on for name, each in of_policies.items())
     if not due and not by_calendar:
         return replace(before, at=at, markers=markers, settled=settled)
-    turned, by_policy = at if due else before.turned, (policy or "") if by_calendar else None
+    by_policy = (UNREADABLE if policy is None else policy) if by_calendar else None
+    turned = at if due else before.turned
     return RegimeState(_regime_name(markers, bounds), at, at, evidence, markers, settled, turned, by_policy)
+
+
+def calendar_turned(by_policy: Optional[str]) -> str:
+    """In words, by what of the calendar a regime began; empty where it is not by that."""
+    if by_policy is None:
+        return ""
+    if by_policy == UNREADABLE:
+        return "the calendar, as nobody can read it"
+    return f"the calendar, as {f'the policy {by_policy} began' if by_policy else 'none holds any more'}"
 
 
 def calendar_turn(turns_at: Optional[float]) -> str:
