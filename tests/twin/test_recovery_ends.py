@@ -90,8 +90,8 @@ def test_elsewhere_a_pg_s_recovery_ends_with_its_last_object(leads: bool, limit:
     assert ended_s(running(simulated, leading(simulated, leads), limit)) < 0.05
 
 
-class Closing(NamedTuple):
-    """The item that ends a PG's recovery."""
+class Queued(NamedTuple):
+    """What an item is queued with."""
 
     role: int
     lane: int
@@ -127,7 +127,7 @@ def closing(state: SimulationState, number: int) -> int:
 def test_the_last_turn_is_of_a_pg_without_degraded_objects(given: Dict[str, Any], lane: int, cost: float) -> None:
     state = running(model(40, **{"pool": Pool("rbd", 8), **given}), 1)
     item = state.items[closing(state, 0)]
-    assert Closing(item.role, item.lane, item.cost_bytes) == Closing(records.RECOVER, lane, cost)
+    assert Queued(item.role, item.lane, item.cost_bytes) == Queued(records.RECOVER, lane, cost)
     assert item.size_bytes == 0.0, "there is nothing to read"
 
 
@@ -146,23 +146,28 @@ def test_reservations_are_held_until_the_last_turn() -> None:
     assert [state.events[place].kind for place in range(state.progress.heap_size)].count(records.RECOVERY_FREE) == 1
 
 
-def lane_after_pull(left: int, pool: Pool) -> int:
-    """Of what follows a pull, with so many objects to go."""
+def after_own_part(left: int, pool: Pool) -> Queued:
+    """What follows an object's last part at the primary that lacked it, with so many objects to go."""
     state = running(model(40, pool), 1)
     number = next(place for place, task in enumerate(state.tasks) if task.target == 0)
     task = state.tasks[number]
     task.left, task.pending = left, 1
     i = recovery.new_item(state, records.PUSH, task.lane, task.pg * state.parameters.width, number, 0.0, 0.0, 0.0)
     recovery.part_durable(state, i, number, 1000.0)
-    assert state.items[i].role == records.PULLED
-    return int(state.items[i].lane)
+    item = state.items[i]
+    return Queued(item.role, item.lane, item.cost_bytes)
 
 
 def test_what_follows_the_last_pull_is_of_that_class_as_well() -> None:
     """PrimaryLogPG::on_local_recover publishes statistics before the transaction that it waits for is queued."""
-    assert lane_after_pull(1, Pool("rbd", 8)) == BEST_EFFORT
-    assert lane_after_pull(2, Pool("rbd", 8)) == RECOVERY
-    assert lane_after_pull(1, Pool("rbd", 8, 3, k=2)) == RECOVERY
+    assert after_own_part(1, Pool("rbd", 8)) == (records.PULLED, BEST_EFFORT, MIB)
+    assert after_own_part(2, Pool("rbd", 8)) == (records.PULLED, RECOVERY, MIB)
+
+
+def test_an_erasure_coded_primary_answers_itself_as_others_do() -> None:
+    """ECBackend::dispatch_recovery_messages: pushes and their answers are messages, to its own OSD as well."""
+    least = 9.375e6 // 307
+    assert after_own_part(1, Pool("rbd", 8, 3, k=2)) == (records.PUSHED, RECOVERY, least)
 
 
 def recovered_s(scheduler: str, limit: float, objects: int = 270, pgs: int = 32, rounds: int = 1) -> float:

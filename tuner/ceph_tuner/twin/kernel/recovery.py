@@ -191,14 +191,14 @@ def part_durable(state: SimulationState, i: int, number: int, now: float) -> Non
     item, task = state.items[i], state.tasks[number]
     item.lane = task.lane
     task.pending -= 1
-    more = task.pending > 0
-    if more and task.target == 0 and task.k == 0:
-        pull(state, i, number, now)
-        return
-    if task.target == 0 and not more:
+    # of an erasure code the primary sends itself what it lacks, and answers itself (ECBackend)
+    if task.target == 0 and task.k == 0:
+        if task.pending > 0:
+            pull(state, i, number, now)
+            return
         # what follows a pull is queued at the price of a push, also where no other copy is missing
         item.role = PULLED
-        if task.left == 1 and task.k == 0:
+        if task.left == 1:
             item.lane = task.closing_lane
         item.cost_bytes = task.cost_bytes
         enter(state, i)
