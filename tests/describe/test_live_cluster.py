@@ -68,6 +68,8 @@ def test_a_twin_describes_itself() -> None:
     assert [(each.pool, each.object_bytes) for each in model.recovery] == [("other", MIB)]
     # less than a run would see through is taken to last for a minute, at 6 x 60 MiB/s
     assert model.recovery[0].objects == 21600
+    # by PGs that recover again, so that none has more objects than there are
+    assert 4500 < model.recovery[0].objects / model.recovery[0].rounds < 6000
     assert model.scrub == ()
     assert [each.clones for each in model.snaptrim] == [21600]
     assert sum(each.rate or 0 for each in model.clients) == pytest.approx(400, rel=1e-3)
@@ -221,6 +223,7 @@ def test_work_that_is_not_under_way_is_assumed_only_where_it_is_asked_for() -> N
     found = describe(quiet, also={"client", "recovery", "scrub", "backfill"})
     # of 8 000 objects in 2 copies on 4 OSDs, one holds 4 000: 16 s at full speed, where it shall last for 60
     assert [(work.objects, work.degraded) for work in found.model.recovery] == [(14400, True), (14400, False)]
+    assert [work.rounds for work in found.model.recovery] == [4, 4]
     assert [work.objects for work in found.model.scrub] == [8000]
     assert not found.seen
     assert sum("assumed" in note for note in found.notes) == 3

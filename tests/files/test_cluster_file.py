@@ -130,6 +130,7 @@ def test_of_a_large_cluster_a_part_is_simulated(osds: int, simulated: int) -> No
         ("pgs: 128", "pgs: 1000000000", "some.yaml:10 pools.0.pgs", "mon_max_pool_pg_num"),
         ("objects: 10 k", "objects: 10 k, onto: 99", "some.yaml:17 background.recovery.0.onto", "OSD 99"),
         ("objects: 10 k", "objects: 10 k, onto: -1", "some.yaml:17 background.recovery.0.onto", "one of the 12"),
+        ("objects: 10 k", "objects: 10 k, rounds: 0", "some.yaml:17 background.recovery.0.rounds", "1 to 1000"),
         ("objects: 2 M", "objects: 1e300", "some.yaml:21 background.scrub.0.objects", "any cluster"),
         ("object_size: 1 MiB", "object_size: 1e30", "some.yaml:19 background.backfill.0.object_size", "32 bits"),
         ("{k: 4, m: 2}", "{k: 4}", "some.yaml:11 pools.1.erasure_code", "m"),

@@ -81,7 +81,8 @@ def listed(work: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 def recovery(degraded: bool) -> st.SearchStrategy[Any]:
     target = st.none() | st.integers(0, 5)
-    return listed(st.builds(RecoveryWork, WORKED, COUNTS, SIZES, st.just(degraded), target))
+    rounds = st.integers(1, 100)
+    return listed(st.builds(RecoveryWork, WORKED, COUNTS, SIZES, st.just(degraded), target, rounds=rounds))
 
 
 MODELS = st.builds(

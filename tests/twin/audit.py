@@ -177,7 +177,15 @@ class Audit:
     def _check_tasks(self) -> None:
         left, total = self.tasks["left"], self.tasks["total"]
         assert ((left >= 0) & (left <= total)).all()
-        assert ((left == 0) == (self.tasks["state"] == k.FINISHED)).all(), "what is finished has nothing left"
+        state = self.tasks["state"]
+        assert (left[state == k.FINISHED] == 0).all(), "what is finished has nothing left"
+        # a PG whose objects all have their copies recovers until it has had its turn once more
+        ends = np.flatnonzero((left == 0) & (state != k.FINISHED))
+        assert (state[ends] == k.RUNNING).all()
+        assert (self.tasks["kind"][ends] <= k.MISPLACED).all()
+        in_use = [i for items in self.items_by_place().values() for i in items]
+        owners = Counter(int(self.items["owner"][i]) for i in in_use if self.items["role"][i] == k.RECOVER)
+        assert all(owners[int(number)] == 1 for number in ends), "one item ends it"
         counters = self.osds["counters"]
         assert all((counters[name] >= 0).all() for name in counters.dtype.names)
 

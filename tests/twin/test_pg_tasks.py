@@ -12,7 +12,7 @@ from hypothesis import settings as hypothesis_settings
 
 from ceph_tuner.twin.kernel import records
 from ceph_tuner.twin.model import ClusterModel, DeleteWork, Device, OsdModel, Pool, RecoveryWork, ScrubWork
-from ceph_tuner.twin.pg_tasks import PgTask, pg_tasks
+from ceph_tuner.twin.pg_tasks import MOST_RECOVERIES, PgTask, pg_tasks
 from ceph_tuner.twin.placement import placed
 
 
@@ -52,6 +52,23 @@ def test_a_pool_s_work_is_its_own_pgs() -> None:
 def test_a_part_of_the_cluster_has_its_part_of_the_work() -> None:
     tasks, _ = shared_out(cluster(scrub=(ScrubWork("rbd", 5000),)), share=0.25)
     assert sum(task.objects for task in tasks) == 1250
+
+
+@pytest.mark.parametrize("rounds", [1, 3, 50, 10_000])
+def test_rounds_are_recoveries_of_the_same_pgs_that_share_the_objects(rounds: int) -> None:
+    once, _ = shared_out(cluster(recovery=(RecoveryWork("rbd", 9000, target=2),)))
+    tasks, _ = shared_out(cluster(recovery=(RecoveryWork("rbd", 9000, target=2, rounds=rounds),)))
+    assert len(once) * min(rounds, 20) <= len(tasks) <= max(len(once), MOST_RECOVERIES)
+    for task in once:
+        parts = [own for own in tasks if own.pg == task.pg]
+        assert sum(own.objects for own in parts) == task.objects
+        assert max(own.objects for own in parts) <= min(own.objects for own in parts) + 1
+        assert {own._replace(objects=task.objects) for own in parts} == {task}
+
+
+def test_there_is_no_recovery_of_no_round() -> None:
+    with pytest.raises(ValueError, match="rounds"):
+        cluster(recovery=(RecoveryWork("rbd", 9000, rounds=0),))
 
 
 @pytest.mark.parametrize("degraded", [True, False])

@@ -69,7 +69,7 @@ def test_finite_work_is_done_once_and_gives_back_what_it_held(model: ClusterMode
     simulation = Simulation(model, chosen, seed)
     for _ in range(40):
         simulation.advance(20.0)
-        if not any(work.left for work in simulation.work()):
+        if not any(work.left or work.running for work in simulation.work()):
             break
     # what was in flight with the last object
     simulation.advance(1.0)

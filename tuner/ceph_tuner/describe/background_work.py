@@ -5,7 +5,7 @@ Recovery and backfill, scrub, snaptrim. Work that is under way is taken to last 
 
 from __future__ import annotations
 
-from typing import AbstractSet, Dict, List, Mapping, Optional, Sequence
+from typing import AbstractSet, List, Mapping, Optional, Sequence
 
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.measure.sample import Window
@@ -18,6 +18,8 @@ ONTO = 0.8
 
 LASTING_S = 60.0
 """How long work lasts at the least, at all drives' full bandwidth."""
+MOST_ROUNDS = 100
+"""Recoveries of each PG that make it last; beyond that, PGs are taken to have more objects."""
 OVER_S = 0.5
 """Less than that is not under way but over."""
 
@@ -51,14 +53,15 @@ class WorkSeen:
                 counts = {pool.name: pool.objects * pool.size / len(self._osds) for pool in pools if pool.size > 1}
                 what = "the loss of an OSD" if is_degraded else "an OSD's objects on the move"
                 self._assume(kind, f"nothing is {'degraded' if is_degraded else 'misplaced'}: {what} is assumed")
-            counts = self._least_amounts(kind, counts, pools)
+            times = self._times(kind, counts, pools)
+            # each PG's recovery has an end of its own, and what that costs shows where PGs have few objects
             works += [
                 RecoveryWork(
-                    pool.name, round(counts.get(pool.name, 0)), pool.object_bytes, is_degraded,
-                    self._onto(pool) if is_degraded else None,
+                    pool.name, round(times * counts.get(pool.name, 0)), pool.object_bytes, is_degraded,
+                    self._onto(pool) if is_degraded else None, rounds=min(MOST_ROUNDS, round(times)),
                 )
                 for pool in pools
-                if round(counts.get(pool.name, 0)) and pool.size > 1
+                if round(times * counts.get(pool.name, 0)) and pool.size > 1
             ]  # fmt: skip
         if any(work.degraded and work.target is None for work in works):
             self._notes.append("recovery is taken to go to all OSDs alike")
@@ -95,21 +98,21 @@ class WorkSeen:
                 self._assume("snaptrim", "nothing is to be trimmed: all clones that there are, are assumed to be")
             else:
                 self._notes.append("no clones are seen: no objective about snaptrim can be predicted")
-        counts = self._least_amounts("snaptrim", counts, pools)
+        times = self._times("snaptrim", counts, pools)
         return [
-            SnaptrimWork(pool.name, round(counts[pool.name]), pool.object_bytes)
+            SnaptrimWork(pool.name, round(times * counts[pool.name]), pool.object_bytes)
             for pool in pools
-            if round(counts[pool.name])
+            if round(times * counts[pool.name])
         ]
 
-    def _least_amounts(self, kind: str, counts: Mapping[str, float], pools: Sequence[PoolSeen]) -> Dict[str, float]:
-        """Work in its proportions, of at least a minute: a run would outlast less, and tell a rate that is too low."""
+    def _times(self, kind: str, counts: Mapping[str, float], pools: Sequence[PoolSeen]) -> float:
+        """How often work is taken, to last for a minute: a run would outlast less, and tell a rate that is too low."""
         seconds = sum(counts.get(pool.name, 0.0) * pool.object_bytes for pool in pools) / self._bandwidth_bytes_s
         if seconds >= LASTING_S or seconds < (0 if kind in self.assumed else OVER_S) or not seconds:
-            return dict(counts)
+            return 1.0
         if kind not in self.assumed:
             self._notes.append(f"{kind} is taken to last for a minute, though it is nearly done")
-        return {name: LASTING_S / seconds * count for name, count in counts.items()}
+        return LASTING_S / seconds
 
     def _assume(self, kind: str, note: str) -> None:
         self.assumed.append(kind)

@@ -217,6 +217,7 @@ class _ClusterReader:
                 *self._objects(entry, keys),
                 kind == "recovery",
                 self._onto(entry, keys, osds, osds_simulated),
+                rounds=self._values.number(entry, keys, "rounds", 1),
             )
             for kind in ("recovery", "backfill")
             for keys, entry in self._values.entries("background", kind)

@@ -81,10 +81,12 @@ _CLIENTS = _list(
 
 _WORK = {"pool": _TEXT, "objects": _AMOUNT, "object_size": _AMOUNT}
 
+_MOVED = {**_WORK, "onto": _WHOLE, "rounds": _WHOLE}
+
 _BACKGROUND = mapping(
     {
-        "recovery": _list({**_WORK, "onto": _WHOLE}, "pool", "objects"),
-        "backfill": _list({**_WORK, "onto": _WHOLE}, "pool", "objects"),
+        "recovery": _list(_MOVED, "pool", "objects"),
+        "backfill": _list(_MOVED, "pool", "objects"),
         "scrub": _list({**_WORK, "deep": {"type": "boolean"}}, "pool", "objects"),
         "snaptrim": _list({"pool": _TEXT, "clones": _AMOUNT, "object_size": _AMOUNT}, "pool", "clones"),
         "deletion": _list({"pool": _TEXT, "objects": _AMOUNT}, "pool", "objects"),

@@ -144,6 +144,7 @@ def _background(model: ClusterModel) -> Dict[str, List[Dict[str, Any]]]:
             {
                 **_objects(work.pool, work.objects, work.object_bytes),
                 **({} if work.target is None else {"onto": work.target}),
+                **({} if work.rounds == 1 else {"rounds": work.rounds}),
             }
             for work in model.recovery
             if work.degraded == is_degraded

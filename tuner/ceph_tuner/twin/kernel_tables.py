@@ -239,7 +239,8 @@ class KernelTables:
     def _set_tasks(self) -> None:
         tasks = self.tables["tasks"][: len(self.work)]
         for name in (
-            "kind", "pg", "lane", "copies", "k", "target", "endless", "read_lane", "object_bytes", "heads",
+            "kind", "pg", "lane", "copies", "k", "target", "endless", "read_lane", "closing_lane", "object_bytes",
+            "heads",
         ):  # fmt: skip
             tasks[name] = [getattr(task, name) for task in self.work]
         for name in ("total", "left", "not_begun"):

@@ -234,8 +234,11 @@ class RecoveryWork:
     object_bytes: int = 4 * MIB
     degraded: bool = True
     target: Optional[int] = None
-    """The OSD that came back, which lacks a copy of every object; None: targets are spread over all OSDs."""
+    """The OSD that came back, which lacks a copy of every object; None: targets are spread over all OSDs, as where one
+    is lost and its PGs are undersized."""
     start_s: float = 0.0
+    rounds: int = 1
+    """Recoveries of each PG, one after the other, that the objects are of: work that lasts without larger PGs."""
 
 
 @dataclass(frozen=True)
@@ -329,6 +332,8 @@ class ClusterModel:
             if work.pool not in names:
                 raise ValueError(f"work on the pool {work.pool!r}, which is none of {', '.join(names)}")
         for work in self.recovery:
+            if work.rounds < 1:
+                raise ValueError(f"recovery in the pool {work.pool!r}: rounds(={work.rounds}) must be 1 or more")
             if self.pool(work.pool).size < 2:
                 raise ValueError(f"recovery in the pool {work.pool!r}, which has no second copy to recover from")
             if work.target is not None and not 0 <= work.target < (self.simulated_osds or self.osds):

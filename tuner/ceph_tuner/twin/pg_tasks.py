@@ -13,6 +13,9 @@ from ceph_tuner.twin.model import ClusterModel
 
 Array = NDArray[Any]
 
+MOST_RECOVERIES = 1024
+"""Tasks that rounds make of a pool's recovery: the kernel goes through all of an OSD's after every object."""
+
 
 class PgTask(NamedTuple):
     """A PG's part of some background work, as the kernel is told of it."""
@@ -32,6 +35,8 @@ class PgTask(NamedTuple):
     """Place in the acting set of the OSD that objects are recovered onto."""
     read_lane: int = 0
     """Class of reads that recover an erasure-coded object."""
+    closing_lane: int = 0
+    """Class of what ends a PG's recovery, when no object is degraded any more."""
     endless: int = 0
     scrubbed_bytes: float = 0.0
     """What a scrub's items cost for an object, deep or shallow: all of it (PG::get_average_object_size)."""
@@ -57,6 +62,8 @@ def pg_tasks(
             led = acting[:, 0] == work.target
             acting[led, 0], acting[led, 1] = acting[led, 1], work.target
         reads = class_of(f"erasure-code {kind} read", model)
+        # a PG that has lost an OSD is undersized to the last, and so of recovery's class
+        closes = class_of("recovery" if work.degraded and work.target is None else "backfill", model)
         targets = [
             int(random.integers(1, pool.size)) if work.target is None and pool.size > 1 else
             _position(acting[pg], work.target)
@@ -65,12 +72,13 @@ def pg_tasks(
         affected = [pg for pg, target in enumerate(targets) if target >= 0]
         objects = _shared_out(work.objects * share, affected, len(acting), random)
         number = records.DEGRADED if work.degraded else records.MISPLACED
-        for pg, count in enumerate(objects):
-            if count:
-                tasks.append(
-                    PgTask(number, first + pg, count, class_of(kind, model), pool.size, pool.k, size, work.start_s,
-                           target=targets[pg], read_lane=reads)
-                )  # fmt: skip
+        rounds = max(1, min(work.rounds, MOST_RECOVERIES // max(1, len(affected))))
+        tasks += [
+            PgTask(number, first + pg, count, class_of(kind, model), pool.size, pool.k, size, work.start_s,
+                   target=targets[pg], read_lane=reads, closing_lane=closes)
+            for pg, whole in enumerate(objects)
+            for count in _parts(whole, rounds)
+        ]  # fmt: skip
     for scrub in model.scrub:
         pool, (first, acting) = model.pool(scrub.pool), pools[scrub.pool]
         size = scrub.object_bytes / (pool.k or 1)
@@ -109,6 +117,12 @@ def _shared_out(objects: float, pgs: Sequence[int], count: int, random: np.rando
     if not pgs:
         return [0] * count
     return [int(n) for n in random.multinomial(round(objects), shares)]
+
+
+def _parts(whole: int, count: int) -> List[int]:
+    """So many parts, as even as they can be; those that are 0 are left out."""
+    each, more = divmod(whole, count)
+    return [each + 1] * more + [each] * (count - more if each else 0)
 
 
 def _position(acting: Sequence[int], osd: Optional[int]) -> int:

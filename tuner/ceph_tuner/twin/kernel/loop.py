@@ -58,7 +58,7 @@ def rare_event(state: SimulationState, kind: int, index: int, now: float) -> Non
     elif kind == TRIMS_APPLIED:
         trims_applied(state, index, now)
     else:
-        recovery_place_free(state)
+        recovery_place_free(state, index)
 
 
 def _renew_leases(state: SimulationState, now: float) -> None:

@@ -61,7 +61,7 @@ LOOKS_UP, PREPARES, REMOVES = range(3)
     THREAD_ENDS, COMMIT_BEGINS, COMMIT_ENDS, QUEUE_WAKES, CLIENT_ARRIVES, SCRUB_TICK, TASK_BEGINS, RECOVERY_FREE,
     LEASES_RENEWED, QUEUE_CLEANED, DEFERRED_TICK, DEFERRED_WRITTEN, RECOVERY_WAKES, WORK_WAKES, TRIMS_APPLIED,
 ) = range(15)  # fmt: skip
-"""Events. They name an item, OSD, OSD, shard, stream, OSD, task, nothing, nothing, shard, OSD, OSD, item, task, OSD."""
+"""Events. They name an item, OSD, OSD, shard, stream, OSD, task, OSD, nothing, shard, OSD, OSD, item, task, OSD."""
 
 
 class Event(Record):
@@ -189,6 +189,8 @@ class Task(Record):
     """The operation of the clone that is trimmed."""
     read_lane: int
     """Class of reads that recover an erasure-coded object."""
+    closing_lane: int
+    """Class of what ends a PG's recovery."""
     cost_is_fixed: int
     """1 where every item of it costs `cost_bytes`, whatever it does."""
     object_bytes: float

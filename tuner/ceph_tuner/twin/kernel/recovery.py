@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ceph_tuner.twin.kernel.drive import requests
 from ceph_tuner.twin.kernel.events import cost_of, enter, new_item, new_operation, release, schedule, send
+from ceph_tuner.twin.kernel.osd_records import Osd
 from ceph_tuner.twin.kernel.records import (
     DEGRADED,
     EC_RECOVERY,
@@ -116,6 +117,10 @@ def recovery_item_ends(state: SimulationState, i: int, now: float) -> None:
     number = item.owner
     task = state.tasks[number]
     if item.role == RECOVER:
+        if task.left == 0:
+            release(state, i)
+            _finish(state, number, now)
+            return
         task.not_begun -= 1
     if task.k > 0:
         op = new_operation(state, number, task.pg, EC_RECOVERY, task.k, now)
@@ -186,13 +191,15 @@ def part_durable(state: SimulationState, i: int, number: int, now: float) -> Non
     item, task = state.items[i], state.tasks[number]
     item.lane = task.lane
     task.pending -= 1
-    more = task.pending > 0
-    if more and task.target == 0 and task.k == 0:
-        pull(state, i, number, now)
-        return
-    if task.target == 0 and not more:
+    # of an erasure code the primary sends itself what it lacks, and answers itself (ECBackend)
+    if task.target == 0 and task.k == 0:
+        if task.pending > 0:
+            pull(state, i, number, now)
+            return
         # what follows a pull is queued at the price of a push, also where no other copy is missing
         item.role = PULLED
+        if task.left == 1:
+            item.lane = task.closing_lane
         item.cost_bytes = task.cost_bytes
         enter(state, i)
         return
@@ -204,10 +211,14 @@ def part_durable(state: SimulationState, i: int, number: int, now: float) -> Non
 
 
 def recovered(state: SimulationState, number: int, now: float) -> None:
-    """An object has its copy; the next one can begin."""
+    """An object has its copy; the next one can begin, or the PG's recovery ends.
+
+    That it ends only turns out when the PG has its turn once more: PG::finish_recovery_op queues it after every object.
+    No object is degraded then, so that turn can be of another class. Until then the PG keeps what is reserved for it.
+    """
     task = state.tasks[number]
-    own = state.osds[state.slots[task.pg * state.parameters.width].osd]
-    own.recovering -= 1
+    slot = task.pg * state.parameters.width
+    own = state.osds[state.slots[slot].osd]
     task.left -= 1
     task.object_under_way = 0
     own.counters.recovered_objects += 1.0
@@ -216,13 +227,30 @@ def recovered(state: SimulationState, number: int, now: float) -> None:
     if task.kind == MISPLACED:
         own.counters.backfilled_objects += 1.0
     if task.left == 0:
-        task.state = FINISHED
-        own.local_backfills -= 1
-        _reserve(state, task, -1)
-        schedule(state, now, RECOVERY_FREE, 0)
+        i = new_item(state, RECOVER, task.closing_lane, slot, number, task.cost_bytes, 0.0, 0.0)
+        state.items[i].objects_left = 0
+        enter(state, i)
     else:
+        own.recovering -= 1
         pump(state, number)
-    # what another PG of this OSD could not begin for want of a place
+        _pump_others(state, own)
+
+
+def _finish(state: SimulationState, number: int, now: float) -> None:
+    """A PG's recovery ends: its reservations and its place go to others."""
+    task = state.tasks[number]
+    osd = state.slots[task.pg * state.parameters.width].osd
+    own = state.osds[osd]
+    own.recovering -= 1
+    task.state = FINISHED
+    own.local_backfills -= 1
+    _reserve(state, task, -1)
+    schedule(state, now, RECOVERY_FREE, osd)
+    _pump_others(state, own)
+
+
+def _pump_others(state: SimulationState, own: Osd) -> None:
+    """What another PG of this OSD could not begin for want of a place."""
     for kind in range(MISPLACED + 1):
         for place in range(own.task_begin[kind], own.task_end[kind]):
             other = state.task_order[place]
@@ -230,8 +258,12 @@ def recovered(state: SimulationState, number: int, now: float) -> None:
                 pump(state, other)
 
 
-def recovery_place_free(state: SimulationState) -> None:
-    """Recovery and backfill share their places (osd_max_backfills)."""
+def recovery_place_free(state: SimulationState, osd: int) -> None:
+    """Recovery and backfill share their places (osd_max_backfills); the OSD that gave one back gets one last.
+
+    Ceph's lines for them are in the order of arrival, and each OSD puts its next PG into them when one is done.
+    """
+    osds = state.parameters.osds
     for kind in range(MISPLACED + 1):
-        for osd in range(state.parameters.osds):
-            start_recoveries(state, kind, osd)
+        for step in range(1, osds + 1):
+            start_recoveries(state, kind, (osd + step) % osds)
