@@ -1,19 +1,21 @@
 """A day of a cluster in the twin's time: one setting for all of it, a profile by the clock, or the book?
 
     python benchmarks/day.py --predict benchmarks/results/day-pages.json
-    python benchmarks/day.py --days 2 --output benchmarks/results/day.jsonl
+    python benchmarks/day.py --days 2
     python benchmarks/day.py --render benchmarks/results/day.jsonl --page benchmarks/results/day.md
+    python benchmarks/day.py --kind day-office --days 2
     python benchmarks/day.py --bounds 15 20 25 --scrubbed 110000 130000 --only 'all day'
 
 Clients have the daily shape of a block trace (`day_shape.py`), two OSDs are lost, deep scrubs are due, a snapshot is
-deleted (`day_world.py`). What is compared (`day_policies.py`): each built-in profile all day, each custom setting of a
+deleted (`day_world.py`). The clients' p95 has one bound at all hours, or another one in office hours (`day_kinds.py`).
+What is compared (`day_policies.py`): each built-in profile all day, each custom setting of a
 grid by hand or of those that were found all day, `cron` (which writes one profile at 8 and another at 20 h), `book`
 (the plugin with its book on, as on a cluster, without and with a boost rule), and an oracle, which knows each phase
 beforehand. All of them find `balanced` in force and the scrubs under way, and begin with the day.
 
 Pages are either of the grid, chosen by runs of the twin with seeds of their own, or those that `book predict` finds
 (`--predict`, in minutes; `day_pages.py`). An oracle chooses from the grid, another one from both. The best single
-setting is chosen on day 0, of all; days from `FIRST_TOLD` on are what is told.
+setting is chosen on day 0, of all; what is told is days that nobody had looked at.
 
 A row has the clients' p95 of each window, so that one life is judged by any bound (`--bounds`, on day 0).
 """
@@ -23,25 +25,24 @@ from __future__ import annotations
 import statistics
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import runs_file
+from day_kinds import KINDS, ONE_BOUND, Kind
 from day_pages import predict
-from day_policies import BOUND_MS, POLICIES, TICK_S, lived_with
-from day_world import HOUR_S, LOOK_S, SCRUBBED, DayWorld
+from day_policies import TICK_S, lived_with, policies
+from day_world import HOUR_S, LOOK_S, DayWorld
 from flight_world import OSDS
 
-FIRST_TOLD = 14
-"""The first day that is told. Once somebody has looked at a day to make book or pages better, it is a later one."""
 DONE = 0.01
 """Share of the scrubs that may be left where they count as done."""
 DAY_H = 24.0
 
 
-def live(policy: str, seed: int, hours: float = DAY_H, scrubbed: int = SCRUBBED) -> Dict[str, Any]:
+def live(policy: str, seed: int, kind: Kind, scrubbed: int, hours: float = DAY_H) -> Dict[str, Any]:
     """A day, or so many hours of it, after a time that nobody judges; gives what is counted of it."""
     world = DayWorld(seed, scrubbed)
-    deciding, at_risk, windows = POLICIES[policy].decide(world), 0.0, []
+    deciding, at_risk, windows = policies(kind)[policy].decide(world), 0.0, []
     next_look = world.now() + LOOK_S
     while world.hour() < hours:
         began, is_judged = world.now(), world.hour() >= 0.0
@@ -57,7 +58,7 @@ def live(policy: str, seed: int, hours: float = DAY_H, scrubbed: int = SCRUBBED)
     return {
         "policy": policy,
         "day": seed,
-        "lived_with": lived_with(policy, scrubbed),
+        "lived_with": lived_with(policy, scrubbed, kind),
         "hours": hours,
         "degraded_object_hours": at_risk,
         "scrubs_not_done": world.remaining()[1] / scrubbed,
@@ -67,26 +68,29 @@ def live(policy: str, seed: int, hours: float = DAY_H, scrubbed: int = SCRUBBED)
     }
 
 
-def missed_minutes(line: Mapping[str, Any], bound_ms: float = BOUND_MS) -> float:
-    """Minutes of its day in which the clients' p95 was above the bound."""
-    judged = [p95 for p95 in line["p95_ms"] if p95 is not None]
-    return float(60.0 * line["hours"] * sum(p95 > bound_ms for p95 in judged) / max(len(judged), 1))
+def missed_minutes(line: Mapping[str, Any], bound_ms: Callable[[float], float]) -> float:
+    """Minutes of its day in which the clients' p95 was above the bound, which is told by the hour."""
+    windows, hours = line["p95_ms"], line["hours"]
+    judged = [(number, p95) for number, p95 in enumerate(windows) if p95 is not None]
+    missed = sum(p95 > bound_ms((number + 0.5) * hours / len(windows)) for number, p95 in judged)
+    return float(60.0 * hours * missed / max(len(judged), 1))
 
 
-def counted(lines: Sequence[Mapping[str, Any]], scrubbed: int = SCRUBBED) -> List[Mapping[str, Any]]:
+def counted(lines: Sequence[Mapping[str, Any]], kind: Kind, scrubbed: int) -> List[Mapping[str, Any]]:
     """Whole days of what the policies are now; all others were lived with something else."""
     return [
         line
         for line in lines
-        if line["policy"] in POLICIES
+        if line["policy"] in policies(kind)
         and line["hours"] == DAY_H
-        and line["lived_with"] == lived_with(line["policy"], scrubbed)
+        and line["lived_with"] == lived_with(line["policy"], scrubbed, kind)
     ]
 
 
 def measure(arguments: Any) -> None:
-    """Day 0 chooses the best single setting; days from `FIRST_TOLD` on are told."""
-    for day in (0, *range(FIRST_TOLD, FIRST_TOLD + arguments.days)):
+    """Day 0 chooses the best single setting; days from the first that is told on are told."""
+    first = arguments.kind.first_told if arguments.first is None else arguments.first
+    for day in (0, *range(first, first + arguments.days)):
         names = [name for name in _named(arguments) if day or name.startswith("all day")]
         _live_each([(name, day, scrubbed) for scrubbed in arguments.scrubbed for name in names], arguments)
 
@@ -97,40 +101,49 @@ def measure_bounds(arguments: Any) -> None:
 
 
 def _named(arguments: Any) -> List[str]:
-    return [name for name in POLICIES if not arguments.only or any(part in name for part in arguments.only)]
+    return [
+        name for name in policies(arguments.kind) if not arguments.only or any(part in name for part in arguments.only)
+    ]
 
 
 def _live_each(lives: Sequence[Tuple[str, int, int]], arguments: Any) -> None:
     """What the output has not yet."""
+    kind = arguments.kind
     for policy, day, scrubbed in lives:
-        known = {(line["policy"], line["day"]) for line in counted(runs_file.lines_of(arguments.output), scrubbed)}
-        if (policy, day) not in known and not runs_file.over(arguments):
-            line = live(policy, day, scrubbed=scrubbed)
+        there = counted(runs_file.lines_of(arguments.output), kind, scrubbed)
+        if (policy, day) not in {(line["policy"], line["day"]) for line in there} and not runs_file.over(arguments):
+            line = live(policy, day, kind, scrubbed)
             runs_file.append(arguments.output, {**line, "machine": runs_file.machine()})
-            told = f"{missed_minutes(line):.0f} min missed, {line['degraded_object_hours']:,.0f} degraded object-hours"
+            missed = f"{missed_minutes(line, kind.bound_ms):.0f} min missed"
+            at_risk = f"{line['degraded_object_hours']:,.0f} degraded object-hours"
             left = f"{line['scrubs_not_done']:.0%} of {scrubbed:,} scrubs not done"
-            print(f"day {day}, {policy}: {told}, {left}", flush=True)
+            print(f"day {day}, {policy}: {missed}, {at_risk}, {left}", flush=True)
 
 
-def best_single(lines: Sequence[Mapping[str, Any]]) -> Optional[str]:
+def best_single(lines: Sequence[Mapping[str, Any]], kind: Kind) -> Optional[str]:
     """By day 0: of those that get the scrubs done, if any does, the fewest missed minutes, then the least at risk."""
     first = [line for line in lines if line["day"] == 0 and line["policy"].startswith("all day")]
     if not first:
         return None
     first = [line for line in first if line["scrubs_not_done"] <= DONE] or first
-    return str(min(first, key=lambda line: (round(missed_minutes(line)), line["degraded_object_hours"]))["policy"])
+
+    def worth(line: Mapping[str, Any]) -> Tuple[int, float]:
+        return round(missed_minutes(line, kind.bound_ms)), line["degraded_object_hours"]
+
+    return str(min(first, key=worth)["policy"])
 
 
-def table(lines: List[Dict[str, Any]], scrubbed: int = SCRUBBED) -> str:
+def table(lines: List[Dict[str, Any]], kind: Kind = ONE_BOUND, scrubbed: Optional[int] = None) -> str:
     """Means over the days that were not chosen on."""
-    kept = counted(lines, scrubbed)
-    best, told = best_single(kept), [line for line in kept if line["day"] >= FIRST_TOLD]
+    scrubbed = scrubbed or kind.scrubbed
+    kept = counted(lines, kind, scrubbed)
+    best, told = best_single(kept, kind), [line for line in kept if line["day"] >= kind.first_told]
     rows = [_head(scrubbed, ["objective missed, min a day"])]
-    for policy in POLICIES:
+    for policy in policies(kind):
         own = [line for line in told if line["policy"] == policy]
         if own:
             name = f"**{policy}** (best on day 0)" if policy == best else policy
-            missed = statistics.fmean(missed_minutes(line) for line in own)
+            missed = statistics.fmean(missed_minutes(line, kind.bound_ms) for line in own)
             rows.append(f"| {name} | {missed:.0f} | {' | '.join(_means(own))} |")
     days = len({line["day"] for line in told})
     return "\n".join([*rows, "", "Of one day." if days == 1 else f"Means of {days} days."])
@@ -146,32 +159,38 @@ def _means(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"{statistics.fmean(line[name] for line in lines):{form}}"
 
 
-def bounds_table(lines: List[Dict[str, Any]], bounds_ms: Sequence[float], scrubbed: int = SCRUBBED) -> str:
-    """Minutes of day 0 by bound."""
+def bounds_table(lines: List[Dict[str, Any]], bounds_ms: Sequence[float], kind: Kind, scrubbed: int) -> str:
+    """Minutes of day 0 by bound, the same at all hours."""
     rows = [_head(scrubbed, [f"missed beyond {bound:g} ms" for bound in bounds_ms])]
-    for line in counted(lines, scrubbed):
+    for line in counted(lines, kind, scrubbed):
         if line["day"] == 0:
-            missed = " | ".join(f"{missed_minutes(line, bound):.0f}" for bound in bounds_ms)
+            missed = " | ".join(f"{missed_minutes(line, lambda hour, bound=bound: bound):.0f}" for bound in bounds_ms)
             rows.append(f"| {line['policy']} | {missed} | {' | '.join(_means([line]))} |")
     return "\n".join(rows)
 
 
 def main() -> int:
     """Live the days, or write the page."""
-    parser = runs_file.parser(__doc__, "day.jsonl")
+    parser = runs_file.parser(__doc__, ONE_BOUND.rows.name)
+    parser.set_defaults(output=None)
+    parser.add_argument("--kind", type=KINDS.__getitem__, default=ONE_BOUND, help=f"of day: {', '.join(KINDS)}")
     parser.add_argument("--days", type=int, default=2)
+    parser.add_argument("--first", type=int, metavar="DAY", help="live days from this one on, not those that are told")
     parser.add_argument("--predict", type=Path, help="find pages on the twin, write them here, and live no day")
     parser.add_argument("--only", nargs="+", metavar="POLICY", help="those whose names have one of these in them")
     parser.add_argument("--bounds", nargs="+", type=float, metavar="MS", help="live day 0 alone, and judge it by each")
-    parser.add_argument("--scrubbed", nargs="+", type=int, default=[SCRUBBED], metavar="OBJECTS")
+    parser.add_argument("--scrubbed", nargs="+", type=int, metavar="OBJECTS")
     arguments = parser.parse_args()
+    kind = arguments.kind
     if arguments.predict is not None:
-        predict(arguments.predict)
+        predict(arguments.predict, kind)
         return 0
+    arguments.output = arguments.output or kind.rows
+    arguments.scrubbed = arguments.scrubbed or [kind.scrubbed]
 
     def tables(lines: List[Dict[str, Any]]) -> str:
         of_each = (
-            bounds_table(lines, arguments.bounds, scrubbed) if arguments.bounds else table(lines, scrubbed)
+            bounds_table(lines, arguments.bounds, kind, scrubbed) if arguments.bounds else table(lines, kind, scrubbed)
             for scrubbed in arguments.scrubbed
         )
         return "\n\n".join(of_each)

@@ -234,14 +234,18 @@ def predict(lab: Lab, output: Path) -> None:
     from day_pages import write_pages
 
     from ceph_lab.twin_model import lab_model
+    from ceph_tuner.core.goals.slo import parse_slo
+    from ceph_tuner.core.goals.slo_calendar import SloCalendar
+    from ceph_tuner.core.measure.sample import Measure, Window
     from ceph_tuner.core.regimes.bounds import parse_bounds
     from ceph_tuner.recommend import SearchEffort
 
     with closing(open_cluster(lab.name)) as cluster:
         hardware, release = cluster.in_force("osd").hardware, cluster.release
     model = lab_model(lab.state.options, hardware, "mixed", release, work={"rate": RATE, "scrub_objects": 2400})
-    rates = [rate_at(hour) for hour in range(24)]
-    write_pages(output, model, REGIMES, WANTED, parse_bounds(BOUNDS), rates, SearchEffort.trials)
+    hours = [Window(hour, hour + 1.0, {"client.iops": Measure(rate_at(hour), 0.0, 1)}) for hour in range(24)]
+    calendar = SloCalendar(parse_slo({"objectives": WANTED}))
+    write_pages(output, model, REGIMES, calendar, parse_bounds(BOUNDS), hours, 0.0, SearchEffort.trials)
 
 
 @contextmanager

@@ -6,76 +6,72 @@ import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
-from day_world import BOUNDS, MARKERS, SCRUBBED, DayWorld, rate_at, with_work
+from day_kinds import Kind, hours_of_clients
+from day_world import DAY_BEGINS, DayWorld, rate_at, with_work
 
 from ceph_tuner.core.book.book import parse_book
 from ceph_tuner.core.book.page import Page
 from ceph_tuner.core.ceph.stored_document import versioned
+from ceph_tuner.core.goals.slo_calendar import SloCalendar
+from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.regimes.bounds import RegimeBounds
 from ceph_tuner.twin.model import ClusterModel
 
-RESULTS = Path(__file__).parent / "results"
-PREDICTED, EACH = RESULTS / "day-pages.json", RESULTS / "day-pages-each.json"
-"""What `book predict` makes, and the answer of each regime by itself, without what regimes share."""
-WANTED: Tuple[Any, ...] = (
-    "client.p95_ms <= 23 ms",
-    "recovery.bytes_s >= 0.75 * baseline",
-    {"objective": "scrub.objects_s >= 12", "hard": False},
-    {"objective": "snaptrim.objects_s >= 0.5 * baseline", "hard": False},
-)
-"""What pages are predicted for: 92% of the bound, three quarters of the recovery of now, and scrubs within the day."""
-MET = ("idle", *MARKERS, "busy+scrubbing", "recovering+scrubbing")
-"""Regimes for which settings are searched: one for each marker, and what the plugin told on day 0 with `balanced`."""
-
 
 @cache
-def predicted(path: Path = PREDICTED) -> Tuple[Page, ...]:
+def predicted(path: Path) -> Tuple[Page, ...]:
     """Pages that the twin found."""
     return parse_book(json.loads(path.read_text(encoding="utf-8")), str(path)).pages
 
 
-def predict(output: Path) -> None:
+def predict(output: Path, kind: Kind) -> None:
     """Ask the twin for pages as after day 0, and keep the answers by themselves beside them."""
-    model = with_work(DayWorld(0).twin.simulation.model, rate_at(0.0), (10**6, SCRUBBED, 10**6))
-    rates = [rate_at(hour) for hour in range(24)]
-    write_pages(output, model, MET, WANTED, BOUNDS, rates, 30, output.with_name(EACH.name))
+    model = with_work(DayWorld(0, kind.scrubbed).twin.simulation.model, rate_at(0.0), (10**6, kind.scrubbed, 10**6))
+    each = output.with_name(kind.each.name)
+    write_pages(output, model, kind.met, kind.asked, kind.bounds, hours_of_clients(), DAY_BEGINS, 30, each)
 
 
 def write_pages(
     output: Path,
     model: ClusterModel,
     regimes: Sequence[str],
-    objectives: Sequence[Any],
+    calendar: SloCalendar,
     bounds: RegimeBounds,
-    rates: Sequence[float],
+    hours: Sequence[Window],
+    now: float,
     trials: int,
     each: Optional[Path] = None,
 ) -> None:
-    """Ask a twin for a page of each regime, as `ceph-tuner book predict` does; `rates`: of the clients, by hour.
+    """Ask a twin for a page of each regime, as `ceph-tuner book predict` does; `hours`: that it kept of its clients.
 
     `each`: where the answers go as they are before regimes share settings.
     """
     # each of them is of use to this alone
-    from ceph_tuner.core.goals.slo import parse_slo
     from ceph_tuner.recommend import SearchEffort
     from ceph_tuner.recommend.recommendation import recommend
     from ceph_tuner.recommend.regime_pages import RegimeAnswer, pages_of
-    from ceph_tuner.recommend.regime_questions import combinations_of, question_in
+    from ceph_tuner.recommend.regime_questions import RegimeQuestion, combinations_of, hours_in, question_in, slo_in
     from ceph_tuner.twin.described_cluster import DescribedCluster
     from silent_listener import SilentListener
 
-    cluster, wanted = DescribedCluster("day", model), parse_slo({"objectives": list(objectives)})
+    cluster = DescribedCluster("day", model)
+
+    def asked_of(regime: str) -> RegimeQuestion:
+        own, present = hours_in(regime, calendar, bounds, hours, now)
+        rates = [window.means["client.iops"] for window in own]
+        return question_in(regime, cluster, slo_in(regime, calendar, bounds), bounds, rates, present=present)
+
     answers: List[RegimeAnswer] = []
     for regime in regimes:
-        asked = question_in(regime, cluster, wanted, bounds, rates)
+        asked = asked_of(regime)
         found = recommend(asked.question, SearchEffort(trials=trials), SilentListener(), 1, explain=False)
         answers.append(RegimeAnswer(asked, found))
         print(f"{regime}: {found.searched.choice.reason}", flush=True)
     if each is not None:
         _write(each, [page for answer in answers for page in pages_of([answer], 1.0, "osd", processes=1)])
-    others = [question_in(regime, cluster, wanted, bounds, rates) for regime in combinations_of(regimes, bounds)]
+    others = [asked_of(regime) for regime in combinations_of(regimes, bounds)]
     _write(
         output, pages_of(answers, 1.0, "osd", lambda done, total: print(f"{done} of {total}", flush=True), 1, others)
     )

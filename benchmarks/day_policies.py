@@ -7,16 +7,15 @@ import json
 from copy import deepcopy
 from functools import cache
 from itertools import product
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Sequence
 
-from day_pages import EACH, predicted
+from day_kinds import ONE_BOUND, Kind
+from day_pages import predicted
 from day_world import (
-    BOUNDS,
     BUSY,
     LOOK_S,
     PEAK_H,
     RATE,
-    SCRUBBED,
     DayWorld,
     Situation,
     day_told,
@@ -34,14 +33,15 @@ from ceph_tuner.core.book.events import ON
 from ceph_tuner.core.book.page import TRIAL, VALIDATED, Page
 from ceph_tuner.core.boost.rules import OPTION as BOOST_RULES
 from ceph_tuner.core.ceph.stored_document import versioned
+from ceph_tuner.core.goals.slo_calendar import BASE
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Settings, nine
 from ceph_tuner.core.regimes.bounds import BOUNDS_KEY
 from ceph_tuner.twin.simulation import Simulation
 from tuner.options import DEFAULTS
 
-BOUND_MS, MARGIN = 25.0, 0.92
-"""Of the objective, and the share of it that pages of the grid keep."""
+MARGIN = 0.92
+"""Share of the objective that pages of the grid keep."""
 AS_FAST = 0.75
 """Of the recovery of `balanced`, what every page must recover at the least."""
 _WEIGHTS = {"degraded": 4.0, "scrub": 2.0, "snaptrim": 1.0}
@@ -72,10 +72,10 @@ BOOSTED = "recovery after 50s at-most 1h"
 
 
 @cache
-def singles() -> Dict[str, Settings]:
+def singles(kind: Kind) -> Dict[str, Settings]:
     """Settings by name: those of the grid, and each of the predicted pages' once."""
     settings = dict(GRID)
-    for name, pages in (("found", predicted(EACH)), ("shared, found", predicted())):
+    for name, pages in (("found", predicted(kind.each)), ("shared, found", predicted(kind.pages))):
         for page in pages:
             if dict(page.settings) not in settings.values():
                 settings[f"{name} for {page.regime}"] = dict(page.settings)
@@ -95,9 +95,9 @@ class Probe(NamedTuple):
     done: float
     """Background work, by `_WEIGHTS`."""
 
-    def missed(self) -> int:
+    def missed(self, bound_ms: float) -> int:
         """Windows beyond the bound."""
-        return sum(p95 > BOUND_MS for p95 in self.p95_ms)
+        return sum(p95 > bound_ms for p95 in self.p95_ms)
 
 
 def probe(simulation: Simulation, windows: int, window_s: float) -> Probe:
@@ -115,35 +115,35 @@ def probe(simulation: Simulation, windows: int, window_s: float) -> Probe:
 def probed(situation: Situation, name: str, seed: int) -> Probe:
     """In a run of the twin for `PROBE_S`, with more to do than it can."""
     degraded, scrub, clones = (10**6 * is_on for is_on in situation[1:])
-    model = with_work(DayWorld(0).twin.simulation.model, situation.rate, (degraded, scrub, clones))
+    model = with_work(DayWorld(0, ONE_BOUND.scrubbed).twin.simulation.model, situation.rate, (degraded, scrub, clones))
     return probe(Simulation(model, GRID[name], seed), 1, PROBE_S)
 
 
 def choice(situation: Situation, seed: int) -> str:
-    """Of the grid. Data at risk first: of what is `fast_enough`, what harms clients least.
+    """Of the grid, for a day of one bound. Data at risk first: of what is `fast_enough`, what harms clients least.
 
     Where nothing is at risk, the settings that do the most while clients keep the bound, else those that harm least.
     """
     probes = {name: probed(situation, name, seed) for name in GRID}
     if situation.recovering:
         return min(fast_enough(probes), key=lambda name: probes[name].p95_ms[0])
-    keeping = [name for name in probes if probes[name].p95_ms[0] <= MARGIN * BOUND_MS]
+    keeping = [name for name in probes if probes[name].p95_ms[0] <= MARGIN * ONE_BOUND.bound_ms(0.0)]
     if keeping:
         return max(keeping, key=lambda name: (probes[name].done, -probes[name].p95_ms[0]))
     return min(probes, key=lambda name: probes[name].p95_ms[0])
 
 
-def tried(world: DayWorld) -> str:
+def tried(world: DayWorld, kind: Kind) -> str:
     """Each of the settings is lived with for the coming half hour, by a copy of the cluster as it is now.
 
     Of what is `fast_enough`, those with the fewest missed windows; of these the settings that do the most.
     """
-    probes = {}
-    for name, settings in singles().items():
+    probes, bound_ms = {}, kind.bound_ms(world.hour())
+    for name, settings in singles(kind).items():
         copy = deepcopy(world.twin.simulation)
         copy.configure(settings)
         probes[name] = probe(copy, round(world.phase_s / LOOK_S), LOOK_S)
-    return min(fast_enough(probes), key=lambda name: (probes[name].missed(), -probes[name].done))
+    return min(fast_enough(probes), key=lambda name: (probes[name].missed(bound_ms), -probes[name].done))
 
 
 def fast_enough(probes: Mapping[str, Probe]) -> List[str]:
@@ -163,10 +163,10 @@ def pages(seed: int) -> List[Page]:
 # who decides
 
 
-def one_setting(world: DayWorld, name: str) -> Iterator[None]:
+def one_setting(world: DayWorld, settings: Settings) -> Iterator[None]:
     """Written as the day begins."""
     yield from before(world)
-    write(world, name)
+    write(world, settings)
     while True:
         yield
 
@@ -179,31 +179,27 @@ def by_the_clock(world: DayWorld) -> Iterator[None]:
         wanted = "high_client_ops" if 8.0 <= world.hour() < 20.0 else "high_recovery_ops"
         if wanted != now:
             now = wanted
-            write(world, now)
+            write(world, GRID[now])
         yield
 
 
-def oracle(world: DayWorld) -> Iterator[None]:
+def oracle(world: DayWorld, kind: Kind) -> Iterator[None]:
     """Knows each half hour as it begins, and how it would end."""
     yield from before(world)
-    world.on_phase = lambda situation: write(world, tried(world))
+    world.on_phase = lambda situation: write(world, singles(kind)[tried(world, kind)])
     while True:
         yield
 
 
-def book(world: DayWorld, rows: Optional[Sequence[Page]] = None, boost_rules: str = "") -> Iterator[None]:
-    """The plugin, whose book is switched on as the day begins.
-
-    Without pages, with those of the grid. `boost_rules`: as of its option.
-    """
-    rows = pages(7) if rows is None else rows
+def book(world: DayWorld, kind: Kind, rows: Sequence[Page], boost_rules: str) -> Iterator[None]:
+    """The plugin, whose book is switched on as the day begins. `boost_rules`: as of its option."""
     store = world.cluster.store
     store.set(PAGES_KEY, json.dumps(versioned(Book(tuple(rows), len(rows)).to_dict())))
-    store.set(BOUNDS_KEY, json.dumps(BOUNDS.to_dict()))
+    store.set(BOUNDS_KEY, json.dumps(kind.bounds.to_dict()))
     options = {**OPTIONS, "book_unvalidated": OF_THE_TWIN, BOOST_RULES: boost_rules}
     world.cluster.config.set("mgr", f"{OPTION_PREFIX}{BOOST_RULES}", boost_rules)
     process = MgrProcess(world, Trouble(), 1, lambda number: True, options.get)
-    process.service.slo_commands.set(f"client.p95_ms<={BOUND_MS:g}", False, 1.0, "")
+    process.service.slo_commands.set("", False, 1.0, json.dumps(kind.wanted.to_dict()), really=True)
     for _ in before(world):
         process.tick()
         yield
@@ -220,10 +216,10 @@ def before(world: DayWorld) -> Iterator[None]:
         yield
 
 
-def write(world: DayWorld, name: str) -> None:
+def write(world: DayWorld, settings: Settings) -> None:
     """As an operator would; the same settings twice are one."""
     applier = world.cluster.applier()
-    applier.apply(applier.plan("osd", singles()[name]))
+    applier.apply(applier.plan("osd", settings))
 
 
 class Policy(NamedTuple):
@@ -235,31 +231,37 @@ class Policy(NamedTuple):
     """Whether it knows the bound."""
 
 
-def _single(name: str) -> Policy:
-    return Policy(lambda world: one_setting(world, name), singles()[name], aims=False)
+@cache
+def policies(kind: Kind) -> Dict[str, Policy]:
+    """All that a kind of day is lived with, by name."""
 
+    def single(settings: Settings) -> Policy:
+        return Policy(lambda world: one_setting(world, settings), settings, aims=False)
 
-def _book(pages: Optional[Sequence[Page]] = None, boost_rules: str = "") -> Policy:
-    of_pages: Any = GRID if pages is None else [[page.regime, dict(page.settings)] for page in pages]
-    told = [of_pages, boost_rules, OPTIONS, BOUNDS.to_dict()]
-    return Policy(lambda world: book(world, pages, boost_rules), told)
+    def by_book(told: Any, rows: Callable[[], Sequence[Page]], boost_rules: str = "") -> Policy:
+        return Policy(
+            lambda world: book(world, kind, rows(), boost_rules), [told, boost_rules, OPTIONS, kind.bounds.to_dict()]
+        )
 
-
-POLICIES: Dict[str, Policy] = {
-    **{f"all day: {name}": _single(name) for name in singles()},
-    "cron: client by day, recovery by night": Policy(by_the_clock, None, aims=False),
-    "the book, pages of the grid": _book(),
-    "the book, pages by the twin": _book(predicted()),
-    "the book, pages by the twin, and a boost rule": _book(predicted(), BOOSTED),
-    "an oracle that tries each half hour": Policy(oracle, singles()),
-}
+    rows = predicted(kind.pages)
+    told = [[page.regime, dict(page.settings)] for page in rows]
+    of_grid = {"the book, pages of the grid": by_book(GRID, lambda: pages(7))} if kind is ONE_BOUND else {}
+    return {
+        **{f"all day: {name}": single(settings) for name, settings in singles(kind).items()},
+        "cron: client by day, recovery by night": Policy(by_the_clock, None, aims=False),
+        **of_grid,
+        "the book, pages by the twin": by_book(told, lambda: rows),
+        "the book, pages by the twin, and a boost rule": by_book(told, lambda: rows, BOOSTED),
+        "an oracle that tries each half hour": Policy(lambda world: oracle(world, kind), singles(kind)),
+    }
 
 
 @cache
-def lived_with(policy: str, scrubbed: int = SCRUBBED) -> Dict[str, Any]:
+def lived_with(policy: str, scrubbed: int, kind: Kind) -> Dict[str, Any]:
     """What a life is of: the day and what the policy was told (as digests), the bound (ms), clients' operations/s."""
-    known = POLICIES[policy]
-    bound = BOUND_MS if known.aims else None
+    known = policies(kind)[policy]
+    bounds_ms: Any = kind.bounds_ms
+    bound = (bounds_ms if kind.wanted.policies else bounds_ms[BASE]) if known.aims else None
     return {"day": _digest(day_told(scrubbed)), "told": _digest(known.told), "bound_ms": bound, "rate": RATE}
 
 

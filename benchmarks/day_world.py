@@ -11,7 +11,7 @@ from typing import Any, Callable, NamedTuple, Tuple
 from day_shape import BUSIEST_H, clients_at, shape
 from flight_world import World, seen_by_clients
 
-from ceph_tuner.core.regimes.bounds import IDLE, Marker, RegimeBounds
+from ceph_tuner.core.regimes.bounds import IDLE, Marker
 from ceph_tuner.twin.model import (
     KIB,
     MIB,
@@ -24,6 +24,7 @@ from ceph_tuner.twin.model import (
     SnaptrimWork,
 )
 from ceph_tuner.twin.simulation import Simulation
+from twin_cluster.cluster import EPOCH
 
 HOUR_S = 600.0
 """Of the twin's time: the day takes a sixth of its time, and the book has as much less to react in."""
@@ -46,15 +47,14 @@ BUSY = 1800.0
 """Client operations a second: so many leave background work less room within the bound."""
 LOST, CLONES = 8_000, 20_000
 """Object copies that an OSD takes along, clones of the snapshot."""
-SCRUBBED = 110_000
-"""Objects to be deep-scrubbed within the day, unless a day has others."""
-MARKERS = {
-    "busy": Marker("busy", "client.iops", BUSY, 0.9 * BUSY, 30.0),
-    "recovering": Marker("recovering", "recovery.objects_left", 1.0, 0.0, 15.0),
-    "scrubbing": Marker("scrubbing", "scrub.bytes_s", 1.0, 0.0, 15.0),
-    "trimming": Marker("trimming", "snaptrim.queue", 1.0, 0.0, 15.0),
-}
-BOUNDS = RegimeBounds(tuple(MARKERS.values()), 30.0)
+BUSY_MARKER = Marker("busy", "client.iops", BUSY, 0.9 * BUSY, 30.0)
+WORK_MARKERS = (
+    Marker("recovering", "recovery.objects_left", 1.0, 0.0, 15.0),
+    Marker("scrubbing", "scrub.bytes_s", 1.0, 0.0, 15.0),
+    Marker("trimming", "snaptrim.queue", 1.0, 0.0, 15.0),
+)
+DAY_BEGINS = EPOCH + WARM_UP_H * HOUR_S
+"""Seconds since the epoch."""
 
 
 class Situation(NamedTuple):
@@ -69,7 +69,7 @@ class Situation(NamedTuple):
     def regime(self) -> str:
         """As the plugin calls it."""
         on = (self.rate >= BUSY, self.recovering, self.scrubbing, self.trimming)
-        return "+".join(name for name, is_on in zip(MARKERS, on) if is_on) or IDLE
+        return "+".join(marker.name for marker, is_on in zip((BUSY_MARKER, *WORK_MARKERS), on) if is_on) or IDLE
 
 
 class DayWorld(World):
@@ -78,7 +78,7 @@ class DayWorld(World):
     phase_s = HOUR_S / PHASES_AN_HOUR
     osd = OSD
 
-    def __init__(self, seed: int, scrubbed: int = SCRUBBED) -> None:
+    def __init__(self, seed: int, scrubbed: int) -> None:
         super().__init__(seed)
         self.scrubbed = scrubbed
         luck = random.Random(f"day {seed}")
@@ -88,7 +88,7 @@ class DayWorld(World):
 
     def hour(self) -> float:
         """Of the day; below 0 before it."""
-        return round((self.now() - self.begun) / HOUR_S - WARM_UP_H, 6)
+        return round((self.now() - DAY_BEGINS) / HOUR_S, 6)
 
     def change_work(self) -> None:
         """Begin a half hour: clients ask for more or less, and all that is under way goes on.
@@ -127,7 +127,7 @@ def rate_at(hour: float) -> float:
     return RATE * clients_at(hour)
 
 
-def day_told(scrubbed: int = SCRUBBED) -> Any:
+def day_told(scrubbed: int) -> Any:
     """What a day is, as a document: days of another one are not to be compared."""
     work = [LOST, scrubbed, CLONES]
     return [HOUR_S, PHASES_AN_HOUR, WARM_UP_H, list(shape()), repr(OSD), work]

@@ -7,10 +7,11 @@ from typing import Any, Dict
 
 import day_policies
 import pytest
-from day import FIRST_TOLD, best_single, bounds_table, counted, live, missed_minutes, table
-from day_pages import EACH, PREDICTED, predicted
-from day_policies import BOOSTED, BOUND_MS, GRID, POLICIES, Probe, lived_with, probe, singles, tried
-from day_world import HOUR_S, MARKERS, PEAK_H, SCRUBBED, WARM_UP_H, DayWorld, Situation, rate_at
+from day import best_single, bounds_table, counted, live, missed_minutes, table
+from day_kinds import KINDS, OFFICE, OFFICE_H, OFFICE_HOURS, ONE_BOUND, Kind, hours_of_clients, moment
+from day_pages import predicted
+from day_policies import BOOSTED, GRID, Probe, lived_with, policies, probe, singles, tried
+from day_world import BUSY_MARKER, DAY_BEGINS, HOUR_S, PEAK_H, WARM_UP_H, WORK_MARKERS, DayWorld, Situation, rate_at
 from flight_world import p95_ms, seen_by_clients
 
 from ceph_tuner.core.boost.rules import parse_rules
@@ -20,24 +21,44 @@ from ceph_tuner.twin.samples import look, sample_between
 from ceph_tuner.twin.simulation import Simulation
 from twins import small_model
 
+SCRUBBED, FIRST_TOLD = ONE_BOUND.scrubbed, ONE_BOUND.first_told
+BOUND_MS = ONE_BOUND.bound_ms(0.0)
+
 
 def line(policy: str, day: int, missed: float = 60.0, **counts: Any) -> Dict[str, Any]:
     """`missed` minutes of a day that is judged each minute."""
     usual = {"degraded_object_hours": 100.0, "scrubs_not_done": 0.0, "changes": 1, "hours": 24.0}
     p95_ms = [BOUND_MS + 1.0] * round(missed) + [BOUND_MS] * (1440 - round(missed))
-    return {"policy": policy, "day": day, "lived_with": lived_with(policy), "p95_ms": p95_ms, **usual, **counts}
+    told = lived_with(policy, SCRUBBED, ONE_BOUND)
+    return {"policy": policy, "day": day, "lived_with": told, "p95_ms": p95_ms, **usual, **counts}
 
 
 def test_clients_ask_for_the_most_in_the_afternoon() -> None:
     assert max(range(48), key=lambda half: rate_at(half / 2)) == 2 * PEAK_H
     assert Situation(rate_at(PEAK_H), True, False, True).regime == "busy+recovering+trimming"
     assert Situation(1.0, False, False, False).regime == "idle"
-    assert set(Situation(1e9, True, True, True).regime.split("+")) == set(MARKERS)
+    assert set(Situation(1e9, True, True, True).regime.split("+")) == {
+        marker.name for marker in (BUSY_MARKER, *WORK_MARKERS)
+    }
+
+
+def test_clients_have_another_bound_in_office_hours_by_the_calendar_of_the_cluster() -> None:
+    assert [OFFICE_HOURS.bound_ms(hour) for hour in (0.0, 7.99, 8.0, 19.99, 20.0)] == [60.0, 60.0, 20.0, 20.0, 60.0]
+    assert {ONE_BOUND.bound_ms(hour) for hour in range(24)} == {25.0}
+    assert DayWorld(0, 1).begun + WARM_UP_H * HOUR_S == DAY_BEGINS
+    in_office = [window.start for window in hours_of_clients() if OFFICE_HOURS.wanted.policy_at(window.start) == OFFICE]
+    assert (in_office[0], in_office[-1]) == (moment(OFFICE_H[0]), moment(OFFICE_H[1] - 1.0))
+    # pages are asked for within the bounds
+    for kind in KINDS.values():
+        asked = {name: slo.objectives[-1] for name, slo in kind.asked.by_policy.items()}
+        assert set(asked) == set(kind.bounds_ms)
+    lived = line("all day: halves", 0, p95_ms=[70.0, 30.0, 70.0, 30.0])
+    assert missed_minutes(lived, OFFICE_HOURS.bound_ms) == 1080.0
 
 
 @pytest.mark.slow
 def test_work_goes_on_while_clients_ask_for_more() -> None:
-    world = DayWorld(1)
+    world = DayWorld(1, SCRUBBED)
     seen = []
     world.on_phase = seen.append
     world.advance(world.phase_s)
@@ -49,7 +70,7 @@ def test_work_goes_on_while_clients_ask_for_more() -> None:
     assert seen[0].rate != seen[1].rate
     assert world.twin.simulation is before
     assert 0 < world.remaining()[1] < left < SCRUBBED
-    twin = DayWorld(1)
+    twin = DayWorld(1, SCRUBBED)
     twin.advance(2 * world.phase_s)
     assert twin.remaining() == world.remaining()
 
@@ -66,7 +87,7 @@ def test_clients_are_judged_by_what_a_sample_of_the_twin_says_of_them() -> None:
 
 @pytest.mark.slow
 def test_an_osd_is_lost_in_the_night() -> None:
-    world, recovering = DayWorld(1), []
+    world, recovering = DayWorld(1, SCRUBBED), []
     world.on_phase = lambda situation: recovering.append(situation.recovering)
     world.advance((WARM_UP_H + 5.5) * HOUR_S)
     assert not any(recovering[: round(WARM_UP_H)])
@@ -75,12 +96,15 @@ def test_an_osd_is_lost_in_the_night() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("policy", [policy for policy in POLICIES if policy.startswith("the book, pages")])
-def test_the_book_switches_by_the_regime(policy: str) -> None:
-    lived = live(policy, 1, 1.0)
+@pytest.mark.parametrize(
+    ("kind", "policy"),
+    [(kind, policy) for kind in KINDS.values() for policy in policies(kind) if policy.startswith("the book, pages")],
+)
+def test_the_book_switches_by_the_regime(kind: Kind, policy: str) -> None:
+    lived = live(policy, 1, kind, kind.scrubbed, 1.0)
     assert lived["changes"] >= 1
     assert 0.0 <= lived["scrubs_not_done"] < 1.0
-    assert missed_minutes(lived) <= 60.0
+    assert missed_minutes(lived, kind.bound_ms) <= 60.0
 
 
 def test_the_boost_rule_is_one_of_the_plugin_in_the_time_of_the_day() -> None:
@@ -90,17 +114,19 @@ def test_the_boost_rule_is_one_of_the_plugin_in_the_time_of_the_day() -> None:
     assert rule.at_most_s == pytest.approx(6.0 * HOUR_S)
 
 
-def test_what_the_twin_found_is_tried_all_day_as_well_and_each_once() -> None:
-    pages = predicted()
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_what_the_twin_found_is_tried_all_day_as_well_and_each_once(kind: Kind) -> None:
+    pages = predicted(kind.pages)
     assert pages
     assert {page.state for page in pages} == {"unvalidated"}
     assert len({page.regime for page in pages}) == len(pages)
-    found = [settings for name, settings in singles().items() if name not in GRID]
+    assert all(kind.bounds.tells(page.regime) for page in pages)
+    found = [settings for name, settings in singles(kind).items() if name not in GRID]
     assert found
     assert all(found.count(settings) == 1 for settings in found)
-    assert {f"all day: {name}" for name in singles()} < set(POLICIES)
-    everywhere = [dict(page.settings) for path in (PREDICTED, EACH) for page in predicted(path)]
-    assert all(settings in singles().values() for settings in everywhere)
+    assert {f"all day: {name}" for name in singles(kind)} < set(policies(kind))
+    everywhere = [dict(page.settings) for path in (kind.pages, kind.each) for page in predicted(path)]
+    assert all(settings in singles(kind).values() for settings in everywhere)
 
 
 def test_the_best_single_setting_is_of_those_that_get_the_scrubs_done() -> None:
@@ -109,9 +135,9 @@ def test_the_best_single_setting_is_of_those_that_get_the_scrubs_done() -> None:
         line("all day: halves", 0, missed=20.0),
         line("all day: balanced", 0, missed=30.0),
     ]
-    assert best_single(lines) == "all day: halves"
-    assert best_single(lines[:1]) == "all day: clients"
-    assert best_single([]) is None
+    assert best_single(lines, ONE_BOUND) == "all day: halves"
+    assert best_single(lines[:1], ONE_BOUND) == "all day: clients"
+    assert best_single([], ONE_BOUND) is None
 
 
 def test_days_that_were_chosen_on_are_not_told() -> None:
@@ -135,17 +161,20 @@ def test_a_life_under_other_things_is_not_counted() -> None:
         for name, value in (("told", "0123"), ("bound_ms", 2 * BOUND_MS), ("rate", 1.0), ("day", "0123"))
     ]
     others += [{**ours, "hours": 10.0}, {**ours, "policy": "all day: nothing"}]
-    assert counted([ours, *others]) == [ours]
-    assert counted([ours], 2 * SCRUBBED) == []
-    assert len({str(lived_with(policy)) for policy in POLICIES}) == len(POLICIES)
+    assert counted([ours, *others], ONE_BOUND, SCRUBBED) == [ours]
+    assert counted([ours], ONE_BOUND, 2 * SCRUBBED) == []
+    assert counted([ours], OFFICE_HOURS, SCRUBBED) == []
+    told = {policy: str(lived_with(policy, SCRUBBED, ONE_BOUND)) for policy in policies(ONE_BOUND)}
+    assert len(set(told.values())) == len(told)
     # what one setting does is judged by any bound
-    assert lived_with("all day: halves")["bound_ms"] is None
+    assert lived_with("all day: halves", SCRUBBED, ONE_BOUND)["bound_ms"] is None
 
 
 def test_one_life_is_judged_by_many_bounds() -> None:
     lived = line("all day: halves", 0, p95_ms=[None, 10.0, 20.0, 30.0, 30.0])
-    assert [missed_minutes(lived, bound) for bound in (5.0, 10.0, 25.0, 30.0)] == [1440.0, 1080.0, 720.0, 0.0]
-    shown = bounds_table([lived, line("all day: halves", FIRST_TOLD)], [10.0, 25.0])
+    missed = [missed_minutes(lived, lambda hour, bound=bound: bound) for bound in (5.0, 10.0, 25.0, 30.0)]
+    assert missed == [1440.0, 1080.0, 720.0, 0.0]
+    shown = bounds_table([lived, line("all day: halves", FIRST_TOLD)], [10.0, 25.0], ONE_BOUND, SCRUBBED)
     assert shown.count("| all day: halves |") == 1
     assert "| all day: halves | 1080 | 720 | 100 | 0% | 1.0 |" in shown
 
@@ -159,7 +188,7 @@ def test_of_settings_that_miss_as_little_an_oracle_takes_those_that_do_the_most(
         "fast": Probe([10.0, 20.0], 75, 300.0),
         "faster": Probe([25.0, 25.0], 76, 304.0),
     }
-    monkeypatch.setattr(day_policies, "singles", lambda: {name: {PROFILE: name} for name in probes})
+    monkeypatch.setattr(day_policies, "singles", lambda kind: {name: {PROFILE: name} for name in probes})
     copies = []
 
     def probe_of(simulation: Simulation, windows: int, window_s: float) -> Probe:
@@ -168,18 +197,21 @@ def test_of_settings_that_miss_as_little_an_oracle_takes_those_that_do_the_most(
         return probes[str(simulation.settings()[PROFILE])]
 
     monkeypatch.setattr(day_policies, "probe", probe_of)
-    world = DayWorld(1)
+    world = DayWorld(1, SCRUBBED)
     monkeypatch.setattr(Simulation, "configure", lambda self, settings: setattr(self, "settings", lambda: settings))
-    assert tried(world) == "faster"
+    assert tried(world, ONE_BOUND) == "faster"
     assert world.twin.simulation not in copies
     # with nothing to recover all are fast enough
     probes = {name: each._replace(recovered=0) for name, each in probes.items()}
-    assert tried(world) == "slow"
+    assert tried(world, ONE_BOUND) == "slow"
+    # at night all but one keep the bound
+    monkeypatch.setattr(world.twin, "now", lambda: DAY_BEGINS)
+    assert tried(world, OFFICE_HOURS) == "balanced"
 
 
 @pytest.mark.slow
 def test_a_try_leaves_the_cluster_as_it_is() -> None:
-    world, twin = DayWorld(1), DayWorld(1)
+    world, twin = DayWorld(1, SCRUBBED), DayWorld(1, SCRUBBED)
     for each in (world, twin):
         each.advance(each.phase_s / 10)
     seen = probe(deepcopy(world.twin.simulation), 2, 30.0)
@@ -193,7 +225,7 @@ def test_a_try_leaves_the_cluster_as_it_is() -> None:
 
 @pytest.mark.slow
 def test_the_day_begins_after_a_time_that_is_not_judged() -> None:
-    lived = live("all day: high_client_ops", 1, 0.5)
+    lived = live("all day: high_client_ops", 1, ONE_BOUND, SCRUBBED, 0.5)
     assert len(lived["p95_ms"]) == 10
     assert None not in lived["p95_ms"]
     assert lived["degraded_object_hours"] == 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
@@ -18,6 +19,7 @@ import mgr_scale
 import pytest
 import queues_on_lab
 import recommendations
+import recovery_limits
 import repeatability
 import runs_file
 import scrub_backlog
@@ -29,6 +31,7 @@ import tuning_on_lab
 import twin_ahead
 import twin_on_lab
 import why_on_lab
+from day_kinds import OFFICE_HOURS
 from measured_page import measured
 
 import search
@@ -46,6 +49,7 @@ import campaign  # noqa: E402
     [
         ("changes", changes.table),
         ("day", day.table),
+        ("day-office", partial(day.table, kind=OFFICE_HOURS)),
         ("day-on-lab", day_on_lab.table),
         ("false-alarms", false_alarms.table),
         ("flight", flight.page),
@@ -53,6 +57,7 @@ import campaign  # noqa: E402
         ("kills", kills_on_lab.table),
         ("mgr-scale", mgr_scale.table),
         ("queues-on-lab", queues_on_lab.table),
+        ("recovery-limits", recovery_limits.table),
         ("repeatability", repeatability.table),
         ("scrub-backlog", scrub_backlog.table),
         ("shards", shards.table),
