@@ -38,6 +38,7 @@ SILENT = {
     "Boost: until it is done, and until its time is up",
     "A round of deep scrub over the cluster",  # no scrub runs in a lab
     "Effect of the trial under way, with its interval",  # nothing is on trial
+    "Policy",  # no calendar
     "Changes and rollbacks in an hour",  # nothing was taken back; its other query has series
     "CephTunerGone",  # the plugin is there
     "CephTunerSoftObjectiveMissed",  # the objective is a hard one

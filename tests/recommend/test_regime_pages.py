@@ -214,7 +214,10 @@ def test_where_each_policy_and_the_base_has_a_marker_no_regime_is_without_one() 
 
 
 def test_where_each_policy_has_a_marker_each_marker_is_searched_under_each_policy() -> None:
-    every, policies = RegimeBounds((*BY_POLICY.markers, PolicyMarker("else", "base"))), calendar("office", "dark").names
+    every, policies = (
+        RegimeBounds((*BY_POLICY.markers, PolicyMarker("else", "base"))),
+        calendar("office", "dark").policy_names,
+    )
     single = [marker.name for marker in DEFAULT.markers]
     usual = usual_regimes(every, (), "", policies)
     assert set(usual) == {"office", "night", "else"} | {
@@ -230,13 +233,13 @@ def test_where_each_policy_has_a_marker_each_marker_is_searched_under_each_polic
     # the base has no marker: the time outside of the policies has no name in a regime
     assert usual_regimes(BY_POLICY, (), "", policies) == usual_regimes(BY_POLICY)
     # a policy that the calendar does not have never holds
-    assert "night+busy" not in usual_regimes(every, (), "", calendar("office").names)
+    assert "night+busy" not in usual_regimes(every, (), "", calendar("office").policy_names)
 
 
 def test_no_policy_starves_and_work_at_risk_goes_first_where_there_is_no_room_for_all() -> None:
     both = calendar("office", "dark")
-    usual = usual_regimes(BY_POLICY, (), "", both.names)
-    others = combinations_of(usual, BY_POLICY, both.names)
+    usual = usual_regimes(BY_POLICY, (), "", both.policy_names)
+    others = combinations_of(usual, BY_POLICY, both.policy_names)
     assert len(usual) + len(others) == MOST_PREDICTED
     by_policy = {
         policy: [each for each in others if BY_POLICY.policy_of(each) == policy] for policy in (None, "office", "dark")
@@ -258,7 +261,10 @@ def test_what_the_cluster_was_in_is_named_by_the_markers_of_now() -> None:
     assert usual[-1] == "recovering+busy"
     assert all(reordered.tells(regime) for regime in usual)
     # under markers of each policy what named none is never told again
-    every, policies = RegimeBounds((*BY_POLICY.markers, PolicyMarker("else", "base"))), calendar("office", "dark").names
+    every, policies = (
+        RegimeBounds((*BY_POLICY.markers, PolicyMarker("else", "base"))),
+        calendar("office", "dark").policy_names,
+    )
     assert "busy+recovering" not in usual_regimes(every, entries, "", policies)
 
 
