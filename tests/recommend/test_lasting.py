@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import pytest
@@ -85,6 +86,14 @@ def test_a_winner_that_misses_an_objective_later_does_not_last(monkeypatch: pyte
     assert decline.words == "over 24 s it gets worse (client.p95_ms 21 to 150)"
     assert decline.long is not None
     assert decline.long.means == {METRIC: 150.0}
+
+
+def test_runs_that_are_long_already_become_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = LongRuns({"new": 21.0})
+    monkeypatch.setattr(lasting, "Runs", runs)
+    long = LONG * EFFORT.longest_s
+    assert does_not_last(replace(searched(old=[300] * 4, new=[20] * 4), run_s=long)) is None
+    assert [seconds for _, seconds, _ in runs.made] == [long]
 
 
 def test_more_work_than_the_twin_has_room_for_does_not_last(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,8 @@ def gets_worse(
 
     `standing`: these settings were in force before.
     """
-    short, seconds = replace(prediction, runs=prediction.runs[:SEEDS]), LONG * run_s
+    # runs that are long already, of `judged_by_long_runs`, are not made as many times longer again
+    short, seconds = replace(prediction, runs=prediction.runs[:SEEDS]), LONG * min(run_s, effort.longest_s)
     with Runs(question, effort, seconds, processes) as runs:
         seeds = fresh_seeds(effort)[:SEEDS]
         means = _collected(runs.start(question.model, prediction.settings, seeds, standing=standing))
