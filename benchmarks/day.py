@@ -88,8 +88,8 @@ def counted(lines: Sequence[Mapping[str, Any]], kind: Kind, scrubbed: int) -> Li
 
 
 def measure(arguments: Any) -> None:
-    """Day 0 chooses the best single setting; days from the first that is told on are told."""
-    first = arguments.kind.first_told if arguments.first is None else arguments.first
+    """Day 0 chooses the best single setting; days from `Kind.first_reported` on are reported."""
+    first = arguments.kind.first_reported if arguments.first is None else arguments.first
     for day in (0, *range(first, first + arguments.days)):
         names = [name for name in _named(arguments) if day or name.startswith("all day")]
         _live_each([(name, day, scrubbed) for scrubbed in arguments.scrubbed for name in names], arguments)
@@ -137,15 +137,15 @@ def table(lines: List[Dict[str, Any]], kind: Kind = ONE_BOUND, scrubbed: Optiona
     """Means over the days that were not chosen on."""
     scrubbed = scrubbed or kind.scrubbed
     kept = counted(lines, kind, scrubbed)
-    best, told = best_single(kept, kind), [line for line in kept if line["day"] >= kind.first_told]
+    best, reported = best_single(kept, kind), [line for line in kept if line["day"] >= kind.first_reported]
     rows = [_head(scrubbed, ["objective missed, min a day"])]
     for policy in policies(kind):
-        own = [line for line in told if line["policy"] == policy]
+        own = [line for line in reported if line["policy"] == policy]
         if own:
             name = f"**{policy}** (best on day 0)" if policy == best else policy
             missed = statistics.fmean(missed_minutes(line, kind.bound_ms) for line in own)
             rows.append(f"| {name} | {missed:.0f} | {' | '.join(_means(own))} |")
-    days = len({line["day"] for line in told})
+    days = len({line["day"] for line in reported})
     return "\n".join([*rows, "", "Of one day." if days == 1 else f"Means of {days} days."])
 
 
@@ -175,7 +175,9 @@ def main() -> int:
     parser.set_defaults(output=None)
     parser.add_argument("--kind", type=KINDS.__getitem__, default=ONE_BOUND, help=f"of day: {', '.join(KINDS)}")
     parser.add_argument("--days", type=int, default=2)
-    parser.add_argument("--first", type=int, metavar="DAY", help="live days from this one on, not those that are told")
+    parser.add_argument(
+        "--first", type=int, metavar="DAY", help="live days from this one on, not those that are reported"
+    )
     parser.add_argument("--predict", type=Path, help="find pages on the twin, write them here, and live no day")
     parser.add_argument("--only", nargs="+", metavar="POLICY", help="those whose names have one of these in them")
     parser.add_argument("--bounds", nargs="+", type=float, metavar="MS", help="live day 0 alone, and judge it by each")

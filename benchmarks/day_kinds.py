@@ -27,12 +27,12 @@ class Kind:
     """Objects to be deep-scrubbed within the day, unless a day has others."""
     bounds: RegimeBounds
     wanted: SloCalendar
-    asked: SloCalendar
+    page_objectives: SloCalendar
     """Of the twin, for pages: 92% of the bounds, most of the recovery of now, and scrubs within the day."""
-    met: Tuple[str, ...]
-    """Regimes for which settings are searched: one for each marker, and what the plugin told on day 0."""
-    first_told: int
-    """The first day that is told. Once somebody has looked at a day to make book or pages better, it is a later one."""
+    searched: Tuple[str, ...]
+    """Regimes for which settings are: one for each marker, and what the plugin told on day 0."""
+    first_reported: int
+    """The first day that is reported: once somebody has looked at one to make book or pages better, a later one."""
 
     @property
     def rows(self) -> Path:

@@ -30,7 +30,9 @@ def predict(output: Path, kind: Kind) -> None:
     """Ask the twin for pages as after day 0, and keep the answers by themselves beside them."""
     model = with_work(DayWorld(0, kind.scrubbed).twin.simulation.model, rate_at(0.0), (10**6, kind.scrubbed, 10**6))
     each = output.with_name(kind.each.name)
-    write_pages(output, model, kind.met, kind.asked, kind.bounds, hours_of_clients(), DAY_BEGINS, 30, each)
+    write_pages(
+        output, model, kind.searched, kind.page_objectives, kind.bounds, hours_of_clients(), DAY_BEGINS, 30, each
+    )
 
 
 def write_pages(
@@ -52,26 +54,24 @@ def write_pages(
     from ceph_tuner.recommend import SearchEffort
     from ceph_tuner.recommend.recommendation import recommend
     from ceph_tuner.recommend.regime_pages import RegimeAnswer, pages_of
-    from ceph_tuner.recommend.regime_questions import RegimeQuestion, combinations_of, hours_in, question_in, slo_in
+    from ceph_tuner.recommend.regime_questions import RegimeQuestion, combinations_of, question_by_policy
     from ceph_tuner.twin.described_cluster import DescribedCluster
     from silent_listener import SilentListener
 
     cluster = DescribedCluster("day", model)
 
-    def asked_of(regime: str) -> RegimeQuestion:
-        own, present = hours_in(regime, calendar, bounds, hours, now)
-        rates = [window.means["client.iops"] for window in own]
-        return question_in(regime, cluster, slo_in(regime, calendar, bounds), bounds, rates, present=present)
+    def question(regime: str) -> RegimeQuestion:
+        return question_by_policy(regime, cluster, calendar, bounds, hours, now)
 
     answers: List[RegimeAnswer] = []
     for regime in regimes:
-        asked = asked_of(regime)
+        asked = question(regime)
         found = recommend(asked.question, SearchEffort(trials=trials), SilentListener(), 1, explain=False)
         answers.append(RegimeAnswer(asked, found))
         print(f"{regime}: {found.searched.choice.reason}", flush=True)
     if each is not None:
         _write(each, [page for answer in answers for page in pages_of([answer], 1.0, "osd", processes=1)])
-    others = [asked_of(regime) for regime in combinations_of(regimes, bounds)]
+    others = [question(regime) for regime in combinations_of(regimes, bounds)]
     _write(
         output, pages_of(answers, 1.0, "osd", lambda done, total: print(f"{done} of {total}", flush=True), 1, others)
     )

@@ -238,20 +238,21 @@ def policies(kind: Kind) -> Dict[str, Policy]:
     def single(settings: Settings) -> Policy:
         return Policy(lambda world: one_setting(world, settings), settings, aims=False)
 
-    def by_book(told: Any, rows: Callable[[], Sequence[Page]], boost_rules: str = "") -> Policy:
+    def by_book(pages_document: Any, rows: Callable[[], Sequence[Page]], boost_rules: str = "") -> Policy:
         return Policy(
-            lambda world: book(world, kind, rows(), boost_rules), [told, boost_rules, OPTIONS, kind.bounds.to_dict()]
+            lambda world: book(world, kind, rows(), boost_rules),
+            [pages_document, boost_rules, OPTIONS, kind.bounds.to_dict()],
         )
 
     rows = predicted(kind.pages)
-    told = [[page.regime, dict(page.settings)] for page in rows]
+    predicted_pages = [[page.regime, dict(page.settings)] for page in rows]
     of_grid = {"the book, pages of the grid": by_book(GRID, lambda: pages(7))} if kind is ONE_BOUND else {}
     return {
         **{f"all day: {name}": single(settings) for name, settings in singles(kind).items()},
         "cron: client by day, recovery by night": Policy(by_the_clock, None, aims=False),
         **of_grid,
-        "the book, pages by the twin": by_book(told, lambda: rows),
-        "the book, pages by the twin, and a boost rule": by_book(told, lambda: rows, BOOSTED),
+        "the book, pages by the twin": by_book(predicted_pages, lambda: rows),
+        "the book, pages by the twin, and a boost rule": by_book(predicted_pages, lambda: rows, BOOSTED),
         "an oracle that tries each half hour": Policy(lambda world: oracle(world, kind), singles(kind)),
     }
 
@@ -259,10 +260,10 @@ def policies(kind: Kind) -> Dict[str, Policy]:
 @cache
 def lived_with(policy: str, scrubbed: int, kind: Kind) -> Dict[str, Any]:
     """What a life is of: the day and what the policy was told (as digests), the bound (ms), clients' operations/s."""
-    known = policies(kind)[policy]
+    own = policies(kind)[policy]
     bounds_ms: Any = kind.bounds_ms
-    bound = (bounds_ms if kind.wanted.policies else bounds_ms[BASE]) if known.aims else None
-    return {"day": _digest(day_told(scrubbed)), "told": _digest(known.told), "bound_ms": bound, "rate": RATE}
+    bound = (bounds_ms if kind.wanted.policies else bounds_ms[BASE]) if own.aims else None
+    return {"day": _digest(day_told(scrubbed)), "told": _digest(own.told), "bound_ms": bound, "rate": RATE}
 
 
 def _digest(document: Any) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Union
@@ -58,6 +57,8 @@ class ClusterAccount:
     description: DescribedCluster
     calendar: SloCalendar
     bounds: RegimeBounds
+    stored_bounds: RegimeBounds
+    """Its own, whatever the question is asked by."""
     regimes: Tuple[str, ...]
     hours: Tuple[Window, ...]
     """Of its history, as far as they tell what clients of these OSDs did."""
@@ -117,16 +118,16 @@ def predict(
     from ceph_tuner_cli.recommend_page import RecommendProgress
 
     own_bounds = None if bounds is None else read_bounds(bounds)[1]
-    known = _known(cluster_file, cluster, state, target, slo, own_bounds, regime)
+    account = _account(cluster_file, cluster, state, target, slo, own_bounds, regime)
     if add and bounds is not None:
-        _check_stored_bounds(known, bounds, str(cluster), bool(regime))
-    say([f"note: {note}" for note in known.description.notes])
-    if known.unmarked:
-        names = ", ".join(known.unmarked)
+        _check_stored_bounds(account, bounds, str(cluster), bool(regime))
+    say([f"note: {note}" for note in account.description.notes])
+    if account.unmarked:
+        names = ", ".join(account.unmarked)
         say([f"note: no marker names these policies, so pages found for the base hold under them too: {names}"])
-    warn(known.description.unlikely)
-    questions = _questions(known, knobs_in_a_row(knobs), bool(regime))
-    others = [] if regime else _others(known, questions, knobs_in_a_row(knobs))
+    warn(account.description.unlikely)
+    questions = _questions(account, knobs_in_a_row(knobs), bool(regime))
+    others = [] if regime else _others(account, questions, knobs_in_a_row(knobs))
     effort = replace(SearchEffort(), trials=trials, seed=seed)
     answers: List[RegimeAnswer] = []
     interrupted = False
@@ -143,13 +144,17 @@ def predict(
     if not interrupted:
         what = "trying each regime's settings in the others"
         with working(what) as tell:
-            pages = pages_of(answers, known.at, target, lambda done, total: tell(what, done, total), processes, others)
+            pages = pages_of(
+                answers, account.at, target, lambda done, total: tell(what, done, total), processes, others
+            )
     page_by_regime = {page.regime: page for page in pages}
-    rows = [_row(known, answer.asked, page_by_regime.get(answer.asked.regime), _why_none(answer)) for answer in answers]
-    rows += [_row(known, asked, page_by_regime.get(asked.regime), "") for asked in others]
-    _check(pages, known.version)
+    rows = [
+        _row(account, answer.asked, page_by_regime.get(answer.asked.regime), _why_none(answer)) for answer in answers
+    ]
+    rows += [_row(account, asked, page_by_regime.get(asked.regime), "") for asked in others]
+    _check(pages, account.version)
     book = versioned({"pages": [page.to_dict() for page in pages]})
-    document: Dict[str, Any] = {"cluster": known.description.name, "regimes": rows, "book": book}
+    document: Dict[str, Any] = {"cluster": account.description.name, "regimes": rows, "book": book}
     if output is not None and pages:
         write_text(output, json.dumps(book, indent=2) + "\n", force)
         document["saved"] = str(output)
@@ -162,7 +167,7 @@ def predict(
     return 0 if pages else 1
 
 
-def _known(
+def _account(
     cluster_file: Optional[Path],
     cluster: Optional[str],
     state: Optional[Path],
@@ -190,14 +195,15 @@ def _known(
         own = own or stored_calendar(connection.store)
         if own is None:
             raise InputError("--slo", "nothing, and the cluster keeps no objectives", "an SLO file")
-        bounds, history = own_bounds or stored_bounds(connection.store), History(connection.store)
+        stored, history = stored_bounds(connection.store), History(connection.store)
+        bounds = own_bounds or stored
         names = regimes_named(regimes, bounds, timeline(history), str(scope or ""), own.policy_names)
         policies = {BASE, *(bounds.policy_of(name) for name in names)}
         wanted = (slo.work for policy, slo in own.by_policy.items() if policy in policies)
         description = describe(connection, target, work_in(names, bounds).union(*wanted))
         iops, at = scoped(CLIENTS, scope), connection.clock.now()
         hours = tuple(history.hours(at)) if target == "osd" or scope else ()
-        return ClusterAccount(description, own, bounds, names, hours, iops, connection.version, at)
+        return ClusterAccount(description, own, bounds, stored, names, hours, iops, connection.version, at)
 
 
 def _of_file(
@@ -211,12 +217,12 @@ def _of_file(
     model = description.model
     names = regimes_named(regimes, bounds, policies=calendar.policy_names)
     version = format_version(model.version or model.release.newest)
-    return ClusterAccount(description, calendar, bounds, names, (), CLIENTS, version, time.time())
+    return ClusterAccount(description, calendar, bounds, DEFAULT, names, (), CLIENTS, version, time.time())
 
 
-def _questions(known: ClusterAccount, knobs: Optional[Sequence[str]], are_named: bool) -> List[RegimeQuestion]:
+def _questions(account: ClusterAccount, knobs: Optional[Sequence[str]], are_named: bool) -> List[RegimeQuestion]:
     """One for each regime. One that was named has to be answered; another one may be left out, and that is said."""
-    results = [_question(known, name, knobs) for name in known.regimes]
+    results = [_question(account, name, knobs) for name in account.regimes]
     refusals = [result for result in results if isinstance(result, InputError)]
     questions = [result for result in results if not isinstance(result, InputError)]
     if refusals and (are_named or not questions):
@@ -226,24 +232,23 @@ def _questions(known: ClusterAccount, knobs: Optional[Sequence[str]], are_named:
 
 
 def _others(
-    known: ClusterAccount, searched: Sequence[RegimeQuestion], knobs: Optional[Sequence[str]]
+    account: ClusterAccount, searched: Sequence[RegimeQuestion], knobs: Optional[Sequence[str]]
 ) -> List[RegimeQuestion]:
     """What the regimes that are searched may come to together, and was not met yet: the pages are tried there too."""
     from ceph_tuner.recommend.regime_questions import combinations_of
 
-    names = combinations_of([asked.regime for asked in searched], known.bounds, known.calendar.policy_names)
-    results = [_question(known, name, knobs) for name in names]
+    names = combinations_of([asked.regime for asked in searched], account.bounds, account.calendar.policy_names)
+    results = [_question(account, name, knobs) for name in names]
     return [result for result in results if not isinstance(result, InputError)]
 
 
-def _question(known: ClusterAccount, name: str, knobs: Optional[Sequence[str]]) -> Union[RegimeQuestion, InputError]:
-    from ceph_tuner.recommend.regime_questions import hours_in, question_in, slo_in
+def _question(account: ClusterAccount, name: str, knobs: Optional[Sequence[str]]) -> Union[RegimeQuestion, InputError]:
+    from ceph_tuner.recommend.regime_questions import question_by_policy
 
     try:
-        slo = slo_in(name, known.calendar, known.bounds)
-        hours, present = hours_in(name, known.calendar, known.bounds, known.hours, known.at)
-        seen = [window.means.get(known.iops, 0.0) for window in hours]
-        return question_in(name, known.description, slo, known.bounds, seen, knobs, present)
+        return question_by_policy(
+            name, account.description, account.calendar, account.bounds, account.hours, account.at, knobs, account.iops
+        )
     except InputError as refusal:
         return refusal
 
@@ -257,18 +262,16 @@ def _check(pages: Sequence[Page], version: str) -> None:
     Book(tuple(pages), len(pages))
 
 
-def _check_stored_bounds(known: ClusterAccount, file: Path, cluster: str, are_named: bool) -> None:
+def _check_stored_bounds(account: ClusterAccount, file: Path, cluster: str, are_named: bool) -> None:
     """Refuse bounds by which pages would be made that the cluster's own never bring into force."""
     from ceph_tuner.recommend.regime_questions import combinations_of
 
-    with working(f"looking at {cluster}"), closing(open_cluster(cluster)) as connection:
-        stored = stored_bounds(connection.store)
-    policies = known.calendar.policy_names
-    others = () if are_named else combinations_of(known.regimes, known.bounds, policies)
+    stored, policies = account.stored_bounds, account.calendar.policy_names
+    others = () if are_named else combinations_of(account.regimes, account.bounds, policies)
     untold = [
         name
-        for name in (*known.regimes, *others)
-        if not stored.tells(name, policies) or stored.policy_of(name) != known.bounds.policy_of(name)
+        for name in (*account.regimes, *others)
+        if not stored.tells(name, policies) or stored.policy_of(name) != account.bounds.policy_of(name)
     ]
     if untold:
         found = f"regimes that {cluster} does not tell by its own bounds: {first_of(untold, 5)}"
@@ -288,12 +291,12 @@ def _why_none(answer: RegimeAnswer) -> str:
     return STILL_MISSED if answer.found.better else answer.found.searched.choice.reason
 
 
-def _row(known: ClusterAccount, asked: RegimeQuestion, page: Optional[Page], why_none: str) -> Dict[str, Any]:
+def _row(account: ClusterAccount, asked: RegimeQuestion, page: Optional[Page], why_none: str) -> Dict[str, Any]:
     """`why_none`: why there is no page; empty where nothing was searched for the regime."""
     means = page.means if page is not None else {}
     return {
         "regime": asked.regime,
-        "policy": (known.bounds.policy_of(asked.regime) or BASE) if known.calendar.policies else None,
+        "policy": (account.bounds.policy_of(asked.regime) or BASE) if account.calendar.policies else None,
         "searched": bool(why_none),
         "client_iops": asked.client_iops,
         "work": list(asked.work),

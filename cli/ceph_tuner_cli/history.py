@@ -33,8 +33,8 @@ def history(
     with at_work(cluster, "reading its journal") as connection:
         applier = connection.applier()
         entries, set_aside = applier.history(), applier.set_aside()
-        asked_twin, now = any(entry.forecast for entry in entries), connection.clock.now()
-        pairs = kept_pairs(History(connection.store), entries, now) if asked_twin else []
+        has_forecasts, now = any(entry.forecast for entry in entries), connection.clock.now()
+        pairs = kept_pairs(History(connection.store), entries, now) if has_forecasts else []
     warn(map(str, set_aside))
     if change is None:
         none = "no change was made by ceph-tuner"

@@ -21,7 +21,7 @@ from ceph_tuner.twin.samples import look, sample_between
 from ceph_tuner.twin.simulation import Simulation
 from twins import small_model
 
-SCRUBBED, FIRST_TOLD = ONE_BOUND.scrubbed, ONE_BOUND.first_told
+SCRUBBED, FIRST_REPORTED = ONE_BOUND.scrubbed, ONE_BOUND.first_reported
 BOUND_MS = ONE_BOUND.bound_ms(0.0)
 
 
@@ -29,8 +29,8 @@ def line(policy: str, day: int, missed: float = 60.0, **counts: Any) -> Dict[str
     """`missed` minutes of a day that is judged each minute."""
     usual = {"degraded_object_hours": 100.0, "scrubs_not_done": 0.0, "changes": 1, "hours": 24.0}
     p95_ms = [BOUND_MS + 1.0] * round(missed) + [BOUND_MS] * (1440 - round(missed))
-    told = lived_with(policy, SCRUBBED, ONE_BOUND)
-    return {"policy": policy, "day": day, "lived_with": told, "p95_ms": p95_ms, **usual, **counts}
+    under = lived_with(policy, SCRUBBED, ONE_BOUND)
+    return {"policy": policy, "day": day, "lived_with": under, "p95_ms": p95_ms, **usual, **counts}
 
 
 def test_clients_ask_for_the_most_in_the_afternoon() -> None:
@@ -50,8 +50,8 @@ def test_clients_have_another_bound_in_office_hours_by_the_calendar_of_the_clust
     assert (in_office[0], in_office[-1]) == (moment(OFFICE_H[0]), moment(OFFICE_H[1] - 1.0))
     # pages are asked for within the bounds
     for kind in KINDS.values():
-        asked = {name: slo.objectives[-1] for name, slo in kind.asked.by_policy.items()}
-        assert set(asked) == set(kind.bounds_ms)
+        bounded = {name: slo.objectives[-1] for name, slo in kind.page_objectives.by_policy.items()}
+        assert set(bounded) == set(kind.bounds_ms)
     lived = line("all day: halves", 0, p95_ms=[70.0, 30.0, 70.0, 30.0])
     assert missed_minutes(lived, OFFICE_HOURS.bound_ms) == 1080.0
 
@@ -143,9 +143,9 @@ def test_the_best_single_setting_is_of_those_that_get_the_scrubs_done() -> None:
 def test_days_that_were_chosen_on_are_not_told() -> None:
     lines = [
         line("all day: halves", 0, missed=1.0),
-        line("all day: halves", FIRST_TOLD - 1, missed=700.0),
-        *(line("all day: halves", FIRST_TOLD + day, missed=20.0 + 20.0 * day) for day in (0, 1)),
-        line("the book, pages of the grid", FIRST_TOLD, missed=5.0),
+        line("all day: halves", FIRST_REPORTED - 1, missed=700.0),
+        *(line("all day: halves", FIRST_REPORTED + day, missed=20.0 + 20.0 * day) for day in (0, 1)),
+        line("the book, pages of the grid", FIRST_REPORTED, missed=5.0),
     ]
     told = table(lines)
     assert "| **all day: halves** (best on day 0) | 30 | 100 | 0% | 1.0 |" in told
@@ -155,7 +155,7 @@ def test_days_that_were_chosen_on_are_not_told() -> None:
 
 
 def test_a_life_under_other_things_is_not_counted() -> None:
-    ours = line("the book, pages by the twin", FIRST_TOLD)
+    ours = line("the book, pages by the twin", FIRST_REPORTED)
     others = [
         {**ours, "lived_with": {**ours["lived_with"], name: value}}
         for name, value in (("told", "0123"), ("bound_ms", 2 * BOUND_MS), ("rate", 1.0), ("day", "0123"))
@@ -164,8 +164,8 @@ def test_a_life_under_other_things_is_not_counted() -> None:
     assert counted([ours, *others], ONE_BOUND, SCRUBBED) == [ours]
     assert counted([ours], ONE_BOUND, 2 * SCRUBBED) == []
     assert counted([ours], OFFICE_HOURS, SCRUBBED) == []
-    told = {policy: str(lived_with(policy, SCRUBBED, ONE_BOUND)) for policy in policies(ONE_BOUND)}
-    assert len(set(told.values())) == len(told)
+    lives = {policy: str(lived_with(policy, SCRUBBED, ONE_BOUND)) for policy in policies(ONE_BOUND)}
+    assert len(set(lives.values())) == len(lives)
     # what one setting does is judged by any bound
     assert lived_with("all day: halves", SCRUBBED, ONE_BOUND)["bound_ms"] is None
 
@@ -174,7 +174,7 @@ def test_one_life_is_judged_by_many_bounds() -> None:
     lived = line("all day: halves", 0, p95_ms=[None, 10.0, 20.0, 30.0, 30.0])
     missed = [missed_minutes(lived, lambda hour, bound=bound: bound) for bound in (5.0, 10.0, 25.0, 30.0)]
     assert missed == [1440.0, 1080.0, 720.0, 0.0]
-    shown = bounds_table([lived, line("all day: halves", FIRST_TOLD)], [10.0, 25.0], ONE_BOUND, SCRUBBED)
+    shown = bounds_table([lived, line("all day: halves", FIRST_REPORTED)], [10.0, 25.0], ONE_BOUND, SCRUBBED)
     assert shown.count("| all day: halves |") == 1
     assert "| all day: halves | 1080 | 720 | 100 | 0% | 1.0 |" in shown
 

@@ -23,6 +23,7 @@ from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, DEFAULT, Marker, PolicyMa
 from ceph_tuner.twin.model import MIB, RecoveryWork
 from ceph_tuner_cli import book_predict, cluster_option
 from running_program import Run
+from twin_cluster.cluster import TwinCluster
 from twins import Answering, small_twin
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
@@ -137,15 +138,21 @@ class BookBeside(Answering):
         return super().mon(prefix, arguments, payload)
 
 
-def test_a_cluster_is_asked_for_its_own_bounds_regimes_and_load_and_gets_the_pages(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def with_book(monkeypatch: pytest.MonkeyPatch) -> Tuple[TwinCluster, BookBeside]:
+    """A recovering cluster that the program opens by any name, and its plugin's book."""
     twin = small_twin(seed=3, recovery=(RecoveryWork("rbd", 500_000, MIB),))
     twin.twin.advance(120.0)
     plugin = BookBeside(twin.commander)
     cluster = replace(twin, commander=plugin)
     monkeypatch.setattr(book_predict, "open_cluster", lambda name: cluster)
     monkeypatch.setattr(cluster_option, "open_cluster", lambda name: cluster)
+    return cluster, plugin
+
+
+def test_a_cluster_is_asked_for_its_own_bounds_regimes_and_load_and_gets_the_pages(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, plugin = with_book(monkeypatch)
     wanted = parse_slo({"objectives": ["client.p95_ms <= 0.8 * baseline", "recovery.bytes_s >= 1 kB/s"]})
     store_slo(cluster.store, SloCalendar(wanted))
     loaded = Marker("loaded", "client.iops", 250.0, 200.0)
@@ -183,11 +190,7 @@ def test_a_cluster_is_asked_for_its_own_bounds_regimes_and_load_and_gets_the_pag
 def test_pages_by_bounds_that_the_cluster_does_not_have_are_not_added(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own: Tuple[str, ...], regimes: str
 ) -> None:
-    twin = small_twin(seed=3, recovery=(RecoveryWork("rbd", 500_000, MIB),))
-    twin.twin.advance(120.0)
-    plugin = BookBeside(twin.commander)
-    cluster = replace(twin, commander=plugin)
-    monkeypatch.setattr(book_predict, "open_cluster", lambda name: cluster)
+    cluster, plugin = with_book(monkeypatch)
     policy = {"name": "night", "hours": "00:00-23:59"}
     wanted = {"objectives": ["client.p95_ms <= 60 s"], "calendar": {"policies": [policy]}}
     store_slo(cluster.store, parse_slo_calendar(wanted))
@@ -208,11 +211,7 @@ def test_pages_by_bounds_that_the_cluster_does_not_have_are_not_added(
 def test_a_regime_of_a_policy_is_asked_of_under_its_objectives_and_at_the_clients_of_its_hours(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    twin = small_twin(seed=3, recovery=(RecoveryWork("rbd", 500_000, MIB),))
-    twin.twin.advance(120.0)
-    cluster = replace(twin, commander=BookBeside(twin.commander))
-    monkeypatch.setattr(book_predict, "open_cluster", lambda name: cluster)
-    monkeypatch.setattr(cluster_option, "open_cluster", lambda name: cluster)
+    cluster, _ = with_book(monkeypatch)
     now = cluster.clock.now()
     hour_of_day = int(now % 86400 // 3600)
     policies = [

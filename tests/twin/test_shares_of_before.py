@@ -24,9 +24,9 @@ def p95_after(before: Settings) -> float:
     simulation.advance(120.0)
     simulation.configure(NOW)
     simulation.advance(30.0)
-    seen = seen_by_clients(simulation)
+    counts = seen_by_clients(simulation)
     simulation.advance(60.0)
-    return p95_ms(seen_by_clients(simulation) - seen)
+    return p95_ms(seen_by_clients(simulation) - counts)
 
 
 @pytest.mark.slow

@@ -185,6 +185,25 @@ def question_in(
     return RegimeQuestion(regime, replace(question, slo=wanted, switched=True), asked_iops, left_out, policy)
 
 
+def question_by_policy(
+    regime: str,
+    description: DescribedCluster,
+    calendar: SloCalendar,
+    bounds: RegimeBounds,
+    hours: Sequence[Window],
+    now: float,
+    knobs: Optional[Sequence[str]] = None,
+    iops: str = CLIENTS,
+) -> RegimeQuestion:
+    """Ask `question_in` by the objectives of the regime's policy, and at the clients of its kept hours.
+
+    `iops`: the metric that tells what they did. Raises InputError as `slo_in` and `question_in`.
+    """
+    own_hours, present = hours_in(regime, calendar, bounds, hours, now)
+    iops_seen = [window.means.get(iops, 0.0) for window in own_hours]
+    return question_in(regime, description, slo_in(regime, calendar, bounds), bounds, iops_seen, knobs, present)
+
+
 def with_client_iops(model: ClusterModel, iops: float) -> ClusterModel:
     """The cluster with clients that ask for so much together, shared out as they are. They must have rates."""
     offered = sum(stream.rate or 0.0 for stream in model.clients)

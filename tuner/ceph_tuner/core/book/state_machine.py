@@ -338,8 +338,8 @@ def _without_doubts(state: BookState, look: BookLook) -> BookState:
     """Without rests of pages that broke as their regime ended: another one, or another policy, holds since."""
     if not look.regime or not state.doubts:
         return state
-    told = _under(look.regime, look.policy)
-    over = {page for page, doubted in state.doubts.items() if doubted != told}
+    now = _under(look.regime, look.policy)
+    over = {page for page, doubted in state.doubts.items() if doubted != now}
     rests = {page: until for page, until in state.rests.items() if page not in over}
     doubts = {page: doubted for page, doubted in state.doubts.items() if page in rests}
     return replace(state, rests=rests, doubts=doubts)
