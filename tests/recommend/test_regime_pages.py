@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Dict, List, Optional, Tuple
+from types import SimpleNamespace
+from typing import Any, Dict, List, Optional, Tuple, cast
 
 import pytest
 
@@ -14,7 +15,7 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
-from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, Release
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.measure.timeline import POLICY, REGIME, TimelineEntry
@@ -23,7 +24,7 @@ from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import Prediction, SearchEffort, regime_pages
 from ceph_tuner.recommend.lasting import Decline
 from ceph_tuner.recommend.recommendation import recommend
-from ceph_tuner.recommend.regime_pages import PageTrial, RegimeAnswer, TriedSettings, pages_of
+from ceph_tuner.recommend.regime_pages import CLIENT_WEIGHT, PageTrial, RegimeAnswer, TriedSettings, pages_of
 from ceph_tuner.recommend.regime_questions import (
     MOST_PREDICTED,
     combinations_of,
@@ -46,6 +47,7 @@ WORK: Any = {
 MODEL = small_model(clients=(ClientStream("rbd", rate=225.0), ClientStream("rbd", rate=75.0)), **WORK)
 CLUSTER = DescribedCluster("small", MODEL)
 EFFORT = SearchEffort(trials=6, seeds=2, fresh=4, events=1e5, shortest_s=1.0)
+HEAVIEST = KNOBS[CLIENT_WEIGHT].search_high
 CAPACITY = MODEL.osds * MODEL.osd.capacity_iops
 
 
@@ -359,6 +361,45 @@ def test_no_page_is_no_better_or_of_a_search_that_was_interrupted() -> None:
     no_better = answered(slo("client.p95_ms <= 60 s", "recovery.bytes_s >= 1 kB/s"))
     assert not no_better.found.better
     assert pages(no_better) == {}
+
+
+@pytest.mark.slow
+def test_clients_of_a_page_weigh_the_most_so_that_no_limited_class_goes_first_once_it_is_lifted() -> None:
+    answer = answered(BETTER)
+    light = answer.found.searched.winner
+    assert int(light.settings[CLIENT_WEIGHT]) < HEAVIEST
+    (page,) = pages(answer).values()
+    assert page.settings[CLIENT_WEIGHT] == HEAVIEST
+    assert {**page.settings, CLIENT_WEIGHT: light.settings[CLIENT_WEIGHT]}.items() >= light.settings.items()
+    assert f"clients weigh {HEAVIEST}" in page.verdict
+    assert page.effects["client.p95_ms"] < -0.2
+
+
+def test_clients_weigh_as_found_where_more_does_harm(monkeypatch: pytest.MonkeyPatch) -> None:
+    before, light, harmed = prediction(300.0, 50.0), prediction(60.0, 50.0), prediction(60.0, 20.0)
+    light = replace(light, settings=dict.fromkeys(MCLOCK_NINE, 1))
+
+    def answer_of(winner: Prediction) -> RegimeAnswer:
+        searched = SimpleNamespace(
+            winner=winner, before=before, judge=Judge(TRIED, before.means), effort=EFFORT, run_s=4.0
+        )
+        return RegimeAnswer(
+            question_in("recovering", CLUSTER, TRIED, DEFAULT), cast(Any, SimpleNamespace(searched=searched))
+        )
+
+    def with_heavy(winner: Prediction, heavy: Prediction) -> Prediction:
+        trials = {"light": PageTrial(winner, winner), "heavy": PageTrial(heavy, heavy)}
+        monkeypatch.setattr(regime_pages, "_trials", lambda *_: trials)
+        monkeypatch.setattr(regime_pages, "_lasting", lambda tried, *_: tried)
+        return regime_pages._with_heavy_clients(answer_of(winner), 1)
+
+    assert with_heavy(light, harmed) is light
+    # recovery as fast as before: its label stays that of the search
+    as_good = replace(prediction(61.0, 50.0), label="heavy")
+    assert with_heavy(light, as_good) == replace(as_good, label=light.label)
+    # nothing to weigh: a built-in profile, and clients that weigh the most
+    for winner in (replace(light, settings={}), replace(light, settings={**light.settings, CLIENT_WEIGHT: HEAVIEST})):
+        assert with_heavy(winner, as_good) is winner
 
 
 @pytest.mark.slow

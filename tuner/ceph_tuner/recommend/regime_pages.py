@@ -10,7 +10,7 @@ from ceph_tuner.core.book.page import LONGEST_TEXT, TWIN, UNVALIDATED, Page
 from ceph_tuner.core.boost.kinds import KINDS as BOOSTED
 from ceph_tuner.core.goals.judge import TOLERANCE, UNSEEN_VIOLATION, Judge
 from ceph_tuner.core.goals.ranking import ENOUGH, LEAST_GAIN
-from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
+from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import check_settings, settings_key
 from ceph_tuner.core.profiles.translation import from_release_units, to_release_units
@@ -23,6 +23,7 @@ from ceph_tuner.recommend.regime_questions import CLIENTS, RegimeQuestion
 from ceph_tuner.recommend.runs import Runs, run_length_s
 from ceph_tuner.recommend.search import fresh_seeds, profiles_of
 
+CLIENT_WEIGHT = "osd_mclock_scheduler_client_wgt"
 _SPEEDS = tuple(dict.fromkeys(metric for kind in BOOSTED.values() for metric in kind.speed))
 SLACK = 0.02
 """In the loss, of settings that serve beside those in force: headroom that nobody asked for."""
@@ -56,17 +57,25 @@ def pages_of(
     Each switch takes samples to be told, and until then the settings are another regime's. So what was found for one
     regime is tried in the others, on the seeds on which these were confirmed, and `shared_settings` takes the fewest. A
     regime without an answer of its own has them as well where they serve: to go back would be a switch. For the same
-    reason a page has the knobs of work that its regime lacks as the pages of regimes with that work have them.
+    reason a page has the knobs of work that its regime lacks as the pages of regimes with that work have them. Its
+    clients weigh as much as does no harm in its regime (`_with_heavy_clients`).
     `others`: regimes in which nothing was searched, and in which the pages are tried. `progress` is told how many
     regimes are done, of how many.
     """
     own = [answer for answer in answers if answer.is_worth_trying]
     count = len(answers) + len(others)
     reasons = {answer.asked.regime: answer.found.searched.choice.reason for answer in answers}
+    found: Dict[str, Prediction] = {}
+    for answer in own:
+        regime, winner = answer.asked.regime, answer.found.searched.winner
+        found[regime] = _with_heavy_clients(answer, processes)
+        if found[regime] is not winner:
+            weight = found[regime].settings[CLIENT_WEIGHT]
+            reasons[regime] += f"; clients weigh {weight}, so that what a limit holds back does not go first later"
     tried: Dict[str, TriedSettings] = {}
     for number, answer in enumerate(answers):
         progress(number, count)
-        tried[answer.asked.regime] = _tried_in(answer, own, processes)
+        tried[answer.asked.regime] = _tried_in(answer, found, processes)
     pages: List[Page] = []
     for regime, source in _shared(tried).items():
         each = tried[regime]
@@ -161,14 +170,30 @@ def _shared(tried: Mapping[str, TriedSettings]) -> Dict[str, str]:
     return shared_settings({regime: each.margins() for regime, each in tried.items()})
 
 
-def _tried_in(answer: RegimeAnswer, sources: Sequence[RegimeAnswer], processes: Optional[int]) -> TriedSettings:
-    """What was found for others, in a regime with an answer of its own."""
+def _with_heavy_clients(answer: RegimeAnswer, processes: Optional[int]) -> Prediction:
+    """What was found, with clients that weigh the most where that may have a page in its regime as well.
+
+    mClock's clocks of shares stay through a switch, and advance by what a class was served, divided by its weight.
+    Beside light clients a class that waits for its limit falls far behind them. Once another page lifts that limit it
+    is served first, for minutes. It does not fall behind heavy ones.
+    """
     searched, question = answer.found.searched, answer.asked.question
-    settings_by_source = {source.asked.regime: source.found.searched.winner.settings for source in sources}
-    if not searched.confirmed:
-        settings_by_source = {}
-    # the search has run them on the fresh seeds
-    own = {regime: searched.winner for regime in settings_by_source if regime == answer.asked.regime}
+    light, most = searched.winner, KNOBS[CLIENT_WEIGHT].search_high
+    if most is None or light.settings.get(CLIENT_WEIGHT, most) == most:
+        return light
+    both = {"light": light.settings, "heavy": {**light.settings, CLIENT_WEIGHT: int(most)}}
+    trials = _trials(question, both, searched.effort, searched.run_s, processes, {"light": light})
+    tried = TriedSettings(answer.asked, searched.judge, searched.before, trials)
+    fit = _lasting(tried, searched.effort, searched.run_s, processes).margins()
+    return replace(trials["heavy"].coming, label=light.label) if "heavy" in fit else light
+
+
+def _tried_in(answer: RegimeAnswer, found: Mapping[str, Prediction], processes: Optional[int]) -> TriedSettings:
+    """What was `found` for others, by regime, in one with an answer of its own."""
+    searched, question = answer.found.searched, answer.asked.question
+    settings_by_source = {source: prediction.settings for source, prediction in found.items() if searched.confirmed}
+    # they have run here on the fresh seeds
+    own = {regime: found[regime] for regime in settings_by_source if regime == answer.asked.regime}
     trials = _trials(question, settings_by_source, searched.effort, searched.run_s, processes, own)
     tried = TriedSettings(answer.asked, searched.judge, searched.before, trials)
     return _lasting(tried, searched.effort, searched.run_s, processes)
