@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -15,8 +14,8 @@ from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import parse_objective
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.report.words import quantity
-from ceph_tuner_cli.prefix_option import open_cluster
-from ceph_tuner_cli.render import say, warn, working
+from ceph_tuner_cli.cluster_option import at_work
+from ceph_tuner_cli.render import say, warn
 
 if TYPE_CHECKING:
     from ceph_tuner.recommend.boost_offer import BoostAnswer, BoostQuestion
@@ -70,7 +69,7 @@ def ask_twin(
     from ceph_tuner.describe.live_cluster import describe
     from ceph_tuner.recommend.boost_offer import NOTHING_TO_ASK, question_for
 
-    with working(f"{cluster}: looking at it") as tell, closing(open_cluster(cluster)) as connection:
+    with at_work(cluster, "looking at it") as connection:
         usual = plugin_answer(connection.commander, FORETELL, {"kind": kind, **arguments})
         if "basis" not in usual:
             raise InputError("--predict", "a plugin of an earlier version", "this one: ceph-tuner mgr install")
@@ -78,7 +77,6 @@ def ask_twin(
             return TwinAnswer(NOT_ASKED)
         with shaped(FORETELL):
             objectives, settings = list(map(parse_objective, usual["objectives"])), dict(usual["settings"])
-        connection = replace(connection, progress=lambda words, done, total: tell(f"{cluster}: {words}", done, total))
         # what is counted object by object is there, or there is nothing to boost; the rest may just pause
         also = frozenset() if KINDS[kind].mended else frozenset({kind})
         description, at = describe(connection, arguments["who"], also), connection.clock.now()

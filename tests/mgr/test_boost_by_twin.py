@@ -16,7 +16,7 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.recommend import recommendation
 from ceph_tuner.recommend.boost_offer import NONE_FASTER
-from ceph_tuner_cli import boost_predict, cluster_option
+from ceph_tuner_cli import cluster_option
 from running_program import Run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
@@ -44,7 +44,6 @@ class Recovering:
 @pytest.fixture
 def recovering(monkeypatch: pytest.MonkeyPatch) -> Recovering:
     cluster = plugin_cluster(500_000)
-    monkeypatch.setattr(boost_predict, "open_cluster", lambda name: cluster)
     monkeypatch.setattr(cluster_option, "open_cluster", lambda name: cluster)
     return Recovering(cluster)
 
