@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.core.boost.choice import MEASURED
 from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.offer import TwinOffer
 from ceph_tuner.core.ceph.commands import shaped
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import parse_objective
@@ -32,8 +33,7 @@ class TwinAnswer:
 
     reason: str
     """Why there is an offer, or none."""
-    payload: str = ""
-    """The offer, as the plugin takes it; empty where there is none."""
+    offer: Optional[TwinOffer] = None
     left_out: Tuple[str, ...] = ()
     """Objectives that it says nothing of."""
     missed: Tuple[str, ...] = ()
@@ -42,20 +42,24 @@ class TwinAnswer:
     """Where it is off under what is in force, in words."""
 
     @property
+    def payload(self) -> str:
+        """The offer, as the plugin takes it; empty where there is none."""
+        return "" if self.offer is None else json.dumps(self.offer.to_dict())
+
+    @property
     def words(self) -> List[str]:
         """For people."""
         lines = [f"the twin: {self.reason}"]
-        if self.missed and not self.payload:
+        if self.missed and self.offer is None:
             lines.append(f"the twin: what the boost takes instead would miss {' and '.join(self.missed)}")
         lines += [f"the twin: {self.off}"] if self.off else []
         return [*lines, *(f"the twin says nothing of: {text}" for text in self.left_out)]
 
     def to_dict(self) -> Dict[str, Any]:
         """The same for programs."""
-        offer = json.loads(self.payload) if self.payload else None
         return {
             "reason": self.reason,
-            "offer": offer,
+            "offer": None if self.offer is None else self.offer.to_dict(),
             "left_out": list(self.left_out),
             "missed": list(self.missed),
             "off": self.off,
@@ -77,6 +81,7 @@ def ask_twin(
             return TwinAnswer(NOT_ASKED)
         with shaped(FORETELL):
             objectives, settings = list(map(parse_objective, usual["objectives"])), dict(usual["settings"])
+            now = {str(name): float(value) for name, value in dict(usual["baseline"]).items()}
         # what is counted object by object is there, or there is nothing to boost; the rest may just pause
         also = frozenset() if KINDS[kind].mended else frozenset({kind})
         description, at = describe(connection, arguments["who"], also), connection.clock.now()
@@ -84,14 +89,16 @@ def ask_twin(
     warn(description.unlikely)
     if description.target != arguments["who"]:
         raise InputError("--target", f"{arguments['who']}, of several device classes", description.target)
+    if description.seen and description.target == "osd":
+        # what the objectives were held against: a minute, in the place of several
+        description = replace(description, seen=now)
     asked = question_for(KINDS[kind], description, objectives)
     if asked is None:
         return TwinAnswer(NOTHING_TO_ASK)
     answer = _searched(asked, settings, description.name, at, trials, processes)
     if answer is None:
         return None
-    payload = "" if answer.offer is None else json.dumps(answer.offer.to_dict())
-    return TwinAnswer(answer.reason, payload, asked.left_out, answer.missed, _off(answer.off))
+    return TwinAnswer(answer.reason, answer.offer, asked.left_out, answer.missed, _off(answer.off))
 
 
 def _off(entries: Sequence[MeasuredMetric]) -> str:

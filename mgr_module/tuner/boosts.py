@@ -154,6 +154,7 @@ class Boosts:
             "grounds": event.grounds,
             "basis": choice.basis,
             "forecast": dict(event.forecast),
+            "baseline": dict(event.baseline),
             "objectives": [each.to_dict() for each in goals.objectives] if goals else [],
             "commands": self._service.changes().commands(request.target, dict(event.settings)),
             "left": remainder,

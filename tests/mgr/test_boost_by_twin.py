@@ -58,6 +58,8 @@ def test_it_begins_with_what_the_twin_finds_and_gives_all_back(run: Run, recover
     assert document["twin"]["missed"] == ["client.p95_ms <= 0.8 ms"]
     offer = document["twin"]["offer"]
     assert document["settings"] == offer["settings"]
+    # what it predicts is a change of what the module saw just before
+    assert offer["before"]["client.p95_ms"] == pytest.approx(document["baseline"]["client.p95_ms"])
     value, low, high = offer["forecast"]["metrics"]["recovery.copies_s"]
     assert low < value < high
     assert value > 1.2 * offer["before"]["recovery.copies_s"]
