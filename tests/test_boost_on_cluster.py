@@ -24,9 +24,11 @@ from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.core.measure.queue_dump import served_meanwhile
 from config_dump import osd_entries
 from lab_plugin import with_plugin
+from running_program import Run
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
@@ -191,3 +193,35 @@ def test_the_guard_ends_it_when_clients_wait_too_long(boosted: BoostLab) -> None
         assert boosted.clocks() == {(True, False)}
     checks = json.loads(boosted.lab.run(["ceph", "health", "detail", "--format", "json"]))["checks"]
     assert "TUNER_BOOST_ENDED" in checks
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_twin_is_asked_of_a_real_cluster_and_all_is_given_back(boosted: BoostLab, run: Run) -> None:
+    boosted.until(boosted.is_clean, 400)
+    at_first, limits = boosted.config(), nine((0.5, 2, 0.0), (0.02, 1, 0.02), (0.02, 1, 0.02))
+    for name, value in {PROFILE: "custom", **limits}.items():
+        boosted.cluster.config.set("osd", name, str(value))
+    before = boosted.config()
+    arguments = ("boost", "recovery", "-c", boosted.lab.name, "--keep", "client.p95_ms<=20 s", "--format", "json")
+    try:
+        with boosted.losing_an_osd(), small_writes(boosted.lab, depth=4):
+            boosted.until(lambda: "client.p95_ms" in boosted.tuner("sample")["values"], 60)
+            boosted.lab.mon_commands([{"prefix": "osd unset", "key": flag} for flag in reversed(HELD)])
+            code, out, error = run(*arguments, "--predict", "--trials", "6")
+            print(out, error)  # noqa: T201
+            document = json.loads(out)
+            assert code == 0
+            offer = document["twin"]["offer"]
+            if offer is not None:
+                assert document["settings"] == offer["settings"]
+                assert "predicted by the twin for this boost" in document["grounds"]
+            boosted.until(lambda: boosted.boost().get("phase") == "on", 30)
+            written = {entry.name for entry in boosted.config()}
+            assert written >= set(document["settings"])
+            boosted.tuner("boost", "cancel", "a test")
+            boosted.until(lambda: boosted.boost().get("phase") == "off", 60)
+            assert boosted.config() == before
+    finally:
+        for name in (PROFILE, *limits):
+            boosted.cluster.config.remove("osd", name)
+    assert boosted.config() == at_first

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping
+from typing import Any, Dict, List, Mapping, Optional
 
 import typer
 
 from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.core.boost.goals import SEPARATOR
 from ceph_tuner.core.boost.kinds import BACKFILL, RECOVERY, SCRUB, SNAPTRIM
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.recommend import SearchEffort
+from ceph_tuner_cli.boost_predict import FORETELL, TwinAnswer, ask_twin
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work
-from ceph_tuner_cli.render import Format, FormatOption, emit
+from ceph_tuner_cli.interruption import INTERRUPTED
+from ceph_tuner_cli.render import Format, FormatOption, emit, say
 
 app = typer.Typer(help="Recovery, backfill, scrub or snaptrim sooner, until it is done.", no_args_is_help=True)
 
-STATUS, FORETELL = "tuner boost status", "tuner boost foretell"
+STATUS = "tuner boost status"
 
 CLEAN = "clean"
 """The one end that there is."""
@@ -29,6 +33,15 @@ WhoOption = typer.Option("osd", "--target", "-t", help="osd, osd/class:…, osd/
 DryRunOption = typer.Option(
     False, "--dry-run", help="Only show the settings, their grounds, the forecast, and what would let it go."
 )
+PredictOption = typer.Option(
+    False,
+    "--predict",
+    help="First search the fastest settings on the twin, for minutes. What was measured here stays first.",
+)
+TrialsOption = typer.Option(
+    None, "--trials", "-n", min=1, max=500, help="With --predict: settings to try on the twin.", show_default="32"
+)
+ProcessesOption = typer.Option(None, "--processes", min=1, help="With --predict: runs side by side; else one per core.")
 
 
 def _command(kind: str, words: str) -> None:
@@ -40,9 +53,25 @@ def _command(kind: str, words: str) -> None:
         keep: List[str] = KeepOption,
         target: str = WhoOption,
         dry_run: bool = DryRunOption,
+        predict: bool = PredictOption,
+        trials: Optional[int] = TrialsOption,
+        processes: Optional[int] = ProcessesOption,
         form: Format = FormatOption,
-    ) -> None:
-        _begin(kind, cluster, until, at_most, keep, target, dry_run, form)
+    ) -> int:
+        # in the order in which the plugin declares them
+        arguments = {"until": until, "at_most": at_most, "who": target}
+        if keep:
+            arguments["keep"] = SEPARATOR.join(keep)
+        if not predict and (trials or processes):
+            raise InputError("--trials" if trials else "--processes", "no --predict beside it", "both, or neither")
+        twin = None
+        if predict:
+            twin = ask_twin(kind, cluster, arguments, trials or SearchEffort.trials, processes)
+            if twin is None:
+                return INTERRUPTED
+            say(twin.words)
+        _begin(kind, cluster, arguments, dry_run, twin, form)
+        return 0
 
 
 for _kind, _words in {
@@ -76,17 +105,15 @@ def cancel(
 
 
 def _begin(
-    kind: str, cluster: str, until: str, at_most: str, keep: List[str], target: str, dry_run: bool, form: Format
+    kind: str, cluster: str, arguments: Mapping[str, str], dry_run: bool, twin: Optional[TwinAnswer], form: Format
 ) -> None:
     # a command of its own: an older plugin drops an option that it does not know, and begins
     command = FORETELL if dry_run else f"tuner boost {kind}"
-    # in the order in which the plugin declares them
-    arguments = {**({"kind": kind} if dry_run else {}), "until": until, "at_most": at_most, "who": target}
-    if keep:
-        arguments["keep"] = SEPARATOR.join(keep)
+    own = {"kind": kind} if dry_run else {}
     with at_work(cluster, f"asking about a boost of {kind}" if dry_run else f"beginning to boost {kind}") as connection:
-        document = plugin_answer(connection.commander, command, arguments)
-    _show(document, form)
+        payload = "" if twin is None else twin.payload
+        document: Dict[str, Any] = plugin_answer(connection.commander, command, {**own, **arguments}, payload)
+    _show(document if twin is None else {**document, "twin": twin.to_dict()}, form)
 
 
 def _show(document: Mapping[str, Any], form: Format) -> None:

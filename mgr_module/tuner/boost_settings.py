@@ -14,12 +14,14 @@ from ceph_tuner.core.boost.choice import LOOKED_AT, BookPage, BoostChoice, choos
 from ceph_tuner.core.boost.events import Request
 from ceph_tuner.core.boost.goals import goals_of
 from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.offer import PLACE, TwinOffer, parse_offer
 from ceph_tuner.core.ceph.target import Target, running
 from ceph_tuner.core.changes.writer import key_for_class
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import parse_version, release_of
+from ceph_tuner.core.knobs.settings import check_live_settings, dotted
 from ceph_tuner.core.measure.sample import at_work
 
 from .aim import Aim
@@ -48,7 +50,15 @@ class BoostSettings:
         self._service, self._executors, self._regimes, self._overdue_s = service, executors, regimes, overdue_s
         self._book, self._options = StoredBook(service.store), BookOptions(service.option)
 
-    def choose(self, request: Request, means: Mapping[str, float], now: float) -> BoostChoice:
+    def offered(self, text: str, request: Request, now: float) -> TwinOffer:
+        """Read what the twin offers a boost. Raises InputError for what this cluster's release does not take."""
+        offer, version = parse_offer(text, request.kind, request.target, now), self._service.release_version()
+        check_live_settings(offer.settings, release_of(version), _place_in_offer, parse_version(version))
+        return offer
+
+    def choose(
+        self, request: Request, means: Mapping[str, float], now: float, offer: Optional[TwinOffer] = None
+    ) -> BoostChoice:
         """Give settings and grounds. `means`: what the cluster does now. Raises InputError where nothing is faster."""
         service = self._service
         device_class = Target.parse(request.target, "--who").device_class
@@ -63,6 +73,7 @@ class BoostSettings:
             trials += service.trials(device_class)
         names = [*LOOKED_AT, *(name for trial in trials for name in trial.run.settings)]
         names += [name for page in pages for name in page.settings]
+        names += offer.settings if offer is not None else ()
         in_force = service.values_in_force([name for name in dict.fromkeys(names) if name in KNOBS], request.target)
         version = service.release_version()
         return choose(
@@ -75,6 +86,7 @@ class BoostSettings:
             _now(aim) if part else means,
             pages,
             f"of the class {part}" if part else "on this cluster",
+            offer,
         )
 
     def _is_all(self, device_class: str) -> bool:
@@ -121,6 +133,10 @@ class BoostSettings:
             and is_usable(page, limits.unvalidated, policy)
             and not (page.number in rests and now < rests[page.number])
         ]
+
+
+def _place_in_offer(*keys: object) -> str:
+    return f"{PLACE}, {dotted(*keys)}"
 
 
 def _now(aim: Aim) -> Mapping[str, float]:

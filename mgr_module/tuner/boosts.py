@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from functools import partial
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.autopilot.audit_log import Audit
 from ceph_tuner.core.autopilot.executor import TrialExecutor
 from ceph_tuner.core.book.state import RETURNING
+from ceph_tuner.core.boost.choice import BoostChoice
 from ceph_tuner.core.boost.events import AT_MOST_S, Begin, Request
 from ceph_tuner.core.boost.executor import BY, BoostExecutor
 from ceph_tuner.core.boost.explanation import foretell
@@ -98,24 +99,31 @@ class Boosts:
         keep: str = "",
         who: str = "osd",
         by: str = OPERATOR,
+        offer: str = "",
     ) -> Dict[str, Any]:
-        """Begin a boost. Raises InputError for what makes no sense, RetryLater where now is not the moment."""
-        return self._begin(kind, _at_most_s(until, at_most), keep, who, by)
+        """Begin a boost. Raises InputError for what makes no sense, RetryLater where now is not the moment.
+
+        `offer`: what the twin offers, as JSON.
+        """
+        return self._begin(kind, _at_most_s(until, at_most), keep, who, by, offer)
 
     def foretell(
-        self, kind: str, until: str = UNTIL, at_most: str = "", keep: str = "", who: str = "osd"
+        self, kind: str, until: str = UNTIL, at_most: str = "", keep: str = "", who: str = "osd", offer: str = ""
     ) -> Dict[str, Any]:
         """Only say what a boost would do. Raises as `begin`.
 
         A command of its own: Ceph drops an option that the plugin does not know, and an older one would begin.
         """
-        return self._foretold(self._prepared(kind, _at_most_s(until, at_most), keep, who, OPERATOR))
+        return self._foretold(*self._prepared(kind, _at_most_s(until, at_most), keep, who, OPERATOR, offer))
 
-    def _begin(self, kind: str, at_most_s: float, keep: str, who: str, by: str) -> Dict[str, Any]:
-        self.driver.begin(self._prepared(kind, at_most_s, keep, who, by))
+    def _begin(self, kind: str, at_most_s: float, keep: str, who: str, by: str, offer: str = "") -> Dict[str, Any]:
+        event, _ = self._prepared(kind, at_most_s, keep, who, by, offer)
+        self.driver.begin(event)
         return self.document()
 
-    def _prepared(self, kind: str, at_most_s: float, keep: str, who: str, by: str) -> Begin:
+    def _prepared(
+        self, kind: str, at_most_s: float, keep: str, who: str, by: str, offer: str
+    ) -> Tuple[Begin, BoostChoice]:
         """All that a boost begins with; nothing is written. Raises as `begin`."""
         request = Request(kind, at_most_s, target=who, by=by)
         self.driver.refuse(refusal(self.driver.state, kind))
@@ -126,11 +134,13 @@ class Boosts:
         self._refuse_now(kind)
         objectives = parse_keep(keep, means)
         request = Request(kind, request.at_most_s, tuple(each.text for each in objectives), who, by)
-        choice = self._settings.choose(request, means, self._now())
+        offered = self._settings.offered(offer, request, self._now()) if offer else None
+        choice = self._settings.choose(request, means, self._now(), offered)
         rate = self._rate_before(KINDS[kind], means)
-        return Begin(self._now(), request, choice.settings, choice.grounds, means, rate)
+        event = Begin(self._now(), request, choice.settings, choice.grounds, means, rate, choice.forecast)
+        return event, choice
 
-    def _foretold(self, event: Begin) -> Dict[str, Any]:
+    def _foretold(self, event: Begin, choice: BoostChoice) -> Dict[str, Any]:
         """What a boost would do, and what would let it go. Raises InputError where it cannot be written."""
         request, kind = event.request, KINDS[event.request.kind]
         goals = goals_of(request.keep, self._service.absolute_slo())
@@ -142,6 +152,10 @@ class Boosts:
             "request": request.to_dict(),
             "settings": dict(event.settings),
             "grounds": event.grounds,
+            "basis": choice.basis,
+            "forecast": dict(event.forecast),
+            "baseline": dict(event.baseline),
+            "objectives": [each.to_dict() for each in goals.objectives] if goals else [],
             "commands": self._service.changes().commands(request.target, dict(event.settings)),
             "left": remainder,
             "rate_before": event.rate_before,

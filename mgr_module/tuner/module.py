@@ -449,9 +449,10 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         who: str = "osd",
         keep: str = "",
         format: Optional[str] = "plain",  # noqa: A002
+        inbuf: str = "",
     ) -> Tuple[int, str, str]:
         """Recover degraded objects sooner, until none are left, AT_MOST is over, or KEEP is missed."""
-        return self._boost("recovery", until, at_most, keep, who, format)
+        return self._boost("recovery", until, at_most, keep, who, inbuf, format)
 
     @write_command("tuner boost backfill")
     def _boost_backfill(
@@ -461,9 +462,10 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         who: str = "osd",
         keep: str = "",
         format: Optional[str] = "plain",  # noqa: A002
+        inbuf: str = "",
     ) -> Tuple[int, str, str]:
         """Move degraded and misplaced objects sooner, until none are left, AT_MOST is over, or KEEP is missed."""
-        return self._boost("backfill", until, at_most, keep, who, format)
+        return self._boost("backfill", until, at_most, keep, who, inbuf, format)
 
     @write_command("tuner boost scrub")
     def _boost_scrub(
@@ -473,9 +475,10 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         who: str = "osd",
         keep: str = "",
         format: Optional[str] = "plain",  # noqa: A002
+        inbuf: str = "",
     ) -> Tuple[int, str, str]:
         """Scrub PGs past their deep-scrub date sooner, until none are left, AT_MOST is over, or KEEP is missed."""
-        return self._boost("scrub", until, at_most, keep, who, format)
+        return self._boost("scrub", until, at_most, keep, who, inbuf, format)
 
     @write_command("tuner boost snaptrim")
     def _boost_snaptrim(
@@ -485,9 +488,10 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         who: str = "osd",
         keep: str = "",
         format: Optional[str] = "plain",  # noqa: A002
+        inbuf: str = "",
     ) -> Tuple[int, str, str]:
         """Empty the snaptrim queue sooner, until it is empty, AT_MOST is over, or KEEP is missed."""
-        return self._boost("snaptrim", until, at_most, keep, who, format)
+        return self._boost("snaptrim", until, at_most, keep, who, inbuf, format)
 
     @read_command("tuner boost foretell")
     def _boost_foretell(
@@ -498,9 +502,10 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         who: str = "osd",
         keep: str = "",
         format: Optional[str] = "plain",  # noqa: A002
+        inbuf: str = "",
     ) -> Tuple[int, str, str]:
         """Say what a boost of KIND (recovery, backfill, scrub, snaptrim) would do, and what would end it. Writes nothing."""  # noqa: E501
-        foretell = lambda: self._modes.boosts.foretell(kind, until, at_most, keep, who)  # noqa: E731
+        foretell = lambda: self._modes.boosts.foretell(kind, until, at_most, keep, who, inbuf)  # noqa: E731
         return self._answer(foretell, render_automatic.boost, format)
 
     @read_command("tuner boost status")
@@ -518,9 +523,9 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         return self._answer(lambda: self._modes.boosts.cancel(why), render_automatic.boost, format)
 
     def _boost(
-        self, kind: str, until: str, at_most: str, keep: str, who: str, form: Optional[str]
+        self, kind: str, until: str, at_most: str, keep: str, who: str, offer: str, form: Optional[str]
     ) -> Tuple[int, str, str]:
-        begin = lambda: self._modes.boosts.begin(kind, until, at_most, keep, who)  # noqa: E731
+        begin = lambda: self._modes.boosts.begin(kind, until, at_most, keep, who, offer=offer)  # noqa: E731
         return self._answer(begin, render_automatic.boost, form)
 
     def _answer(

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from boosts import HOUR, LEFT, SETTINGS, begin, request, seen
+from boosts import FORECAST, HOUR, LEFT, SETTINGS, begin, request, seen
 
 from ceph_tuner.core.autopilot.events import (
     Note,
@@ -55,6 +55,16 @@ def test_its_settings_are_noted_and_then_written() -> None:
     assert decision.state.phase == STARTING
     assert decision.state.on_cluster
     assert after(begin(AT), Wrote(AT + 1, (7,))).state.phase == ON
+
+
+def test_what_the_twin_said_goes_with_each_write_also_that_of_the_next_mgr() -> None:
+    on = after(begin(AT), Wrote(AT, (7,))).state
+    stored = BoostState.from_dict(json.loads(json.dumps(on.to_dict())))
+    again = after(Started(AT + 9, (7,)), seen(AT + 10), state=stored)
+    for decision in (after(begin(AT)), again):
+        write = decision.acts[-1]
+        assert isinstance(write, Write)
+        assert (write.settings, write.forecast) == (SETTINGS, FORECAST)
 
 
 def test_a_second_one_does_not_begin() -> None:

@@ -35,6 +35,7 @@ from ceph_tuner.core import why
 from ceph_tuner.core.autopilot.audit_log import AuditRecord
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import AutopilotState
+from ceph_tuner.core.boost.offer import TwinOffer, parse_offer
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.commands import osd_versions
 from ceph_tuner.core.ceph.system_clock import SystemClock
@@ -44,6 +45,7 @@ from ceph_tuner.core.changes.lock import Claim, Generation
 from ceph_tuner.core.errors import TunerError
 from ceph_tuner.core.goals.slo import parse_objective
 from ceph_tuner.core.knobs.releases import REEF, TENTACLE, parse_version, release_of
+from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
 from ceph_tuner.core.printable import printable
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.files import cluster_file, fit_file, profile_file, slo_file
@@ -263,6 +265,8 @@ class Texts:
     def __init__(self) -> None:
         entry = Entry(7, "applied", 1.0, 2.0, "x", "y", "tentacle", "osd", (), ())
         record = AuditRecord(1, 1.0, "x", "taken-back", "harm", {"rule": "slo"})
+        forecast = ForecastRecord(1.0, "x", 0.9, {"recovery.copies_s": ForecastInterval(9.0, 8.0, 10.0)})
+        offer = TwinOffer("recovery", "osd", {"osd_max_scrubs": 2}, {"recovery.copies_s": 5.0}, forecast)
         self.readers: Sequence[Any] = (
             ("client.p95_ms <= 1.2 * baseline", parse_objective),
             ("recovery.bytes_s >= 10 MB/s", parse_objective),
@@ -271,6 +275,7 @@ class Texts:
             (entry.to_text(), lambda text: Entry.from_text("journal/00000007", text)),
             (KEYS["lock/0000000000000000"], lambda text: Claim.from_text("lock/0", text)),
             (KEYS["lock-generation"], Generation.from_text),
+            (json.dumps(offer.to_dict()), lambda text: parse_offer(text, "recovery", "osd", 1.0)),
             (json.dumps(record.to_dict()), lambda text: read_json(text, "x")),
             (json.dumps({"a": [1, {"b": 0.5}]}), lambda text: read_json(text, "x", constants=True)),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any, Dict, Tuple
 
@@ -12,10 +13,13 @@ from ceph_tuner.core.book.book import PAGES_KEY, StoredBook
 from ceph_tuner.core.book.page import TRIAL, TWIN, UNVALIDATED, VALIDATED, Page
 from ceph_tuner.core.boost.events import Request
 from ceph_tuner.core.boost.kinds import KINDS
-from ceph_tuner.core.boost.state import OFF, BoostState
+from ceph_tuner.core.boost.offer import TwinOffer
+from ceph_tuner.core.boost.state import OFF, ON, BoostState
+from ceph_tuner.core.changes.journal import Journal
 from ceph_tuner.core.errors import InputError, RetryLater, TunerError
 from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
 from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.core.measure.sample import Measure, Window
 from tuner import render_automatic
@@ -219,3 +223,61 @@ def test_a_dry_run_is_refused_as_the_boost_would_be() -> None:
     mgr.begin()
     with pytest.raises(InputError, match="a boost of recovery is on already"):
         mgr.modes.boosts.foretell("recovery")
+
+
+def offered(mgr: Boosted, settings: Dict[str, Any], copies: float = 900.0, p95_ms: float = 15.0) -> str:
+    metrics = {
+        COPIES: ForecastInterval(copies, 0.9 * copies, 1.2 * copies),
+        "client.p95_ms": ForecastInterval(p95_ms, 1.0, 99.0),
+    }
+    forecast = ForecastRecord(mgr.twin.clock.now(), "small", 0.9, metrics)
+    return json.dumps(TwinOffer("recovery", "osd", settings, {COPIES: 300.0}, forecast).to_dict())
+
+
+def test_what_the_twin_offers_is_written_under_the_guard_and_kept_with_what_it_predicts() -> None:
+    mgr = boosted(recovering(500_000))
+    before, keep = mgr.table(), "client.p95_ms<=10 s"
+    text = offered(mgr, {"osd_max_scrubs": 7})
+    foretold = mgr.modes.boosts.foretell("recovery", keep=keep, offer=text)
+    assert (foretold["basis"], foretold["settings"], mgr.table()) == ("predicted", {"osd_max_scrubs": 7}, before)
+    assert foretold["objectives"] == [{"objective": "client.p95_ms <= 10000 ms", "hard": True, "priority": 1.0}]
+    assert mgr.modes.boosts.foretell("recovery", keep=keep)["basis"] == "known"
+    document = mgr.begin(keep=keep, offer=text)
+    assert (document["phase"], document["settings"]) == (ON, {"osd_max_scrubs": 7})
+    assert "predicted by the twin for this boost" in document["grounds"]
+    assert "recovery.copies_s 300 to 900 /s (810 to 1080), done after " in " ".join(document["words"])
+    entry = Journal(mgr.service.store).entries()[-1]
+    assert (entry.trial, ForecastRecord.from_dict(entry.forecast)) == (
+        True,
+        TwinOffer.from_dict(json.loads(text)).forecast,
+    )
+    # it is in the store for the next active mgr too
+    assert BoostState.from_dict(mgr.modes.boosts.driver.state.to_dict()).forecast == entry.forecast
+    mgr.during(lambda: mgr.modes.boosts.cancel("enough"))
+    assert mgr.table() == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"osd_max_scrubs": -1}, "the twin's offer, osd_max_scrubs"),
+        ({"osd_op_queue": "wpq"}, "the twin's offer, osd_op_queue"),
+        ({"osd_max_backfills": 9}, "osd_mclock_override_recovery_settings"),
+    ],
+)
+def test_an_offer_that_the_cluster_does_not_take_begins_no_boost(settings: Dict[str, Any], words: str) -> None:
+    mgr = boosted(recovering(500_000))
+    before = mgr.table()
+    for ask in (mgr.modes.boosts.foretell, mgr.modes.boosts.begin):
+        with pytest.raises(InputError) as refused:
+            ask("recovery", keep="client.p95_ms<=10 s", offer=offered(mgr, settings))
+        assert words in str(refused.value)
+    assert (mgr.phase, mgr.trail(), mgr.table()) == (OFF, [], before)
+
+
+def test_an_offer_that_misses_what_is_to_be_kept_now_gives_way_to_what_is_known() -> None:
+    mgr = boosted(recovering(500_000))
+    text = offered(mgr, {"osd_max_scrubs": 7}, p95_ms=60_000.0)
+    document = mgr.modes.boosts.foretell("recovery", keep="client.p95_ms<=10 s", offer=text)
+    assert (document["basis"], PROFILE in document["settings"]) == ("known", True)
+    assert "what the twin offers is not taken: it would miss client.p95_ms <= 10000 ms" in document["grounds"]

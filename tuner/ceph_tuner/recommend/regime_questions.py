@@ -23,7 +23,7 @@ from ceph_tuner.core.regimes.bounds import IDLE, RegimeBounds, regime_of
 from ceph_tuner.recommend import Question
 from ceph_tuner.recommend.page_sharing import KINDS
 from ceph_tuner.recommend.question import question_of
-from ceph_tuner.recommend.search import unpredictable
+from ceph_tuner.recommend.search import predictable
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.model import ClusterModel
 
@@ -175,12 +175,9 @@ def question_in(
     missing = [kind for kind in sorted(work_in((regime,), bounds)) if kind not in question.work]
     if missing:
         raise InputError(f"regime {regime}", f"no {missing[0]} in the description", f"some {missing[0]} there")
-    left_out = tuple(refusal.place for refusal in unpredictable(question))
-    objectives = tuple(each for each in question.slo.objectives if each.text not in left_out)
-    if not objectives:
+    wanted, left_out = predictable(question)
+    if wanted is None:
         raise InputError(f"regime {regime}", "no objective about its work", "one, such as 'client.p95_ms <= 20 ms'")
-    goal = question.slo.goal if question.slo.goal is None or question.slo.goal.text not in left_out else None
-    wanted = replace(question.slo, objectives=objectives, goal=goal)
     policy = bounds.policy_of(regime) or BASE
     return RegimeQuestion(regime, replace(question, slo=wanted, switched=True), asked_iops, left_out, policy)
 

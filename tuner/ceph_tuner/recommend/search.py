@@ -23,6 +23,7 @@ from ceph_tuner.core.goals.ranking import (
     rank_by_bound,
     window_noise,
 )
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import ChangeCost, change_cost, fitting_reservations, same_value, settings_key
@@ -409,3 +410,11 @@ def unpredictable(question: Question) -> List[InputError]:
             expectation = f"some {kind} there"
             refusals.append(InputError(text, f"no {kind} in the description of the cluster", expectation))
     return refusals
+
+
+def predictable(question: Question) -> Tuple[Optional[Slo], Tuple[str, ...]]:
+    """Give what of the wishes a simulation can answer, None for no objective at all; and the others, as texts."""
+    slo, left_out = question.slo, tuple(refusal.place for refusal in unpredictable(question))
+    objectives = tuple(each for each in slo.objectives if each.text not in left_out)
+    goal = slo.goal if slo.goal is None or slo.goal.text not in left_out else None
+    return (replace(slo, objectives=objectives, goal=goal) if objectives else None), left_out

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ceph_tuner.core.boost.kinds import BACKFILL, RECOVERY, SCRUB, SNAPTRIM, Kind
+from ceph_tuner.core.boost.offer import TwinOffer
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
@@ -39,12 +40,18 @@ LOOKED_AT = (
 
 _UNMEASURED = "; how fast the work is now was not measured, so nothing that was tried is known to be faster"
 
+MEASURED, PREDICTED, KNOWN = "measured", "predicted", "known"
+"""What settings rest on: on trials and validated pages, on the twin and other clusters, on none of it."""
+
 
 class BoostChoice(NamedTuple):
     """Settings, and why these."""
 
     settings: Settings
     grounds: str
+    basis: str = KNOWN
+    forecast: Mapping[str, Any] = MappingProxyType({})
+    """What the twin said of them, as it is kept with the write; empty where it was not asked."""
 
 
 class BookPage(NamedTuple):
@@ -81,16 +88,18 @@ def choose(
     now: Mapping[str, float] = MappingProxyType({}),
     pages: Sequence[BookPage] = (),
     of: str = "on this cluster",
+    offer: Optional[TwinOffer] = None,
 ) -> BoostChoice:
     """Give the fastest settings that keep what is to be kept, as far as that is known.
 
-    Trials and validated pages come first, then pages that nobody has tried here, then known settings.
+    Trials and validated pages come first, then what the twin offers for this boost, then pages that nobody has tried
+    here, then known settings.
     `slo`: objectives on clients and all that is to be kept; without any, nothing speaks against the boldest ones.
     `in_force`: what the OSDs have, of `LOOKED_AT` and of what was tried. Raises InputError where nothing is faster.
     `now`: how fast the work goes with those; what was no faster is no boost, nor what there is no such rate to compare
     with for. `of`: what the trials are of, in words.
     """
-    doubt = ""
+    doubt, refusal = "", "nothing is to be kept"
     if slo is not None and slo.objectives:
         fits = partial(_is_candidate, in_force=in_force, release=release, version=version)
         judge = Judge(slo)
@@ -100,9 +109,12 @@ def choose(
         if measured is not None:
             return measured
         doubt = _UNMEASURED if metric and metric not in now else ""
+        refusal = _refusal(offer, kind, judge, fits) if offer is not None else ""
+        if offer is not None and not refusal:
+            return _offered(offer, kind, now)
         predicted = _predicted(kind, pages, judge, fits)
         if predicted is not None:
-            return predicted._replace(grounds=f"{predicted.grounds}{doubt}")
+            return predicted._replace(grounds=f"{predicted.grounds}{doubt}{_not_taken(offer, refusal)}")
     settings = known(kind, in_force, release, version)
     if not settings:
         raise InputError("boost", f"{kind.name} with settings in force that are as fast", "slower settings in force")
@@ -111,7 +123,8 @@ def choose(
         CUSTOM: f"the share of the work's class under {HIGH_RECOVERY} beside the custom ones of the others",
     }.get(str(settings.get(PROFILE)), "known settings")
     nothing_else = f"no trial {of} and no page of the book for this regime is known"
-    return BoostChoice(settings, f"{words}, as {nothing_else} that keeps the objectives and was faster{doubt}")
+    grounds = f"{words}, as {nothing_else} that keeps the objectives and was faster{doubt}{_not_taken(offer, refusal)}"
+    return BoostChoice(settings, grounds)
 
 
 def known(kind: Kind, in_force: Settings, release: Release, version: Version) -> Settings:
@@ -184,7 +197,28 @@ def _fastest(candidates: Sequence[_Candidate], metric: str, now: Mapping[str, fl
     if of_pages:
         counted.append(f"{of_pages} validated page{'s' * (of_pages != 1)} of the book")
     words = f"of {' and '.join(counted)} that kept the objectives, {best.words} was the fastest ({utc_minute(best.at)})"
-    return BoostChoice(dict(best.settings), words)
+    return BoostChoice(dict(best.settings), words, MEASURED)
+
+
+def _refusal(offer: TwinOffer, kind: Kind, judge: Judge, fits: Callable[[Settings], bool]) -> str:
+    """Why what the twin offers is not taken; empty where it is."""
+    missed = _broken(judge, offer.means)
+    if missed:
+        return f"it would miss {' and '.join(missed)}"
+    if not offer.is_faster(kind):
+        return "it is no faster than what is in force"
+    return "" if fits(offer.settings) else "it is in force, or not for this release"
+
+
+def _not_taken(offer: Optional[TwinOffer], refusal: str) -> str:
+    return "" if offer is None else f"; what the twin offers is not taken: {refusal}"
+
+
+def _offered(offer: TwinOffer, kind: Kind, now: Mapping[str, float]) -> BoostChoice:
+    promise = offer.promise(kind, kind.left_in(now))
+    words = "predicted by the twin for this boost, and not tried on this cluster: the guard watches it"
+    grounds = f"{words} ({utc_minute(offer.forecast.at)}; {promise})"
+    return BoostChoice(dict(offer.settings), grounds, PREDICTED, offer.forecast.to_dict())
 
 
 def _predicted(
@@ -200,7 +234,7 @@ def _predicted(
         return None
     best = max(faster, key=lambda page: (page.means[metric], page.at))
     words = f"page {best.number} of the book for {best.regime}, by {best.origin} and not tried on this cluster"
-    return BoostChoice(dict(best.settings), f"{words}: the guard watches it ({utc_minute(best.at)})")
+    return BoostChoice(dict(best.settings), f"{words}: the guard watches it ({utc_minute(best.at)})", PREDICTED)
 
 
 def _metric(kind: Kind, candidates: Sequence[_Candidate]) -> str:
@@ -210,7 +244,12 @@ def _metric(kind: Kind, candidates: Sequence[_Candidate]) -> str:
 
 def _breaks_none(judge: Judge, means: Mapping[str, float]) -> bool:
     """Whether no hard objective is known to be missed: a page knows few metrics, and the guard sees the others."""
-    return not any(each.objective.hard and each.met is False for each in judge.verdicts(means))
+    return not _broken(judge, means)
+
+
+def _broken(judge: Judge, means: Mapping[str, float]) -> List[str]:
+    """Hard objectives that are known to be missed, as texts."""
+    return [each.objective.text for each in judge.verdicts(means) if each.objective.hard and each.met is False]
 
 
 def _is_candidate(settings: Settings, in_force: Settings, release: Release, version: Version) -> bool:

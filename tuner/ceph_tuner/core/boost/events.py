@@ -74,6 +74,8 @@ class Begin:
     """What the cluster did just before, by metric: the guard refers to it."""
     rate_before: Optional[float] = None
     """What became less in a second, of what is left; None where that was not seen."""
+    forecast: Mapping[str, Any] = field(default_factory=dict)
+    """What the twin said of these settings, as it is kept with the write; empty where it was not asked."""
 
 
 Event = Union[Begin, Look, OperatorCommand, Started, TakeBackFailed, TookBack, WriteFailed, Wrote]

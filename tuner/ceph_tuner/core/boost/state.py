@@ -30,6 +30,8 @@ class BoostState:
     """None exactly while it is off."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     grounds: str = ""
+    forecast: Mapping[str, Any] = field(default_factory=dict)
+    """What the twin said of the settings, as it is kept with the write; empty where it was not asked."""
     begun: float = 0.0
     baseline: Mapping[str, float] = field(default_factory=dict)
     rate_before: Optional[float] = None
@@ -78,6 +80,7 @@ class BoostState:
         document = {name: getattr(self, name) for name in self.__dataclass_fields__}
         document["request"] = self.request.to_dict() if self.request is not None else None
         document.update(settings=dict(self.settings), baseline=dict(self.baseline), last=dict(self.last))
+        document["forecast"] = dict(self.forecast)
         document["changes"] = list(self.changes)
         return document
 
@@ -98,6 +101,7 @@ class BoostState:
             rate_before=rate_before if rate_before and 0 < rate_before < math.inf else None,
             request=request,
             settings=dict(values.get("settings", {})),
+            forecast=dict(values.get("forecast", {})),
             baseline={str(name): float(value) for name, value in dict(values.get("baseline", {})).items()},
             changes=journal_numbers(values.get("changes", [])),
             last=_outcome(dict(values.get("last", {}))),

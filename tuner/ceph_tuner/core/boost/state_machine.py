@@ -85,9 +85,10 @@ def _on_begin(state: BoostState, event: Begin) -> BoostDecision:
         event.request,
         dict(event.settings),
         event.grounds,
-        event.at,
-        dict(event.baseline),
-        event.rate_before,
+        begun=event.at,
+        baseline=dict(event.baseline),
+        rate_before=event.rate_before,
+        forecast=dict(event.forecast),
         last=state.last,
     )
     return _write(successor, event.at)
@@ -199,7 +200,7 @@ def _write(state: BoostState, at: float) -> BoostDecision:
     }
     why = f"boost of {request.kind}: {state.grounds}"
     note = Note(BOOST, why, request.by, detail)
-    write = Write((request.target,), state.settings, why)
+    write = Write((request.target,), state.settings, why, forecast=state.forecast)
     return BoostDecision(replace(state, phase=STARTING, since=at, writing=True, problem=""), (note, write))
 
 

@@ -26,6 +26,7 @@ __all__ = [
     "Value",
     "after_moves",
     "change_cost",
+    "check_live_settings",
     "check_settings",
     "fitting_reservations",
     "format_settings",
@@ -193,6 +194,17 @@ def check_settings(
             raise InputError(place(name), f"it without {needed}", f"{needed}: {KNOBS[needed].format(value)} beside it")
     _check_chunks(checked, release, place)
     return {name: checked[name] for name in KNOBS if name in checked}
+
+
+def check_live_settings(
+    settings: Mapping[str, object], release: Release, place: Place = dotted, version: Optional[Version] = None
+) -> None:
+    """Check settings that come and go while the OSDs run. Raises InputError as `check_settings`, and for a restart."""
+    check_settings(settings, release, place, version=version)
+    for name in settings:
+        if KNOBS[name].scope != "osd" or KNOBS[name].change != "live":
+            # it would come, or stay, with the next restart of an OSD, whatever is wanted then
+            raise InputError(place(name), name, "a knob of the OSDs that needs no restart")
 
 
 def _check_nine(settings: Settings, release: Release, place: Place) -> None:

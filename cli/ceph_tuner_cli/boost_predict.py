@@ -1,0 +1,137 @@
+"""`ceph-tuner boost --predict`: asks the twin which settings are the fastest for a boost, before it begins."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from ceph_tuner.cluster.plugin_commands import plugin_answer
+from ceph_tuner.core.boost.choice import MEASURED
+from ceph_tuner.core.boost.kinds import KINDS
+from ceph_tuner.core.boost.offer import TwinOffer
+from ceph_tuner.core.ceph.commands import shaped
+from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import parse_objective
+from ceph_tuner.recommend import SearchEffort
+from ceph_tuner.report.words import quantity
+from ceph_tuner_cli.cluster_option import at_work
+from ceph_tuner_cli.render import say, warn
+
+if TYPE_CHECKING:
+    from ceph_tuner.recommend.boost_offer import BoostAnswer, BoostQuestion
+    from ceph_tuner.recommend.measured import MeasuredMetric
+
+FORETELL = "tuner boost foretell"
+NOT_ASKED = "what was measured on this cluster goes before what the twin predicts: it is not asked"
+NOT_BEGUN = "interrupted: no boost is begun"
+
+
+@dataclass(frozen=True)
+class TwinAnswer:
+    """What the twin said of a boost."""
+
+    reason: str
+    """Why there is an offer, or none."""
+    offer: Optional[TwinOffer] = None
+    left_out: Tuple[str, ...] = ()
+    """Objectives that it says nothing of."""
+    missed: Tuple[str, ...] = ()
+    """Those that a boost without its offer would miss, by the twin."""
+    off: str = ""
+    """Where it is off under what is in force, in words."""
+
+    @property
+    def payload(self) -> str:
+        """The offer, as the plugin takes it; empty where there is none."""
+        return "" if self.offer is None else json.dumps(self.offer.to_dict())
+
+    @property
+    def words(self) -> List[str]:
+        """For people."""
+        lines = [f"the twin: {self.reason}"]
+        if self.missed and self.offer is None:
+            lines.append(f"the twin: what the boost takes instead would miss {' and '.join(self.missed)}")
+        lines += [f"the twin: {self.off}"] if self.off else []
+        return [*lines, *(f"the twin says nothing of: {text}" for text in self.left_out)]
+
+    def to_dict(self) -> Dict[str, Any]:
+        """The same for programs."""
+        return {
+            "reason": self.reason,
+            "offer": None if self.offer is None else self.offer.to_dict(),
+            "left_out": list(self.left_out),
+            "missed": list(self.missed),
+            "off": self.off,
+        }
+
+
+def ask_twin(
+    kind: str, cluster: str, arguments: Mapping[str, str], trials: int, processes: Optional[int]
+) -> Optional[TwinAnswer]:
+    """Ask for a boost with these arguments; None where that was interrupted. Raises as the plugin's `foretell`."""
+    from ceph_tuner.describe.live_cluster import describe
+    from ceph_tuner.recommend.boost_offer import NOTHING_TO_ASK, question_for
+
+    with at_work(cluster, "looking at it") as connection:
+        usual = plugin_answer(connection.commander, FORETELL, {"kind": kind, **arguments})
+        if "basis" not in usual:
+            raise InputError("--predict", "a plugin of an earlier version", "this one: ceph-tuner mgr install")
+        if usual["basis"] == MEASURED:
+            return TwinAnswer(NOT_ASKED)
+        with shaped(FORETELL):
+            objectives, settings = list(map(parse_objective, usual["objectives"])), dict(usual["settings"])
+            now = {str(name): float(value) for name, value in dict(usual["baseline"]).items()}
+        # what is counted object by object is there, or there is nothing to boost; the rest may just pause
+        also = frozenset() if KINDS[kind].mended else frozenset({kind})
+        description, at = describe(connection, arguments["who"], also), connection.clock.now()
+    say([f"note: {note}" for note in description.notes])
+    warn(description.unlikely)
+    if description.target != arguments["who"]:
+        raise InputError("--target", f"{arguments['who']}, of several device classes", description.target)
+    if description.seen and description.target == "osd":
+        # what the objectives were held against: a minute, in the place of several
+        description = replace(description, seen=now)
+    asked = question_for(KINDS[kind], description, objectives)
+    if asked is None:
+        return TwinAnswer(NOTHING_TO_ASK)
+    answer = _searched(asked, settings, description.name, at, trials, processes)
+    if answer is None:
+        return None
+    return TwinAnswer(answer.reason, answer.offer, asked.left_out, answer.missed, _off(answer.off))
+
+
+def _off(entries: Sequence[MeasuredMetric]) -> str:
+    if not entries:
+        return ""
+    parts = [f"{each.metric} {quantity(each.metric, each.predicted)}" for each in entries]
+    measured = [quantity(each.metric, each.measured) for each in entries]
+    return (
+        f"it is off here, as it says {', '.join(parts)} under what is in force, and measured is {', '.join(measured)}: "
+        "what it predicts is taken as a change of that; `ceph-tuner twin fit` brings it closer"
+    )
+
+
+def _searched(
+    asked: BoostQuestion, usual: Dict[str, Any], name: str, at: float, trials: int, processes: Optional[int]
+) -> Optional[BoostAnswer]:
+    """None where somebody does not want to wait for it."""
+    from ceph_tuner.recommend.boost_offer import answer_for
+    from ceph_tuner.recommend.recommendation import recommend
+    from ceph_tuner.tune.interrupts import Interrupts
+    from ceph_tuner_cli.recommend_page import RecommendProgress
+
+    effort = replace(SearchEffort(), trials=trials)
+    with RecommendProgress(asked.question.slo) as progress, Interrupts(lambda: say([NOT_BEGUN])) as interrupts:
+        try:
+            found = recommend(asked.question, effort, progress, processes, explain=False, interruptible=interrupts)
+            if found.interrupted:
+                return None
+            progress.phase("what a boost takes without the twin", 0, 0)
+            with interrupts():
+                answer = answer_for(asked, found, usual, name, at, processes)
+            # one may have struck just now
+            with interrupts():
+                return answer
+        except KeyboardInterrupt:
+            return None
