@@ -37,6 +37,7 @@ def _headlines(scrub_plan: ScrubPlan) -> List[str]:
     view, plan = scrub_plan.view, scrub_plan.schedule
     to_come = sum(1 for scrub in plan.to_be_late if scrub.due_at > view.at)
     lines = [f"{len(scrub_plan.late)} of {len(view.pgs)} PGs are late with their deep scrub; {to_come} more will be."]
+    lines += _shallow_lines(scrub_plan)
     first, last = scrub_plan.gone_between
     if scrub_plan.flagged:
         lines.append("nodeep-scrub is set, so nothing is done about it. Dates count from its removal.")
@@ -60,6 +61,18 @@ def _headlines(scrub_plan: ScrubPlan) -> List[str]:
     if plan.held:
         lines.append(f"{len(plan.held)} PGs wait for what nobody knows the end of, and are left out.")
     return lines
+
+
+def _shallow_lines(scrub_plan: ScrubPlan) -> List[str]:
+    """Nothing where all shallow scrubs are in time: a plan is about deep ones."""
+    late, to_come = scrub_plan.shallow_late, scrub_plan.shallow_to_be_late
+    if not (late or to_come):
+        return []
+    pgs = first_of([pg.pgid for pg in (*late, *to_come)], FIRST_OBSTACLE_PGS)
+    return [
+        f"{len(late)} of {len(scrub_plan.view.pgs)} PGs are late with their shallow scrub; "
+        f"{len(to_come)} more will be: {pgs}. Ceph begins these itself, and a deep scrub does for them."
+    ]
 
 
 def _moment(at: Optional[float]) -> str:
