@@ -459,6 +459,9 @@ def test_commands_show_pin_strike_export_and_import(regimes: List[str]) -> None:
     taken = other.books.take(json.dumps(document))["pages"]
     assert [(each["state"], each["origin"]) for each in taken] == [(UNVALIDATED, "import")]
     assert other.books.take(json.dumps(document))["notes"][0].startswith("1 of 2 pages are imported: the others")
+    assert document["ceph"] == other.service.release_version()
+    older = other.books.take(json.dumps({**document, "ceph": "18.2.7"}))["notes"]
+    assert older[1].startswith("the pages are of Reef: this is Tentacle")
     wrong = {**document, "pages": [{**document["pages"][1], "settings": {"osd_max_scrubs": -5}}]}
     for text, words in [
         ("", "-i FILE"),
