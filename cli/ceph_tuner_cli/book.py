@@ -93,6 +93,17 @@ def restore(
 
 
 @app.command()
+def copy(
+    page: int = PageArgument,
+    regime: str = typer.Argument(..., help="The other regime, such as busy+recovering."),
+    cluster: str = ClusterOption,
+    form: Format = FormatOption,
+) -> None:
+    """Have the settings of a page for another regime too; they are unvalidated there until a trial under it."""
+    _ask("copy", {"page": str(page), "regime": regime}, cluster, form)
+
+
+@app.command()
 def export(
     cluster: str = ClusterOption,
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="The file to write; none prints it."),

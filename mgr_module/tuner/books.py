@@ -118,6 +118,12 @@ class Books:
             words += ": the others are struck, validated here, or too many"
         return self._noted(words, [words, *notes])
 
+    def copy(self, number: int, regime: str) -> Dict[str, Any]:
+        """Have the settings of a page for another regime too, unvalidated. Raises InputError."""
+        name, at = self._regimes.named(regime), self._now()
+        newest = self._book.change(lambda book: book.copied(number, name, at)).newest
+        return self._noted(f"page {newest} is a copy of page {number}, for {name}", [f"page {newest} is unvalidated"])
+
     def set_bounds(self, text: str, default: bool) -> Dict[str, Any]:
         """Take other bounds of regimes, as JSON, or the default ones. Raises InputError."""
         # those of the store: this mgr may not have read them yet

@@ -98,6 +98,7 @@ def test_it_says_under_which_policies_a_page_is_left_out_and_takes_pages_of_earl
         (["strike", "3", "--why", "old"], "strike", {"page": "3", "why": "old"}),
         (["restore", "3", "--why", "new disks"], "restore", {"page": "3", "why": "new disks"}),
         (["restore", "3"], "restore", {"page": "3"}),
+        (["copy", "3", "busy+recovering"], "copy", {"page": "3", "regime": "busy+recovering"}),
     ],
 )
 def test_what_it_asks(

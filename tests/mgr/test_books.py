@@ -478,6 +478,15 @@ def test_commands_show_pin_strike_export_and_import(regimes: List[str]) -> None:
     assert "book" in [record["what"].split()[0] for record in mgr.modes.past(10)]
 
 
+def test_a_page_is_copied_for_another_regime_by_its_name_in_any_order(regimes: List[str]) -> None:
+    mgr = with_pages(regimes)
+    document = mgr.books.copy(1, "recovering+busy")
+    assert document["notes"][0] == "page 3 is unvalidated"
+    assert [each["regime"] for each in document["pages"]] == [*regimes, "busy+recovering"]
+    with pytest.raises(InputError, match="regime: found 'tea'"):
+        mgr.books.copy(1, "tea")
+
+
 def test_a_page_that_is_imported_again_stays_left_out_as_long(regimes: List[str]) -> None:
     mgr = WithBook(recovering(100_000), page(1, regimes[0], state=UNVALIDATED), book_unvalidated="all")
     mgr.sample(14)
