@@ -61,6 +61,13 @@ def test_it_shows_what_is_in_force_and_the_pages(run: Run, plugin: PluginAnswers
     assert json.loads(run("book", "show", "-c", "a", "--format", "json")[1]) == SHOWN
 
 
+def test_it_says_what_on_would_do_while_the_book_is_off(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    off = {"on": False, "words": ["the book is off"], "preview": ["`book on` would put page 3 in force"]}
+    plugin_answering(monkeypatch, lambda prefix: {**SHOWN, "switching": off})
+    _, out, _ = run("book", "show", "-c", "a")
+    assert out.splitlines()[1:3] == ["the book is off", "`book on` would put page 3 in force"]
+
+
 def test_it_says_what_the_calendar_has_to_do_with_the_regime(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         {"scope": "", "regime": "office", "by_policy": "office", "turns_at": 1767294000.0},
