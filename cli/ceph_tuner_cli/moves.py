@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 pgs_app = typer.Typer(help="A pool's number of PGs, in small steps.", no_args_is_help=True)
 moves_app = typer.Typer(help="Moves of data: what is under way, what they have paused.", no_args_is_help=True)
 
+FIRST_COMMANDS = 15
+"""That a preview shows."""
 HoursOption = typer.Option("", "--hours", help="Begin moves only then: 'mon-fri 22:00-06:00 Europe/Berlin'.")
 AtMostOption = typer.Option(8, "--at-most", min=1, max=1000, help="PGs at a time, at most.")
 WindowOption = typer.Option(30.0, "--window", min=10, max=600, help="Seconds that objectives are judged by.")
@@ -281,7 +283,9 @@ def _move(
             )  # fmt: skip
             emit(preview.to_dict(), form, preview.page)
             if form is Format.table:
-                show_commands(commands[:15])
+                show_commands(commands[:FIRST_COMMANDS])
+                if len(commands) > FIRST_COMMANDS:
+                    say([f"and {len(commands) - FIRST_COMMANDS} commands more: --format json"])
             say([f"nothing is moved: {preview.remedy} does it"])
             return 0
         for fault in refusals.values():

@@ -142,7 +142,13 @@ def _short(at: float) -> str:
     return datetime.fromtimestamp(at, timezone.utc).strftime("%m-%d %H:%M")
 
 
-def order_page(order: Sequence[ScrubPg], by: float, keeps: str, refusals: Sequence[InputError] = ()) -> RenderableType:
+def order_page(
+    order: Sequence[ScrubPg],
+    by: float,
+    keeps: str,
+    done_by: Optional[float],
+    refusals: Sequence[InputError] = (),
+) -> RenderableType:
     """What a drain would do."""
     if order:
         lines = [f"{len(order)} PGs are late or due by {utc_minute(by)}. They would be asked for in this order:"]
@@ -152,6 +158,8 @@ def order_page(order: Sequence[ScrubPg], by: float, keeps: str, refusals: Sequen
     if len(order) > FIRST_PGS:
         lines.append(f"and {len(order) - FIRST_PGS} more: --format json")
     lines.append(f"It {keeps}.")
+    if order:
+        lines.append(f"By the rates of `scrub plan` all are {_done_words(done_by, by)}, if it begins now.")
     refused = [f"With --yes it is refused: {each.place}: {each.found}. Use {each.expected}." for each in refusals]
     return Group(*map(Text, lines), *(Text(line, "yellow") for line in refused))
 
@@ -176,14 +184,19 @@ def drain_page(outcome: DrainOutcome) -> RenderableType:
 
 def progress_words(progress: DrainProgress, by: float) -> str:
     """One line."""
-    end = "not within 60 days" if progress.finish_at is None else f"by {utc_minute(progress.finish_at)}"
-    late = " (too late)" if progress.finish_at is None or progress.finish_at > by else ""
     pace = "" if progress.at_once is None else f" of {progress.at_once}"
     under_way = progress.running + progress.asked
-    line = f"{progress.done} of {progress.total} PGs, {under_way}{pace} at a time, done {end}{late}"
+    line = (
+        f"{progress.done} of {progress.total} PGs, {under_way}{pace} at a time, {_done_words(progress.finish_at, by)}"
+    )
     if progress.trims_wait:
         line = f"{line}; {_trims_words(progress.trims_wait)}"
     return f"{line}; waits for {progress.waits_for}" if progress.waits_for else line
+
+
+def _done_words(at: Optional[float], by: float) -> str:
+    end = "not within 60 days" if at is None else f"by {utc_minute(at)}"
+    return f"done {end}{' (too late)' if at is None or at > by else ''}"
 
 
 def _trims_words(trims_wait: Mapping[str, Optional[float]]) -> str:

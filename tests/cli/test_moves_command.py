@@ -55,6 +55,13 @@ def test_without_yes_nothing_is_written(opening: Opening, run: Run, words: Tuple
     assert cluster.store.keys("moves/") == []
 
 
+def test_a_preview_with_many_commands_says_how_many_there_are(opening: Opening, run: Run) -> None:
+    _, fake = opening(pgs=64)
+    code, out, err = run("drain", "osd.3", "--cluster", "moving")
+    assert (code, out.count("ceph osd pg-upmap-items")) == (0, 15)
+    assert f"and {on(fake, 3) - 15} commands more: --format json" in " ".join(err.split())
+
+
 REFUSED = [
     (("drain", "osd.3"), {"balancer": True}, "--pause-balancer"),
     (("reweight", "osd.3", "2"), {"balancer": True}, "--pause-balancer"),
