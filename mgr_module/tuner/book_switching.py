@@ -182,6 +182,8 @@ class BookSwitching:
             checks["TUNER_BOOK_STOPPED"] = [state.stopped]
         stuck = state.problem if state.phase == RETURNING and not state.waits else ""
         problems = [problem for problem in (stuck, self.driver.problem) if problem and (state.on or state.stands)]
+        if state.on and self._options.problem:
+            checks["TUNER_OPTION_WRONG"] = [f"book: {self._options.problem}"]
         if problems:
             checks["TUNER_STOPPED"] = [f"book: {problem}" for problem in problems]
         return checks

@@ -438,9 +438,11 @@ def test_hours_and_switches_bound_it(regimes: List[str]) -> None:
     mgr.options["book_hours"] = "tea"
     mgr.sample(1)
     assert any("book_hours" in note for note in mgr.books.document()["notes"])
+    assert "book_hours" in mgr.modes.health()["TUNER_OPTION_WRONG"][0]
     mgr.options["book_hours"] = ""
     mgr.sample(1)
     assert mgr.state.page == 1
+    assert mgr.modes.health() == {}
 
 
 def test_commands_show_pin_strike_export_and_import(regimes: List[str]) -> None:
