@@ -243,7 +243,7 @@ def _move(
 ) -> int:
     """Show or carry out one move, and give back at its end what it has paused. Gives the exit code."""
     from ceph_tuner.moves.map_view import read_map
-    from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveTask
+    from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveTask, waits_in
     from ceph_tuner.moves.pg_limit import MANY_PGS, beyond_limit, beyond_osds, remarks
     from ceph_tuner.moves.pgs_plan import PgsPlan
     from ceph_tuner.moves.record import UNDER_WAY, MoveRecord, MoveStore
@@ -280,6 +280,7 @@ def _move(
             preview = MovePreview(
                 cluster, name, lines, commands, wanted.at(connection.clock.now()).preview, hours,
                 _rough(connection, name, plan, view, wanted, open_hours), refusals, () if pool else autoscaled_pools,
+                waits_in(view, (pool,)),
             )  # fmt: skip
             emit(preview.to_dict(), form, preview.page)
             if form is Format.table:
