@@ -25,7 +25,7 @@ from __future__ import annotations
 import statistics
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import runs_file
 from day_kinds import KINDS, ONE_BOUND, Kind
@@ -54,6 +54,7 @@ def live(policy: str, seed: int, kind: Kind, scrubbed: int, hours: float = DAY_H
             seen = world.clients_p95_ms()
             if is_judged:
                 windows.append(None if seen is None else round(seen, 1))
+    missed, dates = world.scrub_dates()
     changes = sum(1 for _ in world.cluster.store.keys("journal/"))
     return {
         "policy": policy,
@@ -62,6 +63,8 @@ def live(policy: str, seed: int, kind: Kind, scrubbed: int, hours: float = DAY_H
         "hours": hours,
         "degraded_object_hours": at_risk,
         "scrubs_not_done": world.remaining()[1] / scrubbed,
+        "scrub_dates_missed": missed,
+        "scrub_dates": dates,
         "changes": changes,
         "osds": OSDS,
         "p95_ms": windows,
@@ -117,7 +120,8 @@ def _live_each(lives: Sequence[Tuple[str, int, int]], arguments: Any) -> None:
             missed = f"{missed_minutes(line, kind.bound_ms):.0f} min missed"
             at_risk = f"{line['degraded_object_hours']:,.0f} degraded object-hours"
             left = f"{line['scrubs_not_done']:.0%} of {scrubbed:,} scrubs not done"
-            print(f"day {day}, {policy}: {missed}, {at_risk}, {left}", flush=True)
+            dates = f"{line['scrub_dates_missed']} of {line['scrub_dates']} scrub dates missed"
+            print(f"day {day}, {policy}: {missed}, {at_risk}, {left}, {dates}", flush=True)
 
 
 def best_single(lines: Sequence[Mapping[str, Any]], kind: Kind) -> Optional[str]:
@@ -138,34 +142,58 @@ def table(lines: List[Dict[str, Any]], kind: Kind = ONE_BOUND, scrubbed: Optiona
     scrubbed = scrubbed or kind.scrubbed
     kept = counted(lines, kind, scrubbed)
     best, reported = best_single(kept, kind), [line for line in kept if line["day"] >= kind.first_reported]
-    rows = [_head(scrubbed, ["objective missed, min a day"])]
+    counts = _counts(reported)
+    rows = [_head(scrubbed, ["objective missed, min a day"], counts)]
     for policy in policies(kind):
         own = [line for line in reported if line["policy"] == policy]
         if own:
             name = f"**{policy}** (best on day 0)" if policy == best else policy
             missed = statistics.fmean(missed_minutes(line, kind.bound_ms) for line in own)
-            rows.append(f"| {name} | {missed:.0f} | {' | '.join(_means(own))} |")
+            rows.append(f"| {name} | {missed:.0f} | {' | '.join(_means(own, counts))} |")
     days = len({line["day"] for line in reported})
     return "\n".join([*rows, "", "Of one day." if days == 1 else f"Means of {days} days."])
 
 
-def _head(scrubbed: int, missed: Sequence[str]) -> str:
-    names = [f"{scrubbed:,} objects to scrub", *missed, "degraded object-hours", "not scrubbed", "journal entries"]
+class _Count(NamedTuple):
+    """A column of means."""
+
+    name: str
+    key: str
+    form: str
+
+
+_COUNTS = (
+    _Count("degraded object-hours", "degraded_object_hours", ",.0f"),
+    _Count("not scrubbed", "scrubs_not_done", ".0%"),
+    _Count("PGs past their scrub date", "scrub_dates_missed", ".1f"),
+    _Count("journal entries", "changes", ".1f"),
+)
+
+
+def _counts(lines: Sequence[Mapping[str, Any]]) -> List[_Count]:
+    """What some of these lines have: earlier ones have no dates."""
+    return [count for count in _COUNTS if not lines or any(count.key in line for line in lines)]
+
+
+def _head(scrubbed: int, missed: Sequence[str], counts: Sequence[_Count]) -> str:
+    names = [f"{scrubbed:,} objects to scrub", *missed, *(count.name for count in counts)]
     return f"| {' | '.join(names)} |\n| --- |{' ---: |' * (len(names) - 1)}"
 
 
-def _means(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for name, form in (("degraded_object_hours", ",.0f"), ("scrubs_not_done", ".0%"), ("changes", ".1f")):
-        yield f"{statistics.fmean(line[name] for line in lines):{form}}"
+def _means(lines: Sequence[Mapping[str, Any]], counts: Sequence[_Count]) -> Iterator[str]:
+    for count in counts:
+        values = [line[count.key] for line in lines if count.key in line]
+        yield f"{statistics.fmean(values):{count.form}}" if len(values) == len(lines) else ""
 
 
 def bounds_table(lines: List[Dict[str, Any]], bounds_ms: Sequence[float], kind: Kind, scrubbed: int) -> str:
     """Minutes of day 0 by bound, the same at all hours."""
-    rows = [_head(scrubbed, [f"missed beyond {bound:g} ms" for bound in bounds_ms])]
-    for line in counted(lines, kind, scrubbed):
-        if line["day"] == 0:
-            missed = " | ".join(f"{missed_minutes(line, lambda hour, bound=bound: bound):.0f}" for bound in bounds_ms)
-            rows.append(f"| {line['policy']} | {missed} | {' | '.join(_means([line]))} |")
+    first = [line for line in counted(lines, kind, scrubbed) if line["day"] == 0]
+    counts = _counts(first)
+    rows = [_head(scrubbed, [f"missed beyond {bound:g} ms" for bound in bounds_ms], counts)]
+    for line in first:
+        missed = " | ".join(f"{missed_minutes(line, lambda hour, bound=bound: bound):.0f}" for bound in bounds_ms)
+        rows.append(f"| {line['policy']} | {missed} | {' | '.join(_means([line], counts))} |")
     return "\n".join(rows)
 
 

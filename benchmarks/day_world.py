@@ -45,6 +45,7 @@ OSD = OsdModel(
 )
 BUSY = 1800.0
 """Client operations a second: so many leave background work less room within the bound."""
+SCRUBBED_POOL = "rbd"
 LOST, CLONES = 8_000, 20_000
 """Object copies that an OSD takes along, clones of the snapshot."""
 BUSY_MARKER = Marker("busy", "client.iops", BUSY, 0.9 * BUSY, 30.0)
@@ -121,6 +122,15 @@ class DayWorld(World):
         degraded, scrub, clones = (round(left[kind] / simulation.share) for kind in ("degraded", "scrub", "snaptrim"))
         return degraded, scrub, clones
 
+    def scrub_dates(self) -> Tuple[int, int]:
+        """PGs with objects left to scrub, and all that have the date: at the day's end the first have missed it.
+
+        Where the work began anew, what was left is spread over all PGs.
+        """
+        simulation = self.twin.simulation
+        left = sum(work.left > 0 for work in simulation.work() if work.kind == "scrub")
+        return left, len(simulation.acting(SCRUBBED_POOL))
+
 
 def rate_at(hour: float) -> float:
     """Client operations a second."""
@@ -140,7 +150,7 @@ def with_work(model: ClusterModel, rate: float, works: Tuple[int, int, int]) -> 
         model,
         clients=(ClientStream("rbd", rate=rate, depth=256, read_share=0.3),),
         recovery=(RecoveryWork("other", degraded),) if degraded else (),
-        scrub=(ScrubWork("rbd", scrub, once=True),) if scrub else (),
+        scrub=(ScrubWork(SCRUBBED_POOL, scrub, once=True),) if scrub else (),
         snaptrim=(SnaptrimWork("rbd", clones),) if clones else (),
     )
 

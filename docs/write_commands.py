@@ -226,6 +226,7 @@ _MEANS = {
     "page": "Number of the page, as `ceph tuner book show` has it.",
     "pool": "The name of a pool; `--pool rbd` works too.",
     "priority": "Multiplies its weight where not all objectives can hold.",
+    "regime": "Another one than the page's, such as busy+recovering.",
     "seconds": "Seconds between the two looks, 2 to 600; `--seconds 5` works too.",
     "soft": "It may be missed.",
     "to": "Number of the change that stays, with all before it.",

@@ -93,6 +93,17 @@ def restore(
 
 
 @app.command()
+def copy(
+    page: int = PageArgument,
+    regime: str = typer.Argument(..., help="The other regime, such as busy+recovering."),
+    cluster: str = ClusterOption,
+    form: Format = FormatOption,
+) -> None:
+    """Have the settings of a page for another regime too; they are unvalidated there until a trial under it."""
+    _ask("copy", {"page": str(page), "regime": regime}, cluster, form)
+
+
+@app.command()
 def export(
     cluster: str = ClusterOption,
     output: Optional[Path] = typer.Option(None, "--output", "-o", help="The file to write; none prints it."),
@@ -204,14 +215,19 @@ def _regime(row: Mapping[str, Any]) -> str:
     return f"{row['scope'] or 'cluster'}: {row['regime']}{by and f', by {by}'}{turn and f'; {turn}'}"
 
 
+def _of_part(switching: Mapping[str, Any]) -> List[str]:
+    """Of the cluster or a class. Plugins of earlier versions give no preview."""
+    return [str(words) for name in ("words", "preview") for words in switching.get(name, [])]
+
+
 def _words(document: Mapping[str, Any]) -> List[str]:
     lines = [_regime(row) for row in document.get("regimes", [])]
     # a plugin of an earlier version has one for the whole cluster alone
     classes: Mapping[str, Any] = document.get("classes", {})
     whole: Mapping[str, Any] = document.get("switching", {})
     if whole.get("on") or not classes:
-        lines += [str(words) for words in whole.get("words", [])]
-    lines += [said_of_class(words, name) for name, part in classes.items() for words in part.get("words", [])]
+        lines += _of_part(whole)
+    lines += [said_of_class(words, name) for name, part in classes.items() for words in _of_part(part)]
     lines += [f"note: {note}" for note in document.get("notes", [])]
     for page in document.get("pages", []):
         pinned, why = ", pinned" if page["pin"] else "", page_words(page)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 pgs_app = typer.Typer(help="A pool's number of PGs, in small steps.", no_args_is_help=True)
 moves_app = typer.Typer(help="Moves of data: what is under way, what they have paused.", no_args_is_help=True)
 
+FIRST_COMMANDS = 15
+"""That a preview shows."""
 HoursOption = typer.Option("", "--hours", help="Begin moves only then: 'mon-fri 22:00-06:00 Europe/Berlin'.")
 AtMostOption = typer.Option(8, "--at-most", min=1, max=1000, help="PGs at a time, at most.")
 WindowOption = typer.Option(30.0, "--window", min=10, max=600, help="Seconds that objectives are judged by.")
@@ -241,7 +243,7 @@ def _move(
 ) -> int:
     """Show or carry out one move, and give back at its end what it has paused. Gives the exit code."""
     from ceph_tuner.moves.map_view import read_map
-    from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveTask
+    from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveTask, waits_in
     from ceph_tuner.moves.pg_limit import MANY_PGS, beyond_limit, beyond_osds, remarks
     from ceph_tuner.moves.pgs_plan import PgsPlan
     from ceph_tuner.moves.record import UNDER_WAY, MoveRecord, MoveStore
@@ -278,10 +280,13 @@ def _move(
             preview = MovePreview(
                 cluster, name, lines, commands, wanted.at(connection.clock.now()).preview, hours,
                 _rough(connection, name, plan, view, wanted, open_hours), refusals, () if pool else autoscaled_pools,
+                waits_in(view, (pool,)),
             )  # fmt: skip
             emit(preview.to_dict(), form, preview.page)
             if form is Format.table:
-                show_commands(commands[:15])
+                show_commands(commands[:FIRST_COMMANDS])
+                if len(commands) > FIRST_COMMANDS:
+                    say([f"and {len(commands) - FIRST_COMMANDS} commands more: --format json"])
             say([f"nothing is moved: {preview.remedy} does it"])
             return 0
         for fault in refusals.values():

@@ -33,6 +33,8 @@ class MovePreview:
     """Option that is missing -> the refusal with --yes and without it."""
     autoscaled: Tuple[str, ...] = ()
     """Pools whose autoscaler is on, where that refuses nothing."""
+    waits_for: str = ""
+    """What it would wait for at first, as the cluster is now; empty where nothing is in the way."""
 
     @property
     def remedy(self) -> str:
@@ -52,6 +54,7 @@ class MovePreview:
             "rough_finish_at": rough.finish.mean if rough else None,
             "rough_finish_between": [rough.finish.low, rough.finish.high] if rough else None,
             "rough_by": rough.by if rough else None,
+            "waits_for": self.waits_for,
             "refused": [str(refusal) for refusal in self.refusals.values()],
             "commands": list(self.commands),
         }
@@ -60,6 +63,8 @@ class MovePreview:
         """For people."""
         lines = [*self.would, f"It {self.keeps}.", self._hours_words(), self._rough_words()]
         parts = [Text(line) for line in lines]
+        if self.waits_for:
+            parts.append(Text(f"Now it would wait for {self.waits_for}.", "yellow"))
         for refusal in self.refusals.values():
             # what was expected names the option
             words = f"With --yes it is refused: {refusal.place}: {refusal.found}. Add {refusal.expected}."

@@ -105,7 +105,7 @@ def drain(
     """
     if state is not None and yes and not dry_run:
         raise InputError("--from", "a drain, which asks for scrubs", "a live cluster (--cluster), or no --yes")
-    from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, Drain, DrainTask
+    from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, Drain, DrainTask, foretold_end
     from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until
     from ceph_tuner_cli.interruption import INTERRUPTED as CODE_INTERRUPTED
     from ceph_tuner_cli.progress_line import progress_line
@@ -130,27 +130,10 @@ def drain(
             why = "osd_max_scrubs is 0, so that nothing is to be scrubbed"
             refusals.append(InputError("the cluster", why, "--per-osd"))
         say(scrub_plan.notes)
-        if dry_run or not yes:
-            keeps = wanted.at(connection.clock.now()).preview
-            document = {
-                "cluster": name,
-                "by": until,
-                "would": [pg.pgid for pg in order],
-                "keeps": keeps,
-                "refused": [str(refusal) for refusal in refusals],
-                "commands": [f"ceph pg deep-scrub {pg.pgid}" for pg in order],
-            }
-            emit(document, form, lambda: order_page(order, until, keeps, refusals))
-            remedy = "add --yes" if order else "there is nothing to do"
-            remedy = "with --yes it is refused, as said" if refusals else remedy
-            say([f"nothing is asked for: {remedy if state is None else 'that is a file'}"])
-            return 0
-        for refusal in refusals:
-            raise refusal
         task = DrainTask(
-            order,
+            tuple(order),
             until,
-            ScrubLimits(at_most, per_host),
+            ScrubLimits(max(1, at_most), per_host),
             wanted,
             scrub_plan.rates,
             stored_baseline(connection.store),
@@ -158,6 +141,25 @@ def drain(
             despite_flags,
             window,
         )
+        if dry_run or not yes:
+            done_by = foretold_end(task, scrub_plan.view)
+            keeps = wanted.at(connection.clock.now()).preview
+            document = {
+                "cluster": name,
+                "by": until,
+                "would": [pg.pgid for pg in order],
+                "keeps": keeps,
+                "done_by": done_by,
+                "refused": [str(refusal) for refusal in refusals],
+                "commands": [f"ceph pg deep-scrub {pg.pgid}" for pg in order],
+            }
+            emit(document, form, lambda: order_page(order, until, keeps, done_by, refusals))
+            remedy = "add --yes" if order else "there is nothing to do"
+            remedy = "with --yes it is refused, as said" if refusals else remedy
+            say([f"nothing is asked for: {remedy if state is None else 'that is a file'}"])
+            return 0
+        for refusal in refusals:
+            raise refusal
         with connection.lock("ceph-tuner scrub drain") as lock, progress_line(name, "draining") as show:
 
             def report(progress: DrainProgress) -> None:

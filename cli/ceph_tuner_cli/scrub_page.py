@@ -37,6 +37,7 @@ def _headlines(scrub_plan: ScrubPlan) -> List[str]:
     view, plan = scrub_plan.view, scrub_plan.schedule
     to_come = sum(1 for scrub in plan.to_be_late if scrub.due_at > view.at)
     lines = [f"{len(scrub_plan.late)} of {len(view.pgs)} PGs are late with their deep scrub; {to_come} more will be."]
+    lines += _shallow_lines(scrub_plan)
     first, last = scrub_plan.gone_between
     if scrub_plan.flagged:
         lines.append("nodeep-scrub is set, so nothing is done about it. Dates count from its removal.")
@@ -60,6 +61,18 @@ def _headlines(scrub_plan: ScrubPlan) -> List[str]:
     if plan.held:
         lines.append(f"{len(plan.held)} PGs wait for what nobody knows the end of, and are left out.")
     return lines
+
+
+def _shallow_lines(scrub_plan: ScrubPlan) -> List[str]:
+    """Nothing where all shallow scrubs are in time: a plan is about deep ones."""
+    late, to_come = scrub_plan.shallow_late, scrub_plan.shallow_to_be_late
+    if not (late or to_come):
+        return []
+    pgs = first_of([pg.pgid for pg in (*late, *to_come)], FIRST_OBSTACLE_PGS)
+    return [
+        f"{len(late)} of {len(scrub_plan.view.pgs)} PGs are late with their shallow scrub; "
+        f"{len(to_come)} more will be: {pgs}. Ceph begins these itself, and a deep scrub does for them."
+    ]
 
 
 def _moment(at: Optional[float]) -> str:
@@ -129,7 +142,13 @@ def _short(at: float) -> str:
     return datetime.fromtimestamp(at, timezone.utc).strftime("%m-%d %H:%M")
 
 
-def order_page(order: Sequence[ScrubPg], by: float, keeps: str, refusals: Sequence[InputError] = ()) -> RenderableType:
+def order_page(
+    order: Sequence[ScrubPg],
+    by: float,
+    keeps: str,
+    done_by: Optional[float],
+    refusals: Sequence[InputError] = (),
+) -> RenderableType:
     """What a drain would do."""
     if order:
         lines = [f"{len(order)} PGs are late or due by {utc_minute(by)}. They would be asked for in this order:"]
@@ -139,6 +158,8 @@ def order_page(order: Sequence[ScrubPg], by: float, keeps: str, refusals: Sequen
     if len(order) > FIRST_PGS:
         lines.append(f"and {len(order) - FIRST_PGS} more: --format json")
     lines.append(f"It {keeps}.")
+    if order:
+        lines.append(f"By the rates of `scrub plan` all are {_done_words(done_by, by)}, if it begins now.")
     refused = [f"With --yes it is refused: {each.place}: {each.found}. Use {each.expected}." for each in refusals]
     return Group(*map(Text, lines), *(Text(line, "yellow") for line in refused))
 
@@ -163,14 +184,19 @@ def drain_page(outcome: DrainOutcome) -> RenderableType:
 
 def progress_words(progress: DrainProgress, by: float) -> str:
     """One line."""
-    end = "not within 60 days" if progress.finish_at is None else f"by {utc_minute(progress.finish_at)}"
-    late = " (too late)" if progress.finish_at is None or progress.finish_at > by else ""
     pace = "" if progress.at_once is None else f" of {progress.at_once}"
     under_way = progress.running + progress.asked
-    line = f"{progress.done} of {progress.total} PGs, {under_way}{pace} at a time, done {end}{late}"
+    line = (
+        f"{progress.done} of {progress.total} PGs, {under_way}{pace} at a time, {_done_words(progress.finish_at, by)}"
+    )
     if progress.trims_wait:
         line = f"{line}; {_trims_words(progress.trims_wait)}"
     return f"{line}; waits for {progress.waits_for}" if progress.waits_for else line
+
+
+def _done_words(at: Optional[float], by: float) -> str:
+    end = "not within 60 days" if at is None else f"by {utc_minute(at)}"
+    return f"done {end}{' (too late)' if at is None or at > by else ''}"
 
 
 def _trims_words(trims_wait: Mapping[str, Optional[float]]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, Mapping, Optional, Tuple
+from typing import Any, Callable, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.autopilot.events import Look
 from ceph_tuner.core.autopilot.executor import TrialExecutor
@@ -12,10 +12,10 @@ from ceph_tuner.core.autopilot.permits import outside_hours
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.watchdog import Watchdog
 from ceph_tuner.core.book.book import Book, StoredBook
-from ceph_tuner.core.book.choice import borne, choose, left_out, others
+from ceph_tuner.core.book.choice import borne, choose, is_usable, left_out, others
 from ceph_tuner.core.book.events import BookLook
 from ceph_tuner.core.book.limits import BookLimits
-from ceph_tuner.core.book.page import STRUCK, Page, same_settings
+from ceph_tuner.core.book.page import STRUCK, UNVALIDATED, Page, same_settings
 from ceph_tuner.core.book.state import HOLDING, WATCHING, BookState
 from ceph_tuner.core.book.state_machine import OBJECTIVE
 from ceph_tuner.core.boost.state import OFF as NO_BOOST
@@ -85,7 +85,7 @@ class BookLookout:
             return None
         now, sight, limits = self._now(), self._sight(), self._options.read()
         held = self._regime()
-        regime = held.name if held is not None and held.is_told(now, self.overdue_s()) else ""
+        regime = self._told(now)
         book = self._read()
         own = self._own(book)
         use = (limits.unvalidated, state.rests, self._policy_beside(regime))
@@ -113,6 +113,36 @@ class BookLookout:
             doubtful=(held is not None and held.turning) or (state.phase == HOLDING and self._in_moments),
         )
 
+    def foretell(self) -> BookLook:
+        """What would decide if the book, which is off, were on."""
+        now, limits = self._now(), self._options.read()
+        regime = self._told(now)
+        own, use = self._own(self._read()), (limits.unvalidated, (), self._policy_beside(regime))
+        page, hours = choose(own, regime, *use), self._outside_hours(now, limits)
+        return BookLook(
+            now,
+            {},
+            wait=self._others(BookState(), page) or self._unknown_goals(BookState(), page),
+            regime=regime,
+            page=page,
+            others=others(own, regime, *use),
+            hours=hours,
+            policy=use[-1],
+            left_out=left_out(own, regime, use[-1]),
+        )
+
+    def unused(self) -> List[int]:
+        """Numbers of pages that are not used, as no trial validated them here."""
+        allowed = self._options.read().unvalidated
+        pages = self._own(self._read()).pages
+        return [page.number for page in pages if page.state == UNVALIDATED and not is_usable(page, allowed)]
+
+    def has_page(self) -> bool:
+        """Whether any regime has a page that may be used, or nobody can say."""
+        allowed = self._options.read().unvalidated
+        pages = self._own(self._read()).pages
+        return bool(self.problem) or self._aim.stands_aside or any(is_usable(page, allowed) for page in pages)
+
     def guard(self, state: BookState) -> Optional[Breach]:
         """Look at the newest sample alone, while settings are being written."""
         return self._watchdog.look(self._sight()) if self._watchdog is not None else None
@@ -135,6 +165,11 @@ class BookLookout:
             if name != BOOST and not name.startswith(BOOK) and other.on_cluster:
                 return "the automatic mode has settings on trial (`ceph tuner auto explain`)"
         return ""
+
+    def _told(self, now: float) -> str:
+        """The regime; empty where it cannot be acted on."""
+        held = self._regime()
+        return held.name if held is not None and held.is_told(now, self.overdue_s()) else ""
 
     def overdue_s(self) -> float:
         """Seconds without a sample after which one is missing."""

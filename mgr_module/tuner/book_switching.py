@@ -11,7 +11,7 @@ from ceph_tuner.core.autopilot.executor import TrialExecutor
 from ceph_tuner.core.book.book import StoredBook
 from ceph_tuner.core.book.events import OFF, BookLook
 from ceph_tuner.core.book.executor import BY, BookExecutor
-from ceph_tuner.core.book.explanation import explain
+from ceph_tuner.core.book.explanation import explain, preview
 from ceph_tuner.core.book.state import RETURNING, BookState
 from ceph_tuner.core.book.state_machine import refusal
 from ceph_tuner.core.ceph.ports import Clock
@@ -37,6 +37,10 @@ from .turns import LONGEST_WHY, Turns
 
 TRAIL = "audit/=book/"
 """No device class can be called so."""
+NOTHING_TO_USE = (
+    "no page can be used, so that nothing switches: trials that are kept make pages, `ceph-tuner book predict --add` "
+    "finds some, `book import` takes others' (book_unvalidated says which of them are used)"
+)
 
 
 class BookLog(MgrLogbook):
@@ -128,8 +132,13 @@ class BookSwitching:
         return changes
 
     def document(self) -> Dict[str, Any]:
-        """What is in force, and what would switch it."""
-        return {**self.driver.state.to_dict(), "words": self.words(), "turn_problem": self.driver.problem}
+        """What is in force, and what would switch it; while it is off, what `book on` would do."""
+        return {
+            **self.driver.state.to_dict(),
+            "words": self.words(),
+            "preview": self._preview(),
+            "turn_problem": self.driver.problem,
+        }
 
     def words(self) -> List[str]:
         """The same for people."""
@@ -138,10 +147,20 @@ class BookSwitching:
         limits, beside = self._options.read(), self._lookout.beside()
         return explain(self.driver.state, look, limits, self._now(), turns, beside, self._regimes.tells)
 
+    def _preview(self) -> List[str]:
+        state = self.driver.state
+        if state.on or state.stands or self.aim.stands_aside:
+            return []
+        look = self._lookout.foretell()
+        # a book that cannot be read is refused, and that is a note
+        return [] if self._lookout.problem else preview(look, self._lookout.unused())
+
     def notes(self) -> List[str]:
         """What an operator should know."""
-        open_trial = unguarded(self._store, self._now()) if self.driver.state.on else ""
-        return [note for note in (self._options.problem, open_trial) if note]
+        if not self.driver.state.on:
+            return [self._options.problem] if self._options.problem else []
+        no_page = "" if self._lookout.has_page() else NOTHING_TO_USE
+        return [note for note in (self._options.problem, unguarded(self._store, self._now()), no_page) if note]
 
     def exported(self) -> Mapping[str, Any]:
         """What of it goes to Prometheus."""
@@ -163,6 +182,8 @@ class BookSwitching:
             checks["TUNER_BOOK_STOPPED"] = [state.stopped]
         stuck = state.problem if state.phase == RETURNING and not state.waits else ""
         problems = [problem for problem in (stuck, self.driver.problem) if problem and (state.on or state.stands)]
+        if state.on and self._options.problem:
+            checks["TUNER_OPTION_WRONG"] = [f"book: {self._options.problem}"]
         if problems:
             checks["TUNER_STOPPED"] = [f"book: {problem}" for problem in problems]
         return checks

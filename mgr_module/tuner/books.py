@@ -12,7 +12,7 @@ from ceph_tuner.core.book.book import Book, StoredBook, parse_book
 from ceph_tuner.core.book.events import ON
 from ceph_tuner.core.book.explanation import BOOK_OFF
 from ceph_tuner.core.book.page import LONGEST_TEXT, MOST_METRICS, STRUCK, TRIAL, VALIDATED, Page
-from ceph_tuner.core.book.page_check import check_page
+from ceph_tuner.core.book.page_check import check_origin, check_page
 from ceph_tuner.core.bounded import read_json
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.ceph.stored_document import versioned
@@ -97,21 +97,32 @@ class Books:
         return self._changed(lambda book: book.restored(number), f"page {number} is restored {said}")
 
     def export(self) -> Dict[str, Any]:
-        """All pages, as `take` reads them."""
-        return versioned({"pages": [page.to_dict() for page in self._book.read().pages]})
+        """All pages, as `take` reads them, and the version of Ceph that they are for."""
+        pages = [page.to_dict() for page in self._book.read().pages]
+        return versioned({"ceph": self._service.release_version(), "pages": pages})
 
     def take(self, text: str) -> Dict[str, Any]:
         """Import a book: its pages are unvalidated here. Raises InputError for one that does not fit the release."""
         if not text:
             raise InputError("book import", "nothing", "-i FILE, as `ceph tuner book export` gives it")
-        book, at = parse_book(read_json(text, "the book"), "the book"), self._now()
+        document = read_json(text, "the book")
+        book, at = parse_book(document, "the book"), self._now()
+        origin = document.get("ceph")
+        # books of earlier versions do not say
+        notes = check_origin(str(origin), book.pages, self._service.release_version()) if origin else []
         self._checked(book.pages)
         changed = self._book.change(lambda own: own.imported(book.pages, at))
         taken = sum(page.at == at for page in changed.pages)
         words = f"{taken} of {len(book.pages)} pages are imported"
         if taken < len(book.pages):
             words += ": the others are struck, validated here, or too many"
-        return self._noted(words, [words])
+        return self._noted(words, [words, *notes])
+
+    def copy(self, number: int, regime: str) -> Dict[str, Any]:
+        """Have the settings of a page for another regime too, unvalidated. Raises InputError."""
+        name, at = self._regimes.named(regime), self._now()
+        newest = self._book.change(lambda book: book.copied(number, name, at)).newest
+        return self._noted(f"page {newest} is a copy of page {number}, for {name}", [f"page {newest} is unvalidated"])
 
     def set_bounds(self, text: str, default: bool) -> Dict[str, Any]:
         """Take other bounds of regimes, as JSON, or the default ones. Raises InputError."""
@@ -222,8 +233,7 @@ class Books:
         """Those that a word is for."""
         if device_class:
             if device_class not in self._of_classes:
-                names = ", ".join(self._of_classes) or "none has: set one such as 'client.p95_ms{class=ssd}<=5'"
-                raise InputError("--device-class", device_class, f"a class with objectives of its own ({names})")
+                raise self._service.scopes.refused_class(device_class, self._of_classes)
             return [self._of_classes[device_class]]
         if what != ON:
             return self.all

@@ -87,7 +87,8 @@ class Boosts:
         """None: before the state was read."""
         self._last: Mapping[str, Any] = {}
         """What came of the last boost that the rules know of."""
-        self._rule_problem = ""
+        self._rule_problem = self._rules_problem = ""
+        """Why a rule began none, and why no rule can: they cannot be read."""
         self._refusals: Dict[str, str] = {}
         """Work -> why its rule began no boost, until none of it is left."""
 
@@ -187,10 +188,11 @@ class Boosts:
         try:
             rules = parse_rules(str(self._service.option(OPTION)))
         except InputError as error:
-            self._rule_problem = f"no boost begins by itself: {error}"
+            words = f"no boost begins by itself: {error}" if self._rules_are_stored() else ""
+            self._rule_problem = self._rules_problem = words
             return
         rule, silent = self._rules.due(rules, sample.at), self._rules.silent(rules, sample.at)
-        self._rule_problem = ""
+        self._rule_problem = self._rules_problem = ""
         if (rule is None and not silent) or not self._rules_are_stored():
             return
         if rule is not None:
@@ -254,6 +256,8 @@ class Boosts:
             last, end = state.last, float(state.last.get("ended") or 0.0)
             if last and last.get("rule") not in AS_WANTED and abs(self._now() - end) < DAY_S:
                 checks["TUNER_BOOST_ENDED"] = [f"boost of {last.get('kind')}, {utc(end)}: {last.get('why')}"]
+            if self._rules_problem:
+                checks["TUNER_OPTION_WRONG"] = [self._rules_problem]
             return checks
         stuck = state.problem if state.phase == ENDING else ""
         problems = [problem for problem in (stuck, self.driver.problem) if problem]

@@ -100,6 +100,14 @@ _ALL = [
         "book off`.",
     ),
     HealthCheck(
+        "TUNER_OPTION_WRONG",
+        "an option of ceph-tuner's book or boosts makes no sense",
+        "Rules in `boost_rules` that cannot be read begin no boost. A `book_…` option that makes no sense, while the "
+        "book is on, leaves what held before; a new active mgr then uses no page. The detail names the option.",
+        "Correct it by `ceph config set mgr mgr/tuner/OPTION VALUE`, or remove it by `ceph config rm mgr "
+        "mgr/tuner/OPTION`. It goes away within a few seconds.",
+    ),
+    HealthCheck(
         "TUNER_DRIFT",
         "somebody changed what ceph-tuner had set",
         "Somebody changed a value that the tuner had written. It leaves such values alone, also when it takes its own "

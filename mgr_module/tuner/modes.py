@@ -212,8 +212,7 @@ class Modes:
             # its first objective may be a moment old
             self.attempt()
         if device_class not in self._of_classes:
-            names = ", ".join(self._of_classes) or "none has: set one such as 'client.p95_ms{class=ssd}<=5'"
-            raise InputError("--device-class", device_class, f"a class with objectives of its own ({names})")
+            raise self._service.scopes.refused_class(device_class, self._of_classes)
         return self._of_classes[device_class]
 
     def aim(self, device_class: str) -> Aim:

@@ -384,6 +384,11 @@ class Module(framework.MgrModule):  # type: ignore[misc]
         """Have a page that is struck be unvalidated again, and end what it is left out for under policies."""
         return self._answer(lambda: self._modes.books.restore(page, why), render_book.book, format)
 
+    @write_command("tuner book copy")
+    def _book_copy(self, page: int, regime: str, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
+        """Have the settings of a page for another regime too; they are unvalidated there until a trial under it."""
+        return self._answer(lambda: self._modes.books.copy(page, regime), render_book.book, format)
+
     @read_command("tuner book export")
     def _book_export(self, format: Optional[str] = "plain") -> Tuple[int, str, str]:  # noqa: A002
         """Print all pages as JSON, for `import` on another cluster."""

@@ -14,7 +14,15 @@ from ceph_tuner.core.measure.metrics import Scope
 from ceph_tuner.core.measure.sample import Sample
 from ceph_tuner.core.measure.scopes import Members
 from ceph_tuner.core.measure.timeline import NO_POLICY, POLICY, REGIME, TimelineEntry, newest, timeline
-from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, DEFAULT, PolicyMarker, RegimeBounds, parse_bounds, stored_bounds
+from ceph_tuner.core.regimes.bounds import (
+    BOUNDS_KEY,
+    DEFAULT,
+    PolicyMarker,
+    RegimeBounds,
+    parse_bounds,
+    regime_of,
+    stored_bounds,
+)
 from ceph_tuner.core.regimes.telling import AnyTurn, RegimeState, tell, turns
 
 from .policy_markers import without_policy
@@ -127,6 +135,10 @@ class RegimeWatch:
     def tells(self, regime: str) -> bool:
         """Whether such a regime can be told, by the bounds in use and the calendar."""
         return self.bounds.tells(regime, self._slos.policy_names_seen() or ())
+
+    def named(self, regime: str) -> str:
+        """The regime as it is told, its markers in order. Raises InputError for one that never is."""
+        return regime_of(regime, self.bounds, "regime", self._slos.policy_names_seen() or ())
 
     def unnamed_policy(self, regime: str) -> Optional[str]:
         """The policy that holds now and which the name of a regime lacks; empty where there is none.

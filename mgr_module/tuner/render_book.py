@@ -24,7 +24,7 @@ def book(document: Mapping[str, Any]) -> str:
 
 def _of(device_class: str, switching: Mapping[str, Any]) -> List[str]:
     """What is in force for a class, or without one for the cluster."""
-    sentences = list(switching["words"])
+    sentences = [*switching["words"], *switching["preview"]]
     if switching["turn_problem"] and switching["on"]:
         sentences.append(f"problem: {switching['turn_problem']}")
     return [line for words in sentences for line in folded(said_of_class(words, device_class), "  ")]

@@ -6,6 +6,7 @@ import time
 from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ceph_tuner.core.bounded import ANSWER, MISREAD, read_json
+from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.slo_calendar import SloCalendar
 from ceph_tuner.core.measure.metrics import CLASS, Scope
@@ -65,6 +66,13 @@ class ScopesWatched:
         if layout is None or len(layout.classes) < 2:
             return ()
         return tuple(sorted({name for scope in self._of_slo for name in layout.class_of(scope)}))
+
+    def refused_class(self, device_class: str, own: Iterable[str]) -> InputError:
+        """The refusal of a class that is none of its `own`, those with a mode or a book of their own."""
+        names = ", ".join(own) or "none has: set one such as 'client.p95_ms{class=ssd}<=5'"
+        if self.layout is not None and len(self.layout.classes) < 2:
+            names = "none has, as the OSDs are of one class: leave it out"
+        return InputError("--device-class", device_class, f"a class with objectives of its own ({names})")
 
     def among(self, osds: Iterable[int], device_class: str) -> List[int]:
         """Those of these OSDs that are of a class; all of them without one, and while it is not known what is in it."""

@@ -154,6 +154,16 @@ def test_days_that_were_chosen_on_are_not_told() -> None:
     assert table(lines[:3]).endswith("Of one day.")
 
 
+def test_scrub_dates_are_told_of_lines_that_have_them() -> None:
+    lines = [line("all day: halves", FIRST_REPORTED), line("all day: clients", FIRST_REPORTED)]
+    assert "date" not in table(lines)
+    lines[1]["scrub_dates_missed"], lines[1]["scrub_dates"] = 7, 64
+    told = table(lines)
+    assert "| not scrubbed | PGs past their scrub date | journal entries |" in told
+    assert "| all day: halves | 60 | 100 | 0% |  | 1.0 |" in told
+    assert "| all day: clients | 60 | 100 | 0% | 7.0 | 1.0 |" in told
+
+
 def test_a_life_under_other_things_is_not_counted() -> None:
     ours = line("the book, pages by the twin", FIRST_REPORTED)
     others = [
@@ -229,5 +239,7 @@ def test_the_day_begins_after_a_time_that_is_not_judged() -> None:
     assert len(lived["p95_ms"]) == 10
     assert None not in lived["p95_ms"]
     assert lived["degraded_object_hours"] == 0.0
+    # of the day's end; hardly one PG is scrubbed after half an hour
+    assert 0 < lived["scrub_dates_missed"] <= lived["scrub_dates"]
     # the scrubs were under way before
     assert lived["scrubs_not_done"] < 1.0 - 0.5 * HOUR_S * 10.0 / SCRUBBED

@@ -244,6 +244,36 @@ def test_a_strike_and_what_is_left_out_are_undone() -> None:
         one.restored(9)
 
 
+def test_a_copy_for_another_regime_has_no_evidence_there() -> None:
+    shown = page(3, "recovering", pin=True, policy="night", load={"client.iops": 9.0}, verdict="p95 -20%")
+    book = Book((shown, page(5, "idle", STRUCK)), 5)
+    copy = book.copied(3, "busy+recovering", 7.0).page(6)
+    assert copy == Page(
+        6, "busy+recovering", shown.settings, UNVALIDATED, IMPORT, 7.0, verdict="copy of page 3, recovering: p95 -20%"
+    )
+    # predicted for the other regime alone
+    assert Book((page(1, origin=TWIN, state=UNVALIDATED),), 1).copied(1, "idle", 7.0).page(2).origin == IMPORT
+
+
+def test_nothing_is_copied_of_a_page_that_is_struck_or_onto_one_that_is_there() -> None:
+    same = {"settings": {"osd_max_scrubs": 1}}
+    book = Book((page(1, "recovering"), page(2, "busy", STRUCK, **same), page(3, "idle", **same)), 3)
+    for number, regime, words in [
+        (2, "idle", "page 2, which is struck"),
+        (1, "busy", "page 2 for busy, which is struck, with the same settings"),
+        (1, "recovering", "page 1 for recovering, which is validated"),
+        (9, "busy", "no page 9"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            book.copied(number, regime, 7.0)
+
+
+def test_a_copy_takes_no_page_away_that_this_cluster_showed() -> None:
+    full = Book(tuple(page(number, f"m{number}") for number in range(1, MOST_PAGES + 1)), MOST_PAGES)
+    with pytest.raises(InputError, match="more pages than there is room for"):
+        full.copied(1, "idle", 7.0)
+
+
 def test_an_imported_page_is_unvalidated_here() -> None:
     of_policy = {"policy": "night", "left_out": {"office": "slo: missed"}}
     came = [

@@ -61,6 +61,13 @@ def test_it_shows_what_is_in_force_and_the_pages(run: Run, plugin: PluginAnswers
     assert json.loads(run("book", "show", "-c", "a", "--format", "json")[1]) == SHOWN
 
 
+def test_it_says_what_on_would_do_while_the_book_is_off(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    off = {"on": False, "words": ["the book is off"], "preview": ["`book on` would put page 3 in force"]}
+    plugin_answering(monkeypatch, lambda prefix: {**SHOWN, "switching": off})
+    _, out, _ = run("book", "show", "-c", "a")
+    assert out.splitlines()[1:3] == ["the book is off", "`book on` would put page 3 in force"]
+
+
 def test_it_says_what_the_calendar_has_to_do_with_the_regime(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         {"scope": "", "regime": "office", "by_policy": "office", "turns_at": 1767294000.0},
@@ -98,6 +105,7 @@ def test_it_says_under_which_policies_a_page_is_left_out_and_takes_pages_of_earl
         (["strike", "3", "--why", "old"], "strike", {"page": "3", "why": "old"}),
         (["restore", "3", "--why", "new disks"], "restore", {"page": "3", "why": "new disks"}),
         (["restore", "3"], "restore", {"page": "3"}),
+        (["copy", "3", "busy+recovering"], "copy", {"page": "3", "regime": "busy+recovering"}),
     ],
 )
 def test_what_it_asks(

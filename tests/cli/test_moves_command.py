@@ -55,6 +55,23 @@ def test_without_yes_nothing_is_written(opening: Opening, run: Run, words: Tuple
     assert cluster.store.keys("moves/") == []
 
 
+def test_a_preview_says_what_the_move_would_wait_for_now(opening: Opening, run: Run) -> None:
+    opening(flags="norebalance,noout")
+    _, found = document(run, "drain", "osd.3")
+    assert found["waits_for"] == "norebalance to be unset: nothing moves until then, nor what is on its way"
+    _, out, _ = run("pgs", "step", "rbd", "16", "--cluster", "moving")
+    assert "Now it would wait for norebalance to be unset" in " ".join(out.split())
+    opening()
+    assert document(run, "drain", "osd.3")[1]["waits_for"] == ""
+
+
+def test_a_preview_with_many_commands_says_how_many_there_are(opening: Opening, run: Run) -> None:
+    _, fake = opening(pgs=64)
+    code, out, err = run("drain", "osd.3", "--cluster", "moving")
+    assert (code, out.count("ceph osd pg-upmap-items")) == (0, 15)
+    assert f"and {on(fake, 3) - 15} commands more: --format json" in " ".join(err.split())
+
+
 REFUSED = [
     (("drain", "osd.3"), {"balancer": True}, "--pause-balancer"),
     (("reweight", "osd.3", "2"), {"balancer": True}, "--pause-balancer"),

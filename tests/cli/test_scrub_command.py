@@ -380,6 +380,17 @@ def test_where_osd_max_scrubs_is_0_nothing_is_planned_and_a_drain_needs_a_number
     assert "--per-osd" in err
 
 
+def test_a_preview_says_whether_the_date_can_be_kept(opening: Callable[[TwinCluster], TwinCluster], run: Run) -> None:
+    twin = opening(with_windows(overdue_twin(LATE), scrubbed=1 * MB))
+    code, found = document(run, "drain", "--by", "8h")
+    assert (code, twin.clock.now() < found["done_by"] <= found["by"]) == (0, True)
+    _, out, _ = run("scrub", "drain", "--cluster", "twin", "--by", "8h")
+    assert "all are done by 2026-" in out
+    assert "(too late)" not in out
+    _, out, _ = run("scrub", "drain", "--cluster", "twin", "--by", "5min")
+    assert "(too late), if it begins now." in " ".join(out.split())
+
+
 def test_a_drain_against_a_flag_is_shown_and_refused_with_what_to_do(twin: TwinCluster, run: Run) -> None:
     twin.commander.mon("osd set", {"key": "nodeep-scrub"})
     code, found = document(run, "drain", "--by", "8h")

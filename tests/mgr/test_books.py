@@ -22,6 +22,7 @@ from ceph_tuner.core.knobs.releases import nine
 from ceph_tuner.core.moments import utc
 from ceph_tuner.twin.model import RecoveryWork
 from tuner import health, render_automatic, render_book
+from tuner.book_switching import NOTHING_TO_USE
 from tuner.exposition import exposition
 from tuner.logbook import MgrLogbook
 from twin_cluster.cluster import TwinCluster
@@ -437,9 +438,11 @@ def test_hours_and_switches_bound_it(regimes: List[str]) -> None:
     mgr.options["book_hours"] = "tea"
     mgr.sample(1)
     assert any("book_hours" in note for note in mgr.books.document()["notes"])
+    assert "book_hours" in mgr.modes.health()["TUNER_OPTION_WRONG"][0]
     mgr.options["book_hours"] = ""
     mgr.sample(1)
     assert mgr.state.page == 1
+    assert mgr.modes.health() == {}
 
 
 def test_commands_show_pin_strike_export_and_import(regimes: List[str]) -> None:
@@ -459,6 +462,9 @@ def test_commands_show_pin_strike_export_and_import(regimes: List[str]) -> None:
     taken = other.books.take(json.dumps(document))["pages"]
     assert [(each["state"], each["origin"]) for each in taken] == [(UNVALIDATED, "import")]
     assert other.books.take(json.dumps(document))["notes"][0].startswith("1 of 2 pages are imported: the others")
+    assert document["ceph"] == other.service.release_version()
+    older = other.books.take(json.dumps({**document, "ceph": "18.2.7"}))["notes"]
+    assert older[1].startswith("the pages are of Reef: this is Tentacle")
     wrong = {**document, "pages": [{**document["pages"][1], "settings": {"osd_max_scrubs": -5}}]}
     for text, words in [
         ("", "-i FILE"),
@@ -473,6 +479,55 @@ def test_commands_show_pin_strike_export_and_import(regimes: List[str]) -> None:
             other.books.take(json.dumps(restart))
     assert len(other.books.document()["pages"]) == 1
     assert "book" in [record["what"].split()[0] for record in mgr.modes.past(10)]
+
+
+def test_a_book_that_is_off_says_what_it_would_do_and_does_that(regimes: List[str]) -> None:
+    mgr = with_pages(regimes)
+    mgr.books.copy(1, "trimming")
+    before = mgr.table(), mgr.trail()
+    document = mgr.books.document()
+    assert document["switching"]["preview"] == [
+        f"`book on` would put page 1 (validated by trial) in force, for the regime {regimes[0]}",
+        f"it would switch in {regimes[1]} (page 2)",
+        "`book off` brings back what is there now",
+        "no trial here validated pages 3: for their use see `book pin` and book_unvalidated",
+    ]
+    assert "would put page 1" in render_book.book(document)
+    assert (mgr.table(), mgr.trail()) == before
+    mgr.on()
+    mgr.sample()
+    assert mgr.state.page == 1
+    assert mgr.books.document()["switching"]["preview"] == []
+    assert NOTHING_TO_USE not in mgr.books.document()["notes"]
+
+
+def test_a_book_without_a_page_to_use_says_so_before_and_as_it_is_switched_on(regimes: List[str]) -> None:
+    mgr = WithBook(recovering(), page(1, regimes[0], state=UNVALIDATED))
+    assert mgr.books.document()["switching"]["preview"][0] == "`book on` would wait until samples tell the regime"
+    mgr.sample(14)
+    assert mgr.books.document()["switching"]["preview"] == [
+        f"`book on` would change nothing now: the book has no page to use for the regime {regimes[0]}",
+        "no trial here validated pages 1: for their use see `book pin` and book_unvalidated",
+    ]
+    assert NOTHING_TO_USE in mgr.on()["notes"]
+    mgr.options["book_unvalidated"] = "all"
+    assert NOTHING_TO_USE not in mgr.books.document()["notes"]
+
+
+def test_what_the_book_would_wait_for_is_said_before(regimes: List[str]) -> None:
+    mgr = with_pages(regimes, book_hours="03:00-03:01")
+    first, *_ = mgr.books.document()["switching"]["preview"]
+    assert first.startswith("`book on` would put page 1 (validated by trial) in force")
+    assert "and wait with it: outside" in first
+
+
+def test_a_page_is_copied_for_another_regime_by_its_name_in_any_order(regimes: List[str]) -> None:
+    mgr = with_pages(regimes)
+    document = mgr.books.copy(1, "recovering+busy")
+    assert document["notes"][0] == "page 3 is unvalidated"
+    assert [each["regime"] for each in document["pages"]] == [*regimes, "busy+recovering"]
+    with pytest.raises(InputError, match="regime: found 'tea'"):
+        mgr.books.copy(1, "tea")
 
 
 def test_a_page_that_is_imported_again_stays_left_out_as_long(regimes: List[str]) -> None:

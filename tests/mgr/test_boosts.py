@@ -273,6 +273,12 @@ def test_a_rule_waits_for_a_trial_and_one_that_makes_no_sense_is_told() -> None:
     mgr.options["boost_rules"] = "recovery after tea"
     by_rule(mgr, 1)
     assert any("boost_rules" in note for note in mgr.modes.boosts.document()["notes"])
+    (line,) = mgr.modes.health()["TUNER_OPTION_WRONG"]
+    assert line.startswith("no boost begins by itself: boost_rules: found 'tea', expected a time")
+    # a mgr is not told that one was removed
+    mgr.service.config.remove("mgr", RULES)
+    by_rule(mgr, 1)
+    assert "TUNER_OPTION_WRONG" not in mgr.modes.health()
     mgr.options["boost_rules"] = ""
     by_rule(mgr, 1)
     assert mgr.modes.boosts.document()["notes"] == [

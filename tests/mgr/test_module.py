@@ -52,6 +52,7 @@ WRITING = {
     "tuner book unpin",
     "tuner book strike",
     "tuner book restore",
+    "tuner book copy",
     "tuner book import",
     "tuner capacity measure-class",
 }

@@ -51,6 +51,19 @@ def test_where_nothing_has_a_scope_nobody_is_asked() -> None:
     assert (scopes.members, scopes.classes(), scopes.missing(), monitors.asked) == ({}, (), [], 0)
 
 
+def test_a_class_without_a_mode_is_refused_with_what_helps_on_this_cluster() -> None:
+    scopes, monitors, _ = watched()
+    assert "set one such as 'client.p95_ms{class=ssd}<=5'" in str(scopes.refused_class("ssd", ()))
+    scopes.look(OF_POOL)
+    assert "(nvme)" in str(scopes.refused_class("ssd", ("nvme",)))
+    # to set an objective for the class would not help
+    one = [{**each, "class": "nvme"} for each in CRUSH["devices"]]
+    monitors.answers["osd crush dump"] = json.dumps({**CRUSH, "devices": one})
+    scopes = ScopesWatched(monitors)  # type: ignore[arg-type]
+    scopes.look(OF_POOL)
+    assert "the OSDs are of one class: leave it out" in str(scopes.refused_class("nvme", ()))
+
+
 def test_a_pools_classes_are_sampled_with_it() -> None:
     scopes, _, _ = watched()
     scopes.look(OF_POOL)

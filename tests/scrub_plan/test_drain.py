@@ -20,7 +20,16 @@ from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.pacing.wanted import WantedObjectives
 from ceph_tuner.scrub_plan.beginning import Beginning, places_for
 from ceph_tuner.scrub_plan.cluster_view import read_again, read_view
-from ceph_tuner.scrub_plan.drain import DONE, INTERRUPTED, TIME_UP, Drain, DrainOutcome, DrainProgress, DrainTask
+from ceph_tuner.scrub_plan.drain import (
+    DONE,
+    INTERRUPTED,
+    TIME_UP,
+    Drain,
+    DrainOutcome,
+    DrainProgress,
+    DrainTask,
+    foretold_end,
+)
 from ceph_tuner.scrub_plan.pace import ScrubLimits, due_until, finished
 from ceph_tuner.scrub_plan.rates import usual_pace
 from ceph_tuner.twin.model import MIB, ClientStream, RecoveryWork
@@ -66,6 +75,18 @@ def test_a_drain_of_nothing_ends_at_once() -> None:
     began = twin.clock.now()
     outcome = drain(twin, replace(task(twin, "client.p95_ms<=40"), order=()))
     assert (outcome.reason, outcome.total, outcome.windows, twin.clock.now()) == (DONE, 0, 0, began)
+
+
+@pytest.mark.parametrize("keep", ["", "client.p95_ms<=1000"])
+def test_the_date_before_it_begins_is_that_of_its_first_look(keep: str) -> None:
+    twin, dates = slow_twin(), []
+    wanted = task(twin, keep, window_s=30.0)
+    foretold = foretold_end(wanted, read_view(twin))
+    drain(twin, wanted, lambda progress: dates.append(progress.finish_at))
+    assert foretold is not None
+    # it connects and looks before, and measures where it has objectives
+    assert foretold == pytest.approx(dates[0], abs=35.0 if keep else 5.0)
+    assert foretold_end(replace(wanted, rates=daily(rate(0.0))), read_view(twin)) is None
 
 
 def asked(twin: TwinCluster) -> List[str]:

@@ -51,6 +51,11 @@ def test_noscrub_alone_keeps_no_deep_scrub_from_beginning() -> None:
     assert found["noscrub"].pgs == ()
 
 
+def test_a_pool_s_own_noscrub_is_named_with_its_command() -> None:
+    found = named(pg("1.0"), pg("2.0", pool="archive"), pool_flags={"archive": frozenset(("noscrub",))})["noscrub"]
+    assert (found.pgs, found.command) == ((), "ceph osd pool set archive noscrub 0")
+
+
 def test_a_pg_that_is_trimmed_waits_until_the_queue_is_drained() -> None:
     found = named(pg("1.0", state=TRIMMED), pg("1.1"), means={"snaptrim.drain_s": 2 * HOUR})["snaptrim"]
     assert (found.pgs, found.until) == (("1.0",), NOW + 2 * HOUR)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Collection, Dict, FrozenSet, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.uninterrupted import uninterrupted
@@ -17,7 +17,7 @@ from ceph_tuner.core.errors import CommandFailed, TunerError
 from ceph_tuner.core.hours import Hours
 from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.core.wording import first_of
-from ceph_tuner.moves import MapWrite, MovePlan, total_bytes
+from ceph_tuner.moves import MapView, MapWrite, MovePlan, total_bytes
 from ceph_tuner.moves.forecast import FinishTime, MoveForecast, open_s
 from ceph_tuner.moves.map_view import read_map
 from ceph_tuner.moves.record import MoveRecord, MoveStore
@@ -98,6 +98,25 @@ class MoveOutcome:
 
 
 Listener = Callable[[MoveProgress], None]
+
+
+def waits_in(view: MapView, own_pools: Collection[str], begun: Collection[str] = ()) -> str:
+    """Why a cluster as it is lets nothing begin; empty where it does.
+
+    `own_pools`: those whose number of PGs is the move's own; `begun`: its PGs that are on their way.
+    """
+    flags = [flag for flag in STOPPING if flag in view.flags]
+    if flags:
+        return f"{', '.join(flags)} to be unset: nothing moves until then, nor what is on its way"
+    pools = [
+        pool.name
+        for pool in view.pools.values()
+        if pool.name not in own_pools and (pool.pg_num, pool.pgp_num) != (pool.pg_num_target, pool.pgp_num_target)
+    ]
+    if pools:
+        return f"pg_num of {', '.join(pools)}, which Ceph is changing"
+    degraded = sum(pg.degraded and pg.pgid not in begun for pg in view.pgs)
+    return f"recovery of {degraded} degraded PGs, which goes first" if degraded else ""
 
 
 class Mover:
@@ -281,20 +300,9 @@ class Mover:
         if (hours.spans or hours.dated) and not hours.covers(now):
             begins = hours.begins(now)
             return f"--hours, at {utc_minute(begins)}" if begins is not None else "--hours"
-        flags = [flag for flag in STOPPING if flag in self._view.flags]
-        if flags:
-            return f"{', '.join(flags)} to be unset: nothing moves until then, nor what is on its way"
-        pools = [
-            pool.name
-            for pool in self._view.pools.values()
-            if pool.name not in self._task.autoscaled_pools
-            and (pool.pg_num, pool.pgp_num) != (pool.pg_num_target, pool.pgp_num_target)
-        ]
-        if pools:
-            return f"pg_num of {', '.join(pools)}, which Ceph is changing"
-        pgids = [pg.pgid for pg in self._view.pgs if pg.degraded and pg.pgid not in self._under_way.begun]
-        if pgids:
-            return f"recovery of {len(pgids)} degraded PGs, which goes first"
+        reason = waits_in(self._view, self._task.autoscaled_pools, self._under_way.begun)
+        if reason:
+            return reason
         if self._task.balancer_fights and balancer_on(self._cluster):
             return f"the balancer to be off: {self._task.balancer_fights}"
         on = set(autoscaled(self._view, self._view.pools.values())) & self._task.autoscaled_pools

@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import FrozenSet, Mapping, Optional, Tuple
 
+from ceph_tuner.core.knobs.scrub_slots import forbidding_flag
+
 
 @dataclass(frozen=True)
 class ScrubPg:
@@ -40,6 +42,10 @@ class ScrubPg:
     """OSDs that CRUSH wants it on: a backfill's target is here before it is in `acting`."""
     ahead: bool = False
     """Whether its stamp is of a clock that was ahead, so that nobody knows when it was scrubbed."""
+    shallow_due_at: Optional[float] = None
+    """When the pool's own `scrub_max_interval`, else that of the OSDs, ends after its last scrub of any kind."""
+    shallow_late: bool = False
+    """Whether that is past."""
 
     @property
     def due_at(self) -> float:
@@ -69,12 +75,22 @@ class ScrubRules:
     during_recovery: bool = False
     load_threshold: float = 10.0
     """Of the load of an OSD's host, for each CPU."""
+    max_interval_s: Optional[float] = None
+    """`osd_scrub_max_interval`: seconds within which a PG is to have a scrub of any kind; None: no such date."""
     flags: FrozenSet[str] = frozenset()
     pool_flags: Mapping[str, FrozenSet[str]] = field(default_factory=dict)
 
     def forbids_deep(self, pool: str) -> bool:
         """Whether a flag keeps a pool's deep scrubs from beginning."""
-        return "nodeep-scrub" in self.flags or "nodeep-scrub" in self.pool_flags.get(pool, ())
+        return self._forbids(True, pool)
+
+    def forbids_shallow(self, pool: str) -> bool:
+        """Whether one keeps its shallow scrubs from beginning."""
+        return self._forbids(False, pool)
+
+    def _forbids(self, deep: bool, pool: str) -> bool:
+        flag = forbidding_flag(deep)
+        return flag in self.flags or flag in self.pool_flags.get(pool, ())
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, FrozenSet, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.pg_rows import all_pg_rows
@@ -12,6 +12,7 @@ from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.pg_documents import (
+    SHALLOW,
     STAMP_AHEAD_S,
     UNHEARD,
     UNKNOWN,
@@ -21,6 +22,7 @@ from ceph_tuner.core.measure.pg_documents import (
     late_pgs,
     osds_of,
     pg_details,
+    pool_intervals,
     stamp_s,
 )
 from ceph_tuner.core.measure.reading import PgDetail, pool_of
@@ -38,6 +40,7 @@ _NAMES = (
     "osd_scrub_end_week_day",
     "osd_scrub_during_recovery",
     "osd_scrub_load_threshold",
+    SHALLOW.option,
 )
 
 
@@ -65,7 +68,9 @@ def read_again(cluster: Cluster, before: ScrubView, usual_interval_s: float) -> 
         rows = all_pg_rows(cluster.commander, osd_map)
         now = cluster.clock.now()
         flags, pool_flags = _flags(osd_map)
-        pgs = _pgs(osd_map, rows, now, usual_interval_s)
+        pgs = _with_shallow_dates(
+            _pgs(osd_map, rows, now, usual_interval_s), rows, now, osd_map, before.rules.max_interval_s
+        )
     # stamps of which a new mgr has not heard are no stamps, and a PG with a newer one would count as scrubbed
     last_known = {pg.pgid: pg for pg in before.pgs}
     heard = [last_known.get(pg.pgid) if UNKNOWN in pg.state else pg for pg in pgs]
@@ -118,6 +123,33 @@ def _pgs(
     return tuple(pgs)
 
 
+def _with_shallow_dates(
+    pgs: Sequence[ScrubPg],
+    rows: Sequence[Mapping[str, Any]],
+    now: float,
+    osd_map: Mapping[str, Any],
+    usual_s: Optional[float],
+) -> Tuple[ScrubPg, ...]:
+    """With the dates of their next scrub of any kind; PGs without an interval stay without one."""
+    own = pool_intervals(osd_map, SHALLOW.of_pool)
+    stamps = {
+        str(row["pgid"]): str(row[SHALLOW.stamp])
+        for row in rows
+        if row["state"] != UNKNOWN and (usual_s or pool_of(str(row["pgid"])) in own)
+    }
+    late = set(late_pgs(stamps, now, usual_s or 0.0, own))
+    return tuple(
+        replace(
+            pg,
+            shallow_due_at=stamp_s(stamps[pg.pgid]) + own.get(pool_of(pg.pgid), usual_s or 0.0),
+            shallow_late=pg.pgid in late,
+        )
+        if pg.pgid in stamps
+        else pg
+        for pg in pgs
+    )
+
+
 def _progress(pg: PgDetail) -> float:
     deep = {"scrubbing", "deep"} <= set(pg.state.split("+"))
     return min(pg.scrubbed / pg.objects, 1.0) if deep and pg.objects else 0.0
@@ -162,6 +194,7 @@ def read_rules(cluster: Cluster, osds: Sequence[int]) -> Tuple[ScrubRules, List[
             days=(commonest("osd_scrub_begin_week_day"), commonest("osd_scrub_end_week_day")),
             during_recovery=set(values["osd_scrub_during_recovery"]) == {"true"},
             load_threshold=min(numbers("osd_scrub_load_threshold", usual.load_threshold)),
+            max_interval_s=min(numbers(SHALLOW.option, 0.0)) or None,
         )
     for name, counts in values.items():
         if len(counts) > 1:

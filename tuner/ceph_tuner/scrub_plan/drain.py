@@ -24,9 +24,11 @@ from ceph_tuner.core.goals.guard import HEALTH_ERR, Sight
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.wording import first_of
 from ceph_tuner.pacing.client_watch import LOOK_S, SAME, STRICTER, WINDOW_S, ClientWatch, Silence
+from ceph_tuner.pacing.judged_windows import judged_s
+from ceph_tuner.pacing.objectives import about_clients
 from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.pacing.wanted import WantedObjectives
-from ceph_tuner.scrub_plan import ScrubPg, ScrubView
+from ceph_tuner.scrub_plan import ScrubPg, ScrubRules, ScrubView
 from ceph_tuner.scrub_plan.beginning import Beginning, places_for
 from ceph_tuner.scrub_plan.cluster_view import read_again
 from ceph_tuner.scrub_plan.obstacles import next_opening, open_at, trims_next, waiting_trims
@@ -129,6 +131,28 @@ class DrainOutcome:
         return {**self.__dict__, "left": list(self.left), "remarks": list(self.remarks)}
 
 
+def foretold_end(task: DrainTask, view: ScrubView) -> Optional[float]:
+    """When a drain that begins now would be done, as it says itself at its beginning; None: not within 60 days."""
+    has_objectives = bool(about_clients(task.wanted.at(view.at).slo))
+    beginning = _beginning(task, view, judged_s(len(view.hosts), task.window_s)) if has_objectives else None
+    left_bytes = sum((1 - pg.progress) * pg.raw_bytes for pg in task.order)
+    return _expectation(task).finish_at(view.at, left_bytes, _rules(task, view), beginning)
+
+
+def _expectation(task: DrainTask) -> Expectation:
+    mean = sum(pg.raw_bytes for pg in task.order) / max(1, len(task.order))
+    return Expectation(task.rates, TRUSTED_PGS * mean)
+
+
+def _beginning(task: DrainTask, view: ScrubView, window_s: float) -> Beginning:
+    return Beginning(window_s, places_for(view.pgs, task.limits.per_osd), usual_pace(view.pgs))
+
+
+def _rules(task: DrainTask, view: ScrubView) -> ScrubRules:
+    """Ceph's own, without its hours where the drain heeds none."""
+    return replace(view.rules, hours=(0, 0), days=(0, 0)) if task.any_hour else view.rules
+
+
 DONE, TIME_UP, INTERRUPTED = "done", "time is up", "interrupted"
 
 Listener = Callable[[DrainProgress], None]
@@ -164,13 +188,11 @@ class Drain:
         """Whether scrubs of the drain were under way since the last change."""
         self._rests_until = self._clock.monotonic()
         self._damage = False
-        mean = sum(self._bytes.values()) / max(1, len(self._bytes))
-        self._expectation = Expectation(task.rates, TRUSTED_PGS * mean)
+        self._expectation = _expectation(task)
         self._watch = ClientWatch(
             cluster, task.wanted, task.baseline, task.window_s, len(view.hosts), self._look_s, self._without_damage
         )
-        places = places_for(view.pgs, task.limits.per_osd)
-        self._beginning = Beginning(self._watch.window_s, places, usual_pace(view.pgs))
+        self._beginning = _beginning(task, view, self._watch.window_s)
 
     def run(self) -> DrainOutcome:
         """Drain. Raises Locked where the lock is lost, TunerError where the cluster is silent for ten minutes."""
@@ -385,7 +407,6 @@ class Drain:
         to_do = set(self._pgids_to_do())
         under_way = {pg.pgid for pg in self._view.pgs if pg.scrubbing and pg.pgid in to_do}
         left_bytes = sum(self._bytes[pgid] for pgid in to_do) - self._half_done_bytes()
-        rules = replace(self._view.rules, hours=(0, 0), days=(0, 0)) if self._task.any_hour else self._view.rules
         self._listen(
             DrainProgress(
                 self._clock.now(),
@@ -398,7 +419,7 @@ class Drain:
                 self._expectation.finish_at(
                     self._clock.now() + max(0.0, self._rests_until - self._clock.monotonic()),
                     left_bytes,
-                    rules,
+                    _rules(self._task, self._view),
                     self._ahead,
                 ),
                 waits_for,

@@ -96,6 +96,12 @@ def _flags(view: ScrubView) -> List[Obstacle]:
     if "noscrub" in rules.flags:
         words = "noscrub is set: shallow scrubs do not begin; deep ones do"
         entries.append(Obstacle("noscrub", words, command="ceph osd unset noscrub"))
+        return entries
+    for pool in sorted(rules.pool_flags):
+        if rules.forbids_shallow(pool):
+            words = f"the pool {pool} has noscrub: shallow scrubs of it do not begin; deep ones do"
+            command = shlex.join(["ceph", "osd", "pool", "set", pool, "noscrub", "0"])
+            entries.append(Obstacle("noscrub", words, command=command))
     return entries
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.pacing.client_watch import WINDOW_S
 from ceph_tuner.pacing.judged_windows import judged_s
-from ceph_tuner.scrub_plan import HOURS, ScrubPg, ScrubView
+from ceph_tuner.scrub_plan import HOURS, ScrubPg, ScrubRules, ScrubView
 from ceph_tuner.scrub_plan.beginning import Beginning, places_for, without_beginning
 from ceph_tuner.scrub_plan.obstacles import FLAG, Obstacle, held_pgs, obstacles
 from ceph_tuner.scrub_plan.rates import usual_pace
@@ -43,6 +44,27 @@ class ScrubPlan:
         return sorted((pg for pg in self.view.pgs if pg.late), key=lambda pg: (pg.due_at, pg.pgid))
 
     @property
+    def shallow_late(self) -> List[ScrubPg]:
+        """PGs whose last scrub of any kind is too long ago, the longest first."""
+        return sorted((pg for pg in self.view.pgs if pg.shallow_late), key=lambda pg: (pg.shallow_due_at, pg.pgid))
+
+    @property
+    def shallow_to_be_late(self) -> List[ScrubPg]:
+        """PGs that will be: their date comes while no scrub of them begins, and no planned deep one ends before.
+
+        Ceph begins shallow scrubs by itself, long before the date, so that others are in time.
+        """
+        end = self.schedule.hours[-1].start + self.schedule.hours[-1].seconds if self.schedule.hours else self.view.at
+        held, scrubbed = held_pgs(self.obstacles), {scrub.pgid: scrub.end for scrub in reversed(self.schedule.scrubs)}
+        return [
+            pg
+            for pg in sorted(self.view.pgs, key=lambda pg: (pg.shallow_due_at or 0.0, pg.pgid))
+            if pg.shallow_due_at is not None
+            and not pg.shallow_late
+            and pg.shallow_due_at < min(end, _ready_at(self.view.rules, pg, held), scrubbed.get(pg.pgid, math.inf))
+        ]
+
+    @property
     def flagged(self) -> bool:
         """Whether a flag keeps deep scrubs from beginning."""
         return any(obstacle.name == FLAG for obstacle in self.obstacles)
@@ -66,6 +88,10 @@ class ScrubPlan:
                 for pg in self.late
             ],
             "to_be_late": [scrub.pgid for scrub in self.schedule.to_be_late if not by_id[scrub.pgid].late],
+            "shallow_late": [
+                {"pgid": pg.pgid, "pool": pg.pool, "due_at": pg.shallow_due_at} for pg in self.shallow_late
+            ],
+            "shallow_to_be_late": [pg.pgid for pg in self.shallow_to_be_late],
             "gone_at": self.schedule.gone_at,
             "gone_between": list(self.gone_between),
             "needed_bytes_s": self.needed_bytes_s,
@@ -129,6 +155,12 @@ def plan(
         objectives or {},
         (*view.notes, *notes),
     )
+
+
+def _ready_at(rules: ScrubRules, pg: ScrubPg, held: Mapping[str, Optional[float]]) -> float:
+    """When Ceph itself may begin a PG's shallow scrub; infinite where nobody knows."""
+    until = held.get(pg.pgid, 0.0)
+    return math.inf if until is None or rules.forbids_shallow(pg.pool) or rules.max_scrubs < 1 else until
 
 
 def _hours_by_policy(rates: RatesAhead, hours: Sequence[Tuple[float, float]]) -> Dict[str, Tuple[int, ...]]:

@@ -148,11 +148,33 @@ class Book:
                 origin, policy = (TWIN, page.policy) if page.origin == TWIN else (IMPORT, "")
                 page = replace(page, state=UNVALIDATED, origin=origin, pin=False, at=at, policy=policy, left_out={})
                 book = book.added(page)
+        return self._checked_room(book, "book import")
+
+    def copied(self, number: int, regime: str, at: float) -> Book:
+        """With the settings of that page for another regime, unvalidated: nobody knows what they do there.
+
+        Raises InputError for none or a struck one, where the regime has these settings already, and as `imported`.
+        """
+        page = self.page(number)
+        if page.state == STRUCK:
+            raise InputError("book copy", f"page {number}, which is struck: {page.reason}", "another page")
+        same = [
+            each for each in self.pages if each.regime == regime and same_settings(each, page.target, page.settings)
+        ]
+        if same:
+            found = f"page {same[0].number} for {regime}, which is {same[0].state}, with the same settings"
+            raise InputError("book copy", found, "another regime, or `book pin` or `book restore` of that page")
+        words = f"copy of page {number}, {page.regime}{f': {page.verdict}' if page.verdict else ''}"[:LONGEST_TEXT]
+        copy = Page(self.newest + 1, regime, page.settings, UNVALIDATED, IMPORT, at, page.target, verdict=words)
+        return self._checked_room(self.added(copy), "book copy")
+
+    def _checked_room(self, book: Book, place: str) -> Book:
+        """The same book. Raises InputError where what this cluster showed had to make room in it."""
         left = {page.number for page in book.pages}
         lost = [page for page in self.pages if page.state != UNVALIDATED and page.number not in left]
         if lost:
             numbers = ", ".join(str(page.number) for page in lost)
-            raise InputError("book import", f"more pages than there is room for beside pages {numbers}", "fewer pages")
+            raise InputError(place, f"more pages than there is room for beside pages {numbers}", "fewer pages")
         return book
 
     def to_dict(self) -> Dict[str, Any]:

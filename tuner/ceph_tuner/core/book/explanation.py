@@ -14,8 +14,10 @@ from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.moments import duration, utc, utc_minute
 from ceph_tuner.core.regimes.bounds import IDLE
 from ceph_tuner.core.regimes.telling import AnyTurn, MarkerTurn, PolicyTurn
-from ceph_tuner.core.wording import digits
+from ceph_tuner.core.wording import digits, first_of
 
+MOST_NAMED = 8
+"""Regimes or pages that a line names."""
 BOOK_OFF = "the book is off"
 
 
@@ -64,6 +66,31 @@ def explain(
         lines.append(f"pages that are left out for a while: {pages}")
     used = len(state.switches_within_an_hour(now))
     lines.append(f"{used} of {limits.switches} switches of this hour were made")
+    return lines
+
+
+def preview(look: BookLook, unused: Sequence[int]) -> List[str]:
+    """Say what `book on` would do now, while the book is off.
+
+    `unused`: numbers of pages that would not be used, as no trial validated them here.
+    """
+    page, why = look.page, look.hours or look.wait
+    if not look.regime:
+        lines = ["`book on` would wait until samples tell the regime"]
+    elif page is None:
+        lines = [f"`book on` would change nothing now: {no_page(look)}"]
+    else:
+        shown = f"{page.state} by {page_origin(page.to_dict())}"
+        waits = f", and wait with it: {why}" if why else ""
+        lines = [f"`book on` would put page {page.number} ({shown}) in force, for the regime {look.regime}{waits}"]
+    if look.others:
+        names = first_of((f"{each.regime} (page {each.number})" for each in look.others), MOST_NAMED)
+        lines.append(f"it would switch in {names}")
+    if page is not None or look.others:
+        lines.append("`book off` brings back what is there now")
+    if unused:
+        numbers = first_of(map(str, unused), MOST_NAMED)
+        lines.append(f"no trial here validated pages {numbers}: for their use see `book pin` and book_unvalidated")
     return lines
 
 
