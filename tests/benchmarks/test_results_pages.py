@@ -144,6 +144,27 @@ def test_errors_coverage_and_pairs_of_predictions_are_counted() -> None:
     assert twin_ahead.told_rightly([*lines, line(140, 90)], "client.p95_ms") == (2, 4)
 
 
+def test_shares_of_a_lab_are_held_against_what_is_wanted() -> None:
+    """Intervals may hold too much as well, and what is shown decides."""
+    counts = [
+        twin_ahead.Count(84, 100, 94, 100),
+        twin_ahead.Count(952, 1000, 949, 1000),
+        twin_ahead.Count(96, 100, 1, 1),
+    ]
+    assert [count.share_held() for count in counts] == ["84% (missed)", "95%", "96% (missed)"]
+    assert [count.share_right() for count in counts] == ["94% (missed)", "95%", "100%"]
+    assert twin_ahead.total(counts[:2]) == (1036, 1100, 1043, 1100)
+
+
+def test_pairs_are_of_the_same_load_and_rates_that_are_offered_say_nothing() -> None:
+    def line(metric: str, predicted: float, measured: float) -> Dict[str, Any]:
+        return {"predicted": {metric: [predicted, predicted, predicted]}, "measured": {metric: measured}}
+
+    lines = [line("client.p95_ms", 10, 10), line("client.p95_ms", 20, 30)]
+    assert twin_ahead.count_of(lines) == (1, 2, 1, 1)
+    assert twin_ahead.count_of([*lines, line("client.iops", 5, 50)]) == (1, 2, 1, 1)
+
+
 def markdown_tables(text: str) -> List[str]:
     """Every table of a text, whole."""
     blocks = "\n".join(line if line.startswith("|") else "" for line in text.split("\n")).split("\n\n")
