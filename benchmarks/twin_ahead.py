@@ -366,9 +366,9 @@ def table(every: Sequence[Mapping[str, Any]]) -> str:
     of_file = ("ahead_file", "ahead", "drive", "pool")
     for name, digest, drive, pool in dict.fromkeys(tuple(line[each] for each in of_file) for line in lines):
         lab = f"{drive} {pool}".strip()
-        own = [line["failed"] for line in every if line["ahead"] == digest]
-        ended = len(own) - own.count(None)
-        count = f"{len(own)}{f', {ended} of them ended early' if ended else ''}"
+        failures = [line["failed"] for line in every if line["ahead"] == digest]
+        ended = len(failures) - failures.count(None)
+        count = f"{len(failures)}{f', {ended} of them ended early' if ended else ''}"
         rows.append(f"| `{name}` | {lab} | `{digest}` | {count} |")
     return "\n".join(rows)
 
