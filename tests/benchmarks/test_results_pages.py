@@ -29,6 +29,7 @@ import soak_on_lab
 import tuning
 import tuning_on_lab
 import twin_ahead
+import twin_fitted
 import twin_on_lab
 import why_on_lab
 from day_kinds import OFFICE_HOURS
@@ -36,6 +37,7 @@ from measured_page import measured
 
 import search
 import twin
+from ceph_tuner.core.knobs.settings import settings_key
 
 TESTS = Path(__file__).resolve().parents[1]
 RESULTS = TESTS.parent / "benchmarks" / "results"
@@ -76,6 +78,25 @@ def test_a_page_says_what_the_twin_said_when_it_was_written() -> None:
     today = runs_file.lines_of(RESULTS / twin_ahead.AGAIN.name)
     assert len(today) == len(windows) == len({tuple(line[key] for key in twin_ahead.WINDOW) for line in today})
     assert measured(RESULTS / "twin-ahead.md", "again") == twin_ahead.again_table(today, windows)
+
+
+def test_a_page_says_what_a_fitted_twin_said_of_settings_that_it_had_not_seen() -> None:
+    windows = runs_file.lines_of(RESULTS / "twin-ahead.jsonl")
+    fitted = runs_file.lines_of(RESULTS / "twin-fitted.jsonl")
+    assert measured(RESULTS / "twin-ahead.md", "fitted") == twin_fitted.table(fitted, windows)
+    assert all(line["label"].startswith(twin_fitted.DRAWN) for line in fitted)
+
+
+@pytest.mark.parametrize("name", ["hdd", "hdd-ec", "hybrid", "nvme-2"])
+def test_a_twin_is_fitted_on_four_settings_at_most_and_on_none_that_it_predicts(name: str) -> None:
+    path = RESULTS / f"twin-ahead-{name}.json"
+    lines = [line for line in runs_file.lines_of(RESULTS / "twin-ahead.jsonl") if line["ahead_file"] == path.name]
+    given = twin_fitted.windows_of(json.loads(path.read_text(encoding="utf-8")), lines)
+    seen = twin_fitted.fitted_on(given)
+    others = {window.same for window in given.observations if window not in seen}
+    assert 1 <= len({settings_key(window.settings) for window in seen}) <= 4
+    assert len(others) >= 3
+    assert others.isdisjoint(window.same for window in seen)
 
 
 def test_the_page_of_the_automatic_mode_says_what_its_runs_say() -> None:
