@@ -298,6 +298,28 @@ def count_of(lines: Sequence[Mapping[str, Any]]) -> Count:
     return Count(sum(held), len(held), sum(right for right, _ in told), sum(pairs for _, pairs in told))
 
 
+HEAD = (
+    "| windows of | load | windows | rate | mean | p50 | p95 | p99 | inside the 90% | pairs told rightly |",
+    "|" + " --- |" * 10,
+)
+"""Of a table whose rows are `row_of`."""
+
+
+def row_of(
+    name: str, load: str, lines: Sequence[Mapping[str, Any]], wanted: Mapping[str, float], count: Optional[Count] = None
+) -> str:
+    """Median errors of some windows. They are of one load, or their `count` is given."""
+    by_column: Dict[str, List[Tuple[float, bool]]] = {}
+    bounds: Dict[str, float] = {}
+    for metric, found in errors_by_metric(lines).items():
+        by_column.setdefault(column_of(metric), []).extend(found)
+        bounds[column_of(metric)] = wanted[kind_of(metric)]
+    middles = {column: round(median_of(found), 2) for column, found in by_column.items()}
+    shown = {name: f"{each:.0%}{'' if each <= bounds[name] else ' (missed)'}" for name, each in middles.items()}
+    cells = [name, load, f"{len(lines)}", *(shown.get(column, "") for column in COLUMNS)]
+    return f"| {' | '.join([*cells, *(count or count_of(lines)).cells()])} |"
+
+
 def total(counts: Iterable[Count]) -> Count:
     return Count(*(sum(column) for column in zip(*counts)))
 

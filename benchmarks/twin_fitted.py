@@ -14,12 +14,12 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence
 
 import measured_page
 import runs_file
 import twin_on_lab
-from twin_ahead import COLUMNS, WINDOW, Count, column_of, count_of, errors_by_metric, median_of, name_of, total
+from twin_ahead import HEAD, WINDOW, Count, count_of, name_of, row_of, total
 
 from ceph_lab import windows_file
 from ceph_lab.twin_model import KNOWN
@@ -86,35 +86,18 @@ def table(fitted: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, An
         said = by_window.get(tuple(line[key] for key in WINDOW))
         if said is not None:
             kinds.setdefault((line["ahead_file"], line["load"]), []).append({**line, "predicted": said})
-    rows = [
-        "| windows of | load | predicted | rate | mean | p50 | p95 | p99 | inside the 90% | pairs told rightly |",
-        "|" + " --- |" * 10,
-    ]
+    rows = list(HEAD)
     labs: Dict[str, List[Count]] = {}
     for (name, load), own in kinds.items():
-        count = count_of(own)
-        labs.setdefault(name_of(name), []).append(count)
-        rows.append(row(name_of(name), load, len(own), errors_by_metric(own), count))
+        labs.setdefault(name_of(name), []).append(count_of(own))
+        rows.append(row_of(name_of(name), load, own, WANTED))
     whole = total(count for counts in labs.values() for count in counts)
     every = [line for own in kinds.values() for line in own]
-    rows.append(row("**all**", "", len(every), errors_by_metric(every), whole))
+    rows.append(row_of("**all**", "", every, WANTED, whole))
     held = ", ".join(f"{name} {total(counts).share_held()}" for name, counts in labs.items())
     return "\n".join(
         [*rows, "", f"Inside the 90%, by lab: {held}. Of all pairs {whole.share_right()} are told rightly."]
     )
-
-
-def row(name: str, load: str, windows: int, errors: Mapping[str, List[Tuple[float, bool]]], count: Count) -> str:
-    by_column: Dict[str, List[Tuple[float, bool]]] = {}
-    for metric, found in errors.items():
-        by_column.setdefault(column_of(metric), []).extend(found)
-    shown = {}
-    for column, found in by_column.items():
-        middle = round(median_of(found), 2)
-        wanted = WANTED["mean" if column == "p50" else column]
-        shown[column] = f"{middle:.0%}{'' if middle <= wanted else ' (missed)'}"
-    cells = [name, load, f"{windows}", *(shown.get(column, "") for column in COLUMNS), *count.cells()]
-    return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:

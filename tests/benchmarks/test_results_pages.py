@@ -31,6 +31,7 @@ import tuning_on_lab
 import twin_ahead
 import twin_fitted
 import twin_on_lab
+import twin_repeated
 import why_on_lab
 from day_kinds import OFFICE_HOURS
 from measured_page import measured
@@ -85,6 +86,12 @@ def test_a_page_says_what_a_fitted_twin_said_of_settings_that_it_had_not_seen() 
     fitted = runs_file.lines_of(RESULTS / "twin-fitted.jsonl")
     assert measured(RESULTS / "twin-ahead.md", "fitted") == twin_fitted.table(fitted, windows)
     assert all(line["label"].startswith(twin_fitted.DRAWN) for line in fitted)
+
+
+def test_a_page_says_what_the_twin_says_of_windows_of_the_same_settings() -> None:
+    windows, said = (runs_file.lines_of(RESULTS / f"{name}.jsonl") for name in ("repeatability", "twin-repeated"))
+    assert measured(RESULTS / "twin-ahead.md", "repeated") == twin_repeated.table(said, windows)
+    assert {(line["drive"], line["load"], line["seconds"]) for line in said} == set(twin_repeated.kinds_of(windows))
 
 
 @pytest.mark.parametrize("name", ["hdd", "hdd-ec", "hybrid", "nvme-2"])
