@@ -26,7 +26,7 @@ import time
 from contextlib import ExitStack
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import measured_page
 import numpy as np
@@ -74,6 +74,8 @@ ERROR = {"rate": 0.11, "mean": 0.25, "p95": 0.3, "p99": 0.35}
 but for the rates', which was 0.25."""
 WANTED = {"rate": 0.20, "mean": 0.20, "p95": 0.25, "p99": 0.35}
 """Median errors wanted of what is described only."""
+HELD, TOLD = (0.85, 0.95), 0.95
+"""Shares wanted of each kind of lab: of values inside their intervals, least and most, and of pairs told rightly."""
 LEVEL_DEVIATIONS = 1.645
 WINDOW = ("ahead_file", "load", "label")
 """What names a window."""
@@ -222,44 +224,118 @@ def again_table(today: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[st
     """Median errors of each kind of windows as predicted and today, the worst kind of today first."""
     by_window = {tuple(line[key] for key in WINDOW): line["predicted"] for line in today}
     kinds: Dict[Tuple[str, str], List[Tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
-    held = values = 0
     for line in windows:
         said = by_window.get(tuple(line[key] for key in WINDOW))
         if line["failed"] is None and said is not None:
-            kind = (_short(line["ahead_file"]), line["load"])
+            kind = (name_of(line["ahead_file"]), line["load"])
             kinds.setdefault(kind, []).append((line, {**line, "predicted": said}))
     rows = []
+    labs: Dict[str, Tuple[List[Count], List[Count]]] = {}
     for (name, load), pairs in kinds.items():
         before, now = [line for line, _ in pairs], [line for _, line in pairs]
         shown: Dict[str, str] = {}
-        worst, inside, known, right, apart = 0.0, 0, 0, 0, 0
-        for metric in now[0]["predicted"]:
-            then, found = errors_of(before, metric), errors_of(now, metric)
-            if metric == "client.iops" or not found:
-                continue
-            middle, bound = statistics.median(error for error, _ in found), WANTED[kind_of(metric)]
-            then_middle = statistics.median(error for error, _ in then)
-            column = "rate" if metric in RATES else metric.removeprefix("client.").removesuffix("_ms")
-            shown.setdefault(column, f"{then_middle:.0%} → {middle:.0%}{'' if middle <= bound else ' (missed)'}")
+        worst, errors_then = 0.0, errors_by_metric(before)
+        for metric, found in errors_by_metric(now).items():
+            middle, bound = median_of(found), WANTED[kind_of(metric)]
+            change = f"{median_of(errors_then[metric]):.0%} → {middle:.0%}{'' if middle <= bound else ' (missed)'}"
+            shown.setdefault(column_of(metric), change)
             worst = max(worst, middle / bound)
-            inside, known = inside + sum(of for _, of in found), known + len(found)
-            told = told_rightly(now, metric)
-            right, apart = right + told[0], apart + told[1]
-        held, values = held + inside, values + known
-        cells = [
-            name,
-            load,
-            f"{len(now)}",
-            *(shown.get(column, "") for column in ("rate", "mean", "p50", "p95", "p99")),
-        ]
-        cells += [f"{inside} of {known}", f"{right} of {apart}" if apart else ""]
+        then_count, count = count_of(before), count_of(now)
+        labs.setdefault(name, ([], []))
+        labs[name][0].append(then_count)
+        labs[name][1].append(count)
+        cells = [name, load, f"{len(now)}", *(shown.get(column, "") for column in COLUMNS), *count.cells()]
         rows.append((worst, f"| {' | '.join(cells)} |"))
     head = "| predictions | load | windows | rate | mean | p50 | p95 | p99 | inside the 90% | pairs told rightly |"
     ordered = [row for _, row in sorted(rows, key=lambda each: -each[0])]
-    return "\n".join([head, "|" + " --- |" * 10, *ordered, "", f"The intervals hold {held} of {values} values."])
+    whole = total(count for _, of_today in labs.values() for count in of_today)
+    by_lab = [
+        "| predictions | inside the 90%, wanted 85% to 95% | pairs told rightly, wanted 95% |",
+        "|" + " --- |" * 3,
+    ]
+    for name, counts in labs.items():
+        then_count, count = (total(each) for each in counts)
+        by_lab.append(
+            f"| {name} | {then_count.share_held()} → {count.share_held()} | "
+            f"{then_count.share_right()} → {count.share_right()} |"
+        )
+    said = f"The intervals hold {whole.held} of {whole.values} values."
+    return "\n".join([head, "|" + " --- |" * 10, *ordered, "", *by_lab, "", said])
 
 
-def _short(ahead_file: str) -> str:
+COLUMNS = ("rate", "mean", "p50", "p95", "p99")
+
+
+def column_of(metric: str) -> str:
+    return "rate" if metric in RATES else metric.removeprefix("client.").removesuffix("_ms")
+
+
+class Count(NamedTuple):
+    """Over all metrics: values, and how many their intervals held; pairs, and how many were told rightly."""
+
+    held: int
+    values: int
+    right: int
+    pairs: int
+
+    def cells(self) -> List[str]:
+        return [f"{self.held} of {self.values}", f"{self.right} of {self.pairs}" if self.pairs else ""]
+
+    def share_held(self) -> str:
+        share = round(self.held / self.values, 2)
+        return f"{share:.0%}{'' if HELD[0] <= share <= HELD[1] else ' (missed)'}"
+
+    def share_right(self) -> str:
+        share = round(self.right / self.pairs, 2)
+        return f"{share:.0%}{'' if share >= TOLD else ' (missed)'}"
+
+
+def count_of(lines: Sequence[Mapping[str, Any]]) -> Count:
+    """Of the windows of one load."""
+    by_metric = errors_by_metric(lines)
+    told = [told_rightly(lines, metric) for metric in by_metric]
+    held = [inside for found in by_metric.values() for _, inside in found]
+    return Count(sum(held), len(held), sum(right for right, _ in told), sum(pairs for _, pairs in told))
+
+
+HEAD = (
+    "| windows of | load | windows | rate | mean | p50 | p95 | p99 | inside the 90% | pairs told rightly |",
+    "|" + " --- |" * 10,
+)
+"""Of a table whose rows are `row_of`."""
+
+
+def row_of(
+    name: str, load: str, lines: Sequence[Mapping[str, Any]], wanted: Mapping[str, float], count: Optional[Count] = None
+) -> str:
+    """Median errors of some windows. They are of one load, or their `count` is given."""
+    by_column: Dict[str, List[Tuple[float, bool]]] = {}
+    bounds: Dict[str, float] = {}
+    for metric, found in errors_by_metric(lines).items():
+        by_column.setdefault(column_of(metric), []).extend(found)
+        bounds[column_of(metric)] = wanted[kind_of(metric)]
+    middles = {column: round(median_of(found), 2) for column, found in by_column.items()}
+    shown = {name: f"{each:.0%}{'' if each <= bounds[name] else ' (missed)'}" for name, each in middles.items()}
+    cells = [name, load, f"{len(lines)}", *(shown.get(column, "") for column in COLUMNS)]
+    return f"| {' | '.join([*cells, *(count or count_of(lines)).cells()])} |"
+
+
+def total(counts: Iterable[Count]) -> Count:
+    return Count(*(sum(column) for column in zip(*counts)))
+
+
+def median_of(errors: Iterable[Tuple[float, bool]]) -> float:
+    return statistics.median(error for error, _ in errors)
+
+
+def errors_by_metric(lines: Sequence[Mapping[str, Any]]) -> Dict[str, List[Tuple[float, bool]]]:
+    """Of each metric that says something: clients that offer a rate get it."""
+    every = dict.fromkeys(metric for line in lines for metric in line["predicted"])
+    found = {metric: errors_of(lines, metric) for metric in every if metric != "client.iops"}
+    return {metric: errors for metric, errors in found.items() if errors}
+
+
+def name_of(ahead_file: str) -> str:
     return ahead_file.removesuffix(".json").removeprefix("twin-ahead-")
 
 
@@ -294,16 +370,12 @@ def table(every: Sequence[Mapping[str, Any]]) -> str:
     ]
     for name, load in dict.fromkeys((line["ahead_file"], line["load"]) for line in lines):
         own = [line for line in lines if (line["ahead_file"], line["load"]) == (name, load)]
-        for metric in dict.fromkeys(metric for line in own for metric in line["predicted"]):
-            found = errors_of(own, metric)
-            if metric == "client.iops" or not found:
-                # clients that offer a rate get it
-                continue
-            middle, bound = statistics.median(error for error, _ in found), WANTED[kind_of(metric)]
+        for metric, found in errors_by_metric(own).items():
+            middle, bound = median_of(found), WANTED[kind_of(metric)]
             right, pairs = told_rightly(own, metric)
             inside = sum(held for _, held in found)
             cells = [
-                _short(name), load, f"{len(found)}", metric, f"{middle:.0%}",
+                name_of(name), load, f"{len(found)}", metric, f"{middle:.0%}",
                 f"{bound:.0%}{'' if middle <= bound else ' (missed)'}", f"{inside} of {len(found)}",
                 f"{right} of {pairs}" if pairs else "",
             ]  # fmt: skip
@@ -316,9 +388,9 @@ def table(every: Sequence[Mapping[str, Any]]) -> str:
     of_file = ("ahead_file", "ahead", "drive", "pool")
     for name, digest, drive, pool in dict.fromkeys(tuple(line[each] for each in of_file) for line in lines):
         lab = f"{drive} {pool}".strip()
-        own = [line["failed"] for line in every if line["ahead"] == digest]
-        ended = len(own) - own.count(None)
-        count = f"{len(own)}{f', {ended} of them ended early' if ended else ''}"
+        failures = [line["failed"] for line in every if line["ahead"] == digest]
+        ended = len(failures) - failures.count(None)
+        count = f"{len(failures)}{f', {ended} of them ended early' if ended else ''}"
         rows.append(f"| `{name}` | {lab} | `{digest}` | {count} |")
     return "\n".join(rows)
 

@@ -29,13 +29,16 @@ import soak_on_lab
 import tuning
 import tuning_on_lab
 import twin_ahead
+import twin_fitted
 import twin_on_lab
+import twin_repeated
 import why_on_lab
 from day_kinds import OFFICE_HOURS
 from measured_page import measured
 
 import search
 import twin
+from ceph_tuner.core.knobs.settings import settings_key
 
 TESTS = Path(__file__).resolve().parents[1]
 RESULTS = TESTS.parent / "benchmarks" / "results"
@@ -76,6 +79,31 @@ def test_a_page_says_what_the_twin_said_when_it_was_written() -> None:
     today = runs_file.lines_of(RESULTS / twin_ahead.AGAIN.name)
     assert len(today) == len(windows) == len({tuple(line[key] for key in twin_ahead.WINDOW) for line in today})
     assert measured(RESULTS / "twin-ahead.md", "again") == twin_ahead.again_table(today, windows)
+
+
+def test_a_page_says_what_a_fitted_twin_said_of_settings_that_it_had_not_seen() -> None:
+    windows = runs_file.lines_of(RESULTS / "twin-ahead.jsonl")
+    fitted = runs_file.lines_of(RESULTS / "twin-fitted.jsonl")
+    assert measured(RESULTS / "twin-ahead.md", "fitted") == twin_fitted.table(fitted, windows)
+    assert all(line["label"].startswith(twin_fitted.DRAWN) for line in fitted)
+
+
+def test_a_page_says_what_the_twin_says_of_windows_of_the_same_settings() -> None:
+    windows, said = (runs_file.lines_of(RESULTS / f"{name}.jsonl") for name in ("repeatability", "twin-repeated"))
+    assert measured(RESULTS / "twin-ahead.md", "repeated") == twin_repeated.table(said, windows)
+    assert {(line["drive"], line["load"], line["seconds"]) for line in said} == set(twin_repeated.kinds_of(windows))
+
+
+@pytest.mark.parametrize("name", ["hdd", "hdd-ec", "hybrid", "nvme-2"])
+def test_a_twin_is_fitted_on_four_settings_at_most_and_on_none_that_it_predicts(name: str) -> None:
+    path = RESULTS / f"twin-ahead-{name}.json"
+    lines = [line for line in runs_file.lines_of(RESULTS / "twin-ahead.jsonl") if line["ahead_file"] == path.name]
+    given = twin_fitted.windows_of(json.loads(path.read_text(encoding="utf-8")), lines)
+    seen = twin_fitted.fitted_on(given)
+    others = {window.same for window in given.observations if window not in seen}
+    assert 1 <= len({settings_key(window.settings) for window in seen}) <= 4
+    assert len(others) >= 3
+    assert others.isdisjoint(window.same for window in seen)
 
 
 def test_the_page_of_the_automatic_mode_says_what_its_runs_say() -> None:
@@ -142,6 +170,27 @@ def test_errors_coverage_and_pairs_of_predictions_are_counted() -> None:
     assert twin_ahead.told_rightly(lines, "client.p95_ms") == (2, 2)
     assert twin_ahead.told_rightly([*lines, line(110, 90)], "client.p95_ms") == (4, 4)
     assert twin_ahead.told_rightly([*lines, line(140, 90)], "client.p95_ms") == (2, 4)
+
+
+def test_shares_of_a_lab_are_held_against_what_is_wanted() -> None:
+    """Intervals may hold too much as well, and what is shown decides."""
+    counts = [
+        twin_ahead.Count(84, 100, 94, 100),
+        twin_ahead.Count(952, 1000, 949, 1000),
+        twin_ahead.Count(96, 100, 1, 1),
+    ]
+    assert [count.share_held() for count in counts] == ["84% (missed)", "95%", "96% (missed)"]
+    assert [count.share_right() for count in counts] == ["94% (missed)", "95%", "100%"]
+    assert twin_ahead.total(counts[:2]) == (1036, 1100, 1043, 1100)
+
+
+def test_pairs_are_of_the_same_load_and_rates_that_are_offered_say_nothing() -> None:
+    def line(metric: str, predicted: float, measured: float) -> Dict[str, Any]:
+        return {"predicted": {metric: [predicted, predicted, predicted]}, "measured": {metric: measured}}
+
+    lines = [line("client.p95_ms", 10, 10), line("client.p95_ms", 20, 30)]
+    assert twin_ahead.count_of(lines) == (1, 2, 1, 1)
+    assert twin_ahead.count_of([*lines, line("client.iops", 5, 50)]) == (1, 2, 1, 1)
 
 
 def markdown_tables(text: str) -> List[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import List
 
@@ -63,3 +64,12 @@ def test_tails_under_a_tight_limit_rise_over_those_in_force_as_measured(
         measured = window.measures[TAIL].mean / in_force
         assert 1.5 < measured < 2.2
         assert measured / 1.8 < tail(fitted, window.settings) / reference < measured * 1.4
+
+
+def test_clients_that_do_not_drain_gain_by_the_same_limits(windows: windows_file.Windows, fitted: ClusterModel) -> None:
+    """What the limit costs is what fio waits for: each burst of its operations waits for the slowest."""
+    assert all(stream.drains for stream in fitted.clients)
+    independent = replace(fitted, clients=tuple(replace(stream, drains=False) for stream in fitted.clients))
+    reference = tail(independent, windows.settings)
+    for window in beside_recovery(windows, tight=True):
+        assert tail(independent, window.settings) < reference < tail(fitted, window.settings)
