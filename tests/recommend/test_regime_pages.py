@@ -23,6 +23,7 @@ from ceph_tuner.core.regimes.bounds import DEFAULT, Marker, PolicyMarker, Regime
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import Prediction, SearchEffort, regime_pages
 from ceph_tuner.recommend.lasting import Decline
+from ceph_tuner.recommend.question import question_of
 from ceph_tuner.recommend.recommendation import recommend
 from ceph_tuner.recommend.regime_pages import CLIENT_WEIGHT, PageTrial, RegimeAnswer, TriedSettings, pages_of
 from ceph_tuner.recommend.regime_questions import (
@@ -36,6 +37,7 @@ from ceph_tuner.recommend.regime_questions import (
 )
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.model import MIB, ClientStream, ClusterModel, RecoveryWork, ScrubWork, SnaptrimWork
+from ceph_tuner.twin.simulation import Simulation
 from silent_listener import SilentListener
 from twins import small_model
 
@@ -137,6 +139,35 @@ def test_a_page_comes_while_the_work_goes_on_under_what_is_in_force() -> None:
     asked = question_in("recovering", replace(CLUSTER, settings={"osd_max_scrubs": 5}), CLIENTS, DEFAULT)
     assert asked.question.switched_from == {"osd_max_scrubs": 5}
     assert replace(asked.question, switched=False).switched_from is None
+
+
+def test_the_work_of_a_regime_outlasts_every_run_however_little_is_left_now() -> None:
+    last = {
+        "recovery": (RecoveryWork("rbd", 20, MIB), RecoveryWork("rbd", 10, MIB, degraded=False)),
+        "snaptrim": (SnaptrimWork("rbd", 30, MIB),),
+    }
+    ending = replace(CLUSTER, model=small_model(clients=MODEL.clients, **last))
+    asked = question_in("backfilling+recovering+trimming", ending, CLIENTS, DEFAULT).question.model
+    for profile in asked.release.profiles:
+        simulation = Simulation(asked, {PROFILE: profile})
+        simulation.advance(60.0)
+        left = simulation.counters()
+        assert min(left.degraded_left, left.misplaced_left, left.clones_left) > 0
+    # in PGs that are as large as they are
+    degraded = asked.recovery[0]
+    assert degraded.objects / degraded.rounds == 20
+
+
+def test_work_that_is_over_before_a_run_counts_is_refused_by_its_objective() -> None:
+    ending = replace(CLUSTER, model=small_model(clients=MODEL.clients, recovery=(RecoveryWork("rbd", 3, MIB),)))
+    for wanted in (
+        slo("recovery.bytes_s >= 0.7 * baseline"),
+        slo("client.p95_ms <= 60 s", goal="minimise: recovery.finish_s\n"),
+    ):
+        # it goes on meanwhile under what is in force
+        question = replace(question_of(ending, wanted), switched=True)
+        with pytest.raises(InputError, match=r"recovery.*nothing of it is left once a run of the twin counts"):
+            recommend(question, EFFORT, SilentListener(), 1, explain=False)
 
 
 def test_a_regime_whose_work_is_not_described_cannot_be_asked_of() -> None:

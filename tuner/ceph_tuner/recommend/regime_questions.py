@@ -9,25 +9,32 @@ objectives they are.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, islice, zip_longest
-from typing import Collection, Dict, FrozenSet, Iterable, List, Optional, Sequence, Tuple
+from typing import Collection, Dict, FrozenSet, Iterable, List, Optional, Sequence, Tuple, Union, overload
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.goals.slo_calendar import BASE, SloCalendar
 from ceph_tuner.core.goals.week_behind import hours_under
+from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.measure.timeline import REGIME, TimelineEntry
 from ceph_tuner.core.regimes.bounds import IDLE, RegimeBounds, regime_of
-from ceph_tuner.recommend import Question
+from ceph_tuner.recommend import Question, SearchEffort
+from ceph_tuner.recommend.lasting import LONG
 from ceph_tuner.recommend.page_sharing import KINDS
 from ceph_tuner.recommend.question import question_of
 from ceph_tuner.recommend.search import predictable
 from ceph_tuner.twin.described_cluster import DescribedCluster
-from ceph_tuner.twin.model import ClusterModel
+from ceph_tuner.twin.model import ClusterModel, RecoveryWork, SnaptrimWork
+from ceph_tuner.twin.simulation import Simulation
 
 CLIENTS = "client.iops"
+_PROBE_S, _PLENTY = 10.0, 1000
+_FASTER = 3.0
+"""Than under any built-in profile, what is tried may work at most."""
 MOST_PREDICTED = 40
 """Pages: a book has room for twice as many small ones, and trials are to find some."""
 
@@ -171,6 +178,7 @@ def question_in(
     asked_iops = _asked_iops(regime, bounds, model, iops_seen, present)
     if asked_iops is not None:
         model = with_client_iops(model, asked_iops)
+    model = _with_work_that_lasts(model)
     question = question_of(replace(description, model=model), slo, knobs)
     missing = [kind for kind in sorted(work_in((regime,), bounds)) if kind not in question.work]
     if missing:
@@ -215,6 +223,51 @@ def _with_work(model: ClusterModel, kinds: FrozenSet[str]) -> ClusterModel:
         scrub=model.scrub if "scrub" in kinds else (),
         snaptrim=model.snaptrim if "snaptrim" in kinds else (),
     )
+
+
+def _with_work_that_lasts(model: ClusterModel) -> ClusterModel:
+    """The cluster with as much to recover and to trim as takes longer than any run: a regime lasts as its work does.
+
+    The last of some objects that are left would be gone before a run counts, whatever the settings.
+    """
+    if not model.recovery and not model.snaptrim:
+        return model
+    seconds = _FASTER * LONG * SearchEffort.longest_s
+    plenty = replace(
+        model,
+        recovery=tuple(_times(work, _PLENTY) for work in model.recovery),
+        snaptrim=tuple(_times(work, _PLENTY) for work in model.snaptrim),
+    )
+    done: Counter[Tuple[str, str]] = Counter()
+    for name in model.release.profiles:
+        simulation = Simulation(plenty, {PROFILE: name})
+        simulation.advance(_PROBE_S)
+        own: Counter[Tuple[str, str]] = Counter()
+        for work in simulation.work():
+            own[work.pool, work.kind] += work.objects - work.left
+        done |= Counter({key: math.ceil(count / simulation.share) for key, count in own.items()})
+
+    def needed(pool: str, kind: str) -> float:
+        return seconds * done[pool, kind] / _PROBE_S
+
+    recovery = (
+        _times(work, needed(work.pool, "degraded" if work.degraded else "misplaced") / work.objects)
+        for work in model.recovery
+    )
+    snaptrim = (_times(work, needed(work.pool, "snaptrim") / work.clones) for work in model.snaptrim)
+    return replace(model, recovery=tuple(recovery), snaptrim=tuple(snaptrim))
+
+
+@overload
+def _times(work: RecoveryWork, times: float) -> RecoveryWork: ...
+@overload
+def _times(work: SnaptrimWork, times: float) -> SnaptrimWork: ...
+def _times(work: Union[RecoveryWork, SnaptrimWork], times: float) -> Union[RecoveryWork, SnaptrimWork]:
+    """At least as much work, in PGs of the same size where these recover one after the other."""
+    count = max(1, math.ceil(times))
+    if isinstance(work, RecoveryWork):
+        return replace(work, objects=work.objects * count, rounds=work.rounds * count)
+    return replace(work, clones=work.clones * count)
 
 
 def _asked_iops(

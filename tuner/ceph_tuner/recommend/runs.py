@@ -52,7 +52,9 @@ class Runs:
 
     def __init__(self, question: Question, effort: SearchEffort, seconds: float, processes: Processes = None) -> None:
         """With `processes` of 1 a run is made in this process, when it is collected."""
-        self._effort, self.seconds, self._before = effort, seconds, question.switched_from
+        self.seconds, self._before = seconds, question.switched_from
+        self.settle_s = seconds * effort.settle_share
+        """Of the seconds, those that do not count."""
         self._ending = ExitStack()
         if not isinstance(processes, ProcessPool):
             processes = self._ending.enter_context(simulation_pool(processes))
@@ -78,7 +80,7 @@ class Runs:
         `standing`: the settings of the run are in force first as well, in the place of `before`.
         """
         run = means_at_once if at_once else means_of
-        settle = self.seconds * self._effort.settle_share
+        settle = self.settle_s
         before = settings if standing else self._before
         jobs = [PredictionRun(model, settings, self.seconds - settle, settle, seed, before) for seed in seeds]
         return StartedRuns(self, [self._pool.start(run, job) for job in jobs])

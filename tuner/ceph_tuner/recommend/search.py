@@ -199,6 +199,10 @@ class _Race:
         import_module("ceph_tuner.optimise.optimiser")
         for label, runs in runs_by_label.items():
             self._take(Prediction(label, dict(profiles[label]), runs.collect(), errors=self._question.errors))
+        for text, metric in wishes_of(self._question.slo):
+            if not any(run.get(metric, 0.0) > 0 for entry in self.tried for run in entry.runs):
+                gone = f"nothing of it is left once a run of the twin counts, after {self._runs.settle_s:.0f} s"
+                raise InputError(text, gone, "more of that work in the description, or it left out here")
 
     def look_between(self, space: KnobSpace) -> None:
         """Simulate what lies between neighbours of the front that are far apart, for up to a quarter of the trials."""
@@ -397,12 +401,16 @@ def _measures(prediction: Prediction) -> Dict[str, Measure]:
     return measured_once(prediction.means)
 
 
+def wishes_of(slo: Slo) -> List[Tuple[str, str]]:
+    """Text and metric of each objective, and of the goal."""
+    wishes = [(objective.text, objective.metric) for objective in slo.objectives]
+    return wishes + [(goal.text, goal.metric) for goal in (slo.goal,) if goal is not None]
+
+
 def unpredictable(question: Question) -> List[InputError]:
     """Give the objectives, and the goal, that no simulation of this cluster can answer, each with the reason."""
     refusals = []
-    wishes = [(objective.text, objective.metric) for objective in question.slo.objectives]
-    wishes += [(goal.text, goal.metric) for goal in (question.slo.goal,) if goal is not None]
-    for text, metric in wishes:
+    for text, metric in wishes_of(question.slo):
         kind = metric.split(".")[0]
         if kind not in ("client", "recovery", "backfill", "scrub", "snaptrim") or metric == "scrub.pgs_late":
             refusals.append(InputError(text, "a metric that the twin does not predict", "it left out here"))
