@@ -18,6 +18,7 @@ import pytest
 from hypothesis import settings
 
 import debian_packages
+import lab_ceph
 import running_program
 from ceph_lab.bringup import up
 from ceph_lab.chroot import check_host
@@ -209,6 +210,15 @@ def one_process() -> Iterator[None]:
             for place in ("processes.process_pool", "workers.process_workers"):
                 patch.setattr(f"ceph_tuner.{place}.cores", lambda: 1)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_ceph() -> Iterator[None]:
+    """What is asked of a lab by `ceph` is asked of one that is kept: each start costs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Lab, "run", lab_ceph.kept(Lab.run))
+        yield
+    lab_ceph.end_all()
 
 
 @pytest.fixture
