@@ -84,7 +84,7 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
     """Whatever uses a lab is a real-cluster test; skip them where this machine can have no lab.
 
-    Tests of one lab stay in one process (pytest-xdist); they mostly wait, so labs are tested side by side: two of
+    Tests of one lab stay in one process (pytest-xdist); they mostly wait, so labs are tested side by side: three of
     Tentacle, one of Reef, whose tests are fewer, and beside them what needs both or brings up labs of its own.
     So do tests of a module that share what is made once for it.
     """
@@ -123,8 +123,8 @@ def _lab_of(item: pytest.Item) -> str:
     names = set(getattr(item, "fixturenames", ()))
     if {"tentacle_lab", "reef_lab"} <= names:
         return "both"
-    # with those that need both: else the tests of one lab would last longer than all others
-    return "both" if "tentacle_lab" in names else "reef" if "reef_lab" in names else "own"
+    # apart from those that need both, which mostly wait: together they would last longer than all others
+    return "tentacle-alone" if "tentacle_lab" in names else "reef" if "reef_lab" in names else "own"
 
 
 @pytest.hookimpl(wrapper=True)
