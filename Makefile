@@ -135,7 +135,7 @@ AGAIN ?=
 
 # six processes also on two cores: what tests a cluster mostly waits
 test: setup
-	$(BIN)/pytest -n 6 --dist loadgroup -m 'not quiet and not long' $(TESTS) || \
+	$(BIN)/pytest -n 6 --dist loadgroup --no-loadscope-reorder -m 'not quiet and not long' $(TESTS) || \
 	  { [ $$? = 1 ] && [ -n "$(AGAIN)" ] && $(BIN)/python tests/failed_again.py; }
 
 # what would judge the other tests' load in their company
@@ -159,7 +159,7 @@ fuzz: setup
 	$(BIN)/python tests/fuzz/campaign.py --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(OUTPUT),--output $(OUTPUT))
 
 coverage: setup
-	$(BIN)/pytest -n 6 --dist loadgroup -m 'not quiet and not long' --cov --cov-report=html:build/coverage
+	$(BIN)/pytest -n 6 --dist loadgroup --no-loadscope-reorder -m 'not quiet and not long' --cov --cov-report=html:build/coverage
 	@echo "build/coverage/index.html"
 
 test-unit: setup

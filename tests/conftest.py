@@ -18,6 +18,7 @@ import pytest
 from hypothesis import settings
 
 import debian_packages
+import lab_ceph
 import running_program
 from ceph_lab.bringup import up
 from ceph_lab.chroot import check_host
@@ -68,6 +69,10 @@ _WRITES = {
 """Files whose tests take about as long as all others on that lab."""
 
 
+_LASTING = ("both", "tentacle-writes", "tentacle", "own", "reef", "tentacle-alone")
+"""Groups of tests on labs, that which lasts longest first."""
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Garbage is collected of what tests make: not of the tests, thousands of objects that stay until the end."""
@@ -83,9 +88,10 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
     """Whatever uses a lab is a real-cluster test; skip them where this machine can have no lab.
 
-    Tests of one lab stay in one process (pytest-xdist); they mostly wait, so labs are tested side by side: two of
+    Tests of one lab stay in one process (pytest-xdist); they mostly wait, so labs are tested side by side: three of
     Tentacle, one of Reef, whose tests are fewer, and beside them what needs both or brings up labs of its own.
-    So do tests of a module that share what is made once for it.
+    So do tests of a module that share what is made once for it. What lasts begins first, so that what is short is
+    left for the end, when processes run out of work (`--no-loadscope-reorder`: else the most tests begin first).
     """
     for item in items:
         if _LAB_FIXTURES & set(getattr(item, "fixturenames", ())):
@@ -95,6 +101,7 @@ def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.long)
         elif _shares(item) and not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group(item.path.stem))
+    items.sort(key=_turn)
     clusters = [item for item in items if item.get_closest_marker("cluster")]
     reason = _no_lab_because() if clusters else ""
     if reason:
@@ -122,8 +129,16 @@ def _lab_of(item: pytest.Item) -> str:
     names = set(getattr(item, "fixturenames", ()))
     if {"tentacle_lab", "reef_lab"} <= names:
         return "both"
-    # with those that need both: else the tests of one lab would last longer than all others
-    return "both" if "tentacle_lab" in names else "reef" if "reef_lab" in names else "own"
+    # apart from those that need both, which mostly wait: together they would last longer than all others
+    return "tentacle-alone" if "tentacle_lab" in names else "reef" if "reef_lab" in names else "own"
+
+
+def _turn(item: pytest.Item) -> int:
+    """Labs by how long their tests last, what lasts seconds, the rest."""
+    marker = item.get_closest_marker("xdist_group")
+    if marker is not None and marker.args[0] in _LASTING:
+        return _LASTING.index(marker.args[0])
+    return len(_LASTING) + (marker is None and not item.get_closest_marker("slow"))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -209,6 +224,15 @@ def one_process() -> Iterator[None]:
             for place in ("processes.process_pool", "workers.process_workers"):
                 patch.setattr(f"ceph_tuner.{place}.cores", lambda: 1)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kept_ceph() -> Iterator[None]:
+    """What is asked of a lab by `ceph` is asked of one that is kept: each start costs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Lab, "run", lab_ceph.kept(Lab.run))
+        yield
+    lab_ceph.end_all()
 
 
 @pytest.fixture

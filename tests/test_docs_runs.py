@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Tuple
+from typing import Callable, Iterator, List, Optional, Tuple
 
 import pytest
 from ruamel.yaml import YAML
@@ -24,6 +24,7 @@ from ceph_lab.cluster import Lab
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import OPTION_PREFIX
 from ceph_tuner.core.changes.journal import UNDONE, Journal
+from ceph_tuner.core.errors import CommandFailed
 from documented import DOCS, ROOT, Command
 from lab_plugin import with_plugin
 from running_program import in_this_process
@@ -107,15 +108,24 @@ def fewer(text: str) -> str:
 
 @pytest.mark.parametrize("page", HERE, ids=named)
 def test_commands_that_need_no_cluster_run_as_they_stand_there(page: Path, desk: Path) -> None:
-    execute(page, running(desk, {}))
+    execute(page, running(desk))
 
 
-def running(desk: Path, shims: Dict[str, str]) -> Run:
-    """Runs a line: plain ones of `ceph-tuner` in this process, the rest by a shell that finds the programs."""
+def plain_words(text: str) -> List[str]:
+    """The words of a line in which nothing is left to a shell; else none."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    words = list(lexer)
+    return [] if any(set(word) <= set("|&;<>()") for word in words) else words
+
+
+def running(desk: Path, lab: Optional[Lab] = None) -> Run:
+    """Runs a line: plain ones of `ceph-tuner` in this process and of `ceph` by the lab's, the rest by a shell."""
     programs = desk / ".bin"
     programs.mkdir(exist_ok=True)
     start = f'exec {sys.executable} -c "from ceph_tuner_cli.main import main; main()" "$@"'
-    for name, line in {"ceph-tuner": start, **shims}.items():
+    ceph = {} if lab is None else {"ceph": f'exec {shlex.join(lab.argv(["ceph"]))} "$@"'}
+    for name, line in {"ceph-tuner": start, **ceph}.items():
         (programs / name).write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
         (programs / name).chmod(0o755)
     environment = {
@@ -126,15 +136,25 @@ def running(desk: Path, shims: Dict[str, str]) -> Run:
 
     def run(text: str) -> Tuple[int, str]:
         text = fewer(text)
+        words = plain_words(text)
         # `lab exec` becomes the command that it runs
-        if text.startswith("ceph-tuner ") and " exec " not in text and not set(text) & set("|><&"):
-            return in_this_process(shlex.split(text))
+        if words[:1] == ["ceph-tuner"] and "exec" not in words:
+            return in_this_process(words)
+        if words[:1] == ["ceph"] and lab is not None:
+            return by_the_lab(lab, words)
         done = subprocess.run(
             ["bash", "-c", text], cwd=desk, env=environment, capture_output=True, text=True, timeout=120, check=False
         )
         return done.returncode, done.stdout + done.stderr
 
     return run
+
+
+def by_the_lab(lab: Lab, words: List[str]) -> Tuple[int, str]:
+    try:
+        return 0, lab.run(words, timeout=120)
+    except CommandFailed as error:
+        return error.code, str(error)
 
 
 # on a lab
@@ -180,7 +200,7 @@ def test_commands_that_need_a_cluster_run_on_a_lab(
 ) -> None:
     fleet = (FILES / "fleet.yaml").read_text(encoding="utf-8").replace("LAB", tentacle_lab.name)
     (desk / "fleet.yaml").write_text(fleet, encoding="utf-8")
-    run = running(desk, {"ceph": f'exec {shlex.join(tentacle_lab.argv(["ceph"]))} "$@"'})
+    run = running(desk, tentacle_lab)
     execute(page, lambda text: run(on_the_lab(text, tentacle_lab.name)))
 
 

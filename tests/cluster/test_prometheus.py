@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ceph_tuner.cluster.prometheus import MOST_POINTS, Prometheus, Span, matchers, quoted
+from ceph_tuner.cluster.prometheus import MOST_POINTS, Prometheus, Span
+from ceph_tuner.cluster.promql import matchers, quoted
 from ceph_tuner.core.errors import (
     ClusterNotFound,
     ClusterTimeout,

@@ -7,7 +7,8 @@ from typing import Iterator, List
 
 import pytest
 
-from ceph_tuner.cluster.prometheus import Prometheus, Span, matchers, quoted
+from ceph_tuner.cluster.prometheus import Prometheus, Span
+from ceph_tuner.cluster.promql import matchers, quoted
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import ClusterNotFound, ClusterTimeout, CommandFailed, InputError
 from ceph_tuner.core.measure.exported_metrics import EXPORTED

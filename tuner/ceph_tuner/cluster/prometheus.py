@@ -7,12 +7,11 @@ sample is. Resets of counters are the server's business: `rate` and `increase` k
 from __future__ import annotations
 
 import errno
-import json
 import math
-import re
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
+from ceph_tuner.cluster.promql import promql_duration
 from ceph_tuner.cluster.transport import Response, Transport, basic, bearer, host
 from ceph_tuner.core.bounded import DOCUMENT, MISREAD, read_json
 from ceph_tuner.core.ceph.ports import Clock
@@ -28,7 +27,6 @@ from ceph_tuner.core.errors import (
 MOST_POINTS = 11_000
 """Of one series in one answer: the server refuses more."""
 
-LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _TOO_MANY = "too many samples"
 """In the server's words when a page needs more memory than it allows a query (`--query.max-samples`)."""
 
@@ -81,20 +79,6 @@ class QueryAnswer:
 
     series: Tuple[Series, ...]
     warnings: Tuple[str, ...] = ()
-
-
-def quoted(text: str) -> str:
-    """As a string of PromQL."""
-    # its escapes are a superset of JSON's, as long as what JSON writes in two surrogates is left as it is
-    return json.dumps(text, ensure_ascii=False)
-
-
-def matchers(selector: Mapping[str, str]) -> str:
-    """`cluster="berlin",`, to be put between the braces of every selector of a query."""
-    for label in selector:
-        if not LABEL.match(label):
-            raise ValueError(f"a label (={label!r}) has a name of a-z, A-Z, 0-9 and _")
-    return "".join(f"{label}={quoted(value)}," for label, value in selector.items())
 
 
 class Prometheus:
@@ -250,11 +234,6 @@ def _error(response: Response) -> str:
     """The type of error that Prometheus itself tells; empty where it is not the one that speaks."""
     document = _json(response.content)
     return str(document.get("errorType", "")) if isinstance(document, dict) else ""
-
-
-def promql_duration(seconds: float) -> str:
-    """As PromQL writes it, at least a millisecond."""
-    return f"{max(1, round(seconds * 1000))}ms"
 
 
 def _seconds(milliseconds: int) -> str:

@@ -36,7 +36,7 @@ from typing import Any, Mapping, Tuple, Union
 from urllib.parse import urlsplit
 
 from ceph_tuner.cluster.prefix_command import PrefixCommand
-from ceph_tuner.cluster.prometheus import LABEL
+from ceph_tuner.cluster.promql import LABEL
 from ceph_tuner.core.changes.custom_resource import CustomResource
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.profiles.profile import NAME, NAME_RULE

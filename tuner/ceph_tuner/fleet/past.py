@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from string import Template
 from typing import AbstractSet, Any, Dict, FrozenSet, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.cluster.prometheus import Point, Prometheus, Span, matchers, promql_duration
+from ceph_tuner.cluster.prometheus import Point, Prometheus, Span
+from ceph_tuner.cluster.promql import matchers, promql_duration
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import ClusterNotFound, InputError
 from ceph_tuner.core.measure.metrics import METRICS

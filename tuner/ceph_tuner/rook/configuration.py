@@ -6,7 +6,7 @@ run. So what leaves the resource may come to the monitors once more: `settle` wa
 
 from __future__ import annotations
 
-from typing import List, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, List, Mapping, Optional, Sequence
 
 from ceph_tuner.core.ceph.commands import CommandConfig, parsed
 from ceph_tuner.core.ceph.ports import Clock, Commander, ConfigEntry
@@ -14,8 +14,10 @@ from ceph_tuner.core.changes.custom_resource import CustomResource, of_another, 
 from ceph_tuner.core.changes.shard_rereading import Key
 from ceph_tuner.core.changes.step import Step
 from ceph_tuner.core.errors import InputError, RetryLater, Stopped
-from ceph_tuner.rook.ceph_cluster_api import CephClusterApi
 from ceph_tuner.rook.ceph_config import CephConfig, ceph_config, refuse_conflict
+
+if TYPE_CHECKING:
+    from ceph_tuner.rook.ceph_cluster_api import CephClusterApi
 
 SETTLE_S = 180.0
 """How long Rook has for a run over the whole cluster."""

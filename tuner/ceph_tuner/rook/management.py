@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig, parsed, shaped
@@ -13,10 +13,12 @@ from ceph_tuner.core.ceph.ports import Clock, Commander
 from ceph_tuner.core.changes.custom_resource import CustomResource
 from ceph_tuner.core.changes.step import Step
 from ceph_tuner.core.errors import ClusterNotFound, CommandFailed, InputError, TunerError
-from ceph_tuner.rook.ceph_cluster_api import CephClusterApi
 from ceph_tuner.rook.ceph_config import CephConfig, ceph_config
 from ceph_tuner.rook.configuration import RookConfig
-from ceph_tuner.rook.kubeconfig import api_access
+from ceph_tuner.rook.kubeconfig import ApiAccess, api_access
+
+if TYPE_CHECKING:
+    from ceph_tuner.rook.ceph_cluster_api import CephClusterApi
 
 NONE = "none"
 """In the place of a resource: whoever says it has seen that `cephConfig` names nothing that is written."""
@@ -48,8 +50,15 @@ def on_rook(cluster: Cluster, choice: RookChoice, environment: Mapping[str, str]
     except BaseException:
         cluster.close()
         raise
-    api = CephClusterApi(resource, access, cluster.clock)
+    api = _api(resource, access, cluster.clock)
     return replace(cluster, config=RookConfig(cluster.commander, api, cluster.clock))
+
+
+def _api(resource: CustomResource, access: ApiAccess, clock: Clock) -> CephClusterApi:
+    # nearly every command begins here: only one on Rook waits for the HTTP library
+    from ceph_tuner.rook.ceph_cluster_api import CephClusterApi
+
+    return CephClusterApi(resource, access, clock)
 
 
 def osd_pod(commander: Commander) -> Optional[Pod]:
@@ -87,7 +96,7 @@ class UnclaimedConfig(CommandConfig):
         fsid = str(parsed(self._commander.mon("status", {}), "status")["fsid"])
         try:
             access = api_access(self._environment)
-            resource, now = cluster_of(CephClusterApi(CustomResource(pod.namespace, _ANY), access, self._clock), fsid)
+            resource, now = cluster_of(_api(CustomResource(pod.namespace, _ANY), access, self._clock), fsid)
         except TunerError as fault:
             raise InputError(
                 f"Rook, which has OSDs in the namespace {pod.namespace}",
