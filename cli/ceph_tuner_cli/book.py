@@ -144,8 +144,10 @@ def import_(
     if (file is None) == (profile is None):
         found = "neither a file nor --profile" if file is None else "a file and --profile"
         raise InputError("book import", found, "one of them")
-    if bool(regime) != (profile is not None):
-        raise InputError("--regime", "nothing" if profile else "no --profile beside it", "both of them, or a file")
+    if profile is not None and not regime:
+        raise InputError("--profile", "no --regime beside it", "the regimes that it is for: --regime recovering")
+    if regime and profile is None:
+        raise InputError("--regime", "a file beside it, whose pages name their regimes", "--profile, or no --regime")
     if file is not None:
         text = read_file(file, "a book, as `ceph-tuner book export` gives it").decode("utf-8", "replace")
         parse_book(read_json(text, str(file)), str(file))

@@ -243,7 +243,7 @@ def _move(
 ) -> int:
     """Show or carry out one move, and give back at its end what it has paused. Gives the exit code."""
     from ceph_tuner.moves.map_view import read_map
-    from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveTask, waits_in
+    from ceph_tuner.moves.mover import DONE, INTERRUPTED, MoveTask, never_again, waits_in
     from ceph_tuner.moves.pg_limit import MANY_PGS, beyond_limit, beyond_osds, remarks
     from ceph_tuner.moves.pgs_plan import PgsPlan
     from ceph_tuner.moves.record import UNDER_WAY, MoveRecord, MoveStore
@@ -257,12 +257,17 @@ def _move(
     with working(f"{cluster}: connecting"):
         connection = open_cluster(cluster)
     with closing(connection):
+        if never_again(open_hours, connection.clock.now()):
+            raise InputError("--hours", f"{hours}, which has passed", "hours to come")
         wanted = wanted_objectives(connection, keep, slo)
         with working(f"{cluster}: reading maps and PGs"):
             view = read_map(connection)
             plan, lines, commands = plan_of(view)
             balancer = balancer_on(connection)
             autoscaled_pools = autoscaled(view, _own(view, pool))
+            is_so = nothing_to_do(view, plan)
+            if is_so:
+                lines.append("There is nothing to do.")
             limit = None
             if isinstance(plan, PgsPlan):
                 lines += remarks(connection, view, plan)
@@ -287,7 +292,7 @@ def _move(
                 show_commands(commands[:FIRST_COMMANDS])
                 if len(commands) > FIRST_COMMANDS:
                     say([f"and {len(commands) - FIRST_COMMANDS} commands more: --format json"])
-            say([f"nothing is moved: {preview.remedy} does it"])
+            say([f"nothing is moved: {'it is so already' if is_so else f'{preview.remedy} does it'}"])
             return 0
         for fault in refusals.values():
             raise fault

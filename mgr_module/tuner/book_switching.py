@@ -17,7 +17,7 @@ from ceph_tuner.core.book.state_machine import refusal
 from ceph_tuner.core.ceph.ports import Clock
 from ceph_tuner.core.changes.guardian import unguarded
 from ceph_tuner.core.changes.standing import StandingApplier
-from ceph_tuner.core.changes.writer import key_for_class
+from ceph_tuner.core.changes.writer import key_for_class, said_of_class
 from ceph_tuner.core.errors import Stopped
 from ceph_tuner.core.regimes.telling import RegimeState
 
@@ -159,7 +159,7 @@ class BookSwitching:
         """What an operator should know."""
         if not self.driver.state.on:
             return [self._options.problem] if self._options.problem else []
-        no_page = "" if self._lookout.has_page() else NOTHING_TO_USE
+        no_page = "" if self._lookout.has_page() else said_of_class(NOTHING_TO_USE, self.aim.device_class)
         return [note for note in (self._options.problem, unguarded(self._store, self._now()), no_page) if note]
 
     def exported(self) -> Mapping[str, Any]:

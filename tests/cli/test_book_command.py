@@ -170,8 +170,8 @@ def test_a_profile_of_a_file_is_translated_and_stands_for_its_target(
     [
         ((), "neither a file nor --profile"),
         (("book.json", "--profile", "balanced", "-R", "idle"), "a file and --profile"),
-        (("--profile", "balanced"), "--regime: found nothing"),
-        (("book.json", "-R", "idle"), "no --profile beside it"),
+        (("--profile", "balanced"), "--profile: found no --regime beside it, expected the regimes that it is for"),
+        (("book.json", "-R", "idle"), "--regime: found a file beside it, whose pages name their regimes"),
         (("--profile", "balanced", "-R", "asleep"), "idle, or with + between them: busy"),
         (("--profile", "nowhere", "-R", "idle"), "nowhere"),
     ],

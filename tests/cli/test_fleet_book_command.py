@@ -165,6 +165,20 @@ def test_pages_go_to_no_other_release_and_to_no_unlike_osds(
     assert plugins["rome"].book.pages == plugins["milan"].book.pages == ()
 
 
+def test_in_a_fleet_of_two_releases_each_has_its_own_pages(
+    run: Run, plugins: Dict[str, Plugin], fleet: List[str]
+) -> None:
+    plugins["milan"] = Plugin(RECOVERING, release="reef", version="18.2.7")
+    plugins["rome"] = Plugin(release="reef", version="18.2.2")
+    code, out, _ = run("fleet", "book", "show", "paris", "milan", *fleet)
+    assert (code, rows(out)["paris"][3], rows(out)["milan"][3]) == (0, "2", "1")
+    code, out, err = run("fleet", "book", "offer", "milan", "rome", "paris", *fleet, "--yes")
+    assert code == 1
+    assert [rows(out)[name][:3] for name in ("rome", "paris")] == [["1", "0", "0"], ["0", "0", "1"]]
+    assert "paris: page 3, recovering: release: found settings validated on Reef" in " ".join(err.split())
+    assert [page.state for page in plugins["rome"].book.pages] == [UNVALIDATED]
+
+
 def test_shares_of_a_release_of_iops_are_those_of_the_other_osds(
     run: Run, plugins: Dict[str, Plugin], fleet: List[str]
 ) -> None:

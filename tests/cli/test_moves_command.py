@@ -65,6 +65,21 @@ def test_a_preview_says_what_the_move_would_wait_for_now(opening: Opening, run: 
     assert document(run, "drain", "osd.3")[1]["waits_for"] == ""
 
 
+def test_dates_that_have_passed_are_refused_at_once(opening: Opening, run: Run) -> None:
+    _, fake = opening()
+    for words in (["--yes"], []):
+        code, _, err = run("drain", "osd.3", "--cluster", "moving", "--hours", "2020-01-01", *words)
+        assert (code, fake.writes) == (2, [])
+        assert "--hours: found 2020-01-01, which has passed, expected hours to come" in " ".join(err.split())
+
+
+@pytest.mark.parametrize("words", [("pgs", "step", "rbd", "8"), ("reweight", "osd.3", "1")])
+def test_a_preview_of_what_is_so_already_says_that(opening: Opening, run: Run, words: Tuple[str, ...]) -> None:
+    opening()
+    code, out, err = run(*words, "--cluster", "moving")
+    assert (code, "There is nothing to do." in out, "it is so already" in err) == (0, True, True)
+
+
 def test_a_preview_with_many_commands_says_how_many_there_are(opening: Opening, run: Run) -> None:
     _, fake = opening(pgs=64)
     code, out, err = run("drain", "osd.3", "--cluster", "moving")

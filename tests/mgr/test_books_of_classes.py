@@ -10,12 +10,13 @@ import pytest
 from test_books import WithBook, kept, page, recovering
 
 from ceph_tuner.core.book.book import Book, StoredBook
-from ceph_tuner.core.book.page import Page
+from ceph_tuner.core.book.page import UNVALIDATED, Page
 from ceph_tuner.core.book.state import HOLDING, RESTING, WATCHING
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, IDLE, Marker, RegimeBounds
 from tuner import render_book
+from tuner.book_switching import NOTHING_TO_USE
 from tuner.exposition import exposition
 from twin_cluster.cluster import TwinCluster
 
@@ -108,6 +109,21 @@ def test_one_class_goes_back_without_the_other() -> None:
         mgr.books.switch("on", "", "ssd")
     mgr.off()
     assert mgr.table() == before
+
+
+def test_before_it_is_on_each_class_says_what_it_would_do_and_which_has_no_page() -> None:
+    mgr = OfClasses(*pages()[:1], page(2, REGIME, {"osd_max_scrubs": 2}, state=UNVALIDATED, target=HDD))
+    mgr.want(*OBJECTIVES)
+    mgr.sample(14)
+    document = mgr.books.document()
+    assert document["classes"]["nvme"]["preview"][0].startswith("`book on` would put page 1 (validated by trial)")
+    assert document["classes"]["hdd"]["preview"][0].startswith("`book on` would change nothing now")
+    # the whole cluster's stands aside
+    assert document["switching"]["preview"] == []
+    assert "class nvme: `book on` would put page 1" in mgr.in_words()
+    mgr.on()
+    told = [note for note in mgr.books.document()["notes"] if NOTHING_TO_USE in note]
+    assert told == [f"class hdd: {NOTHING_TO_USE}"]
 
 
 def test_a_class_switches_by_its_own_regime() -> None:

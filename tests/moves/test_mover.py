@@ -19,7 +19,7 @@ from ceph_tuner.core.moments import stamp
 from ceph_tuner.moves import MovePlan
 from ceph_tuner.moves.drain_plan import DrainPlan
 from ceph_tuner.moves.map_view import read_map
-from ceph_tuner.moves.mover import DONE, INTERRUPTED, STUCK, MoveOutcome, MoveProgress, Mover, MoveTask
+from ceph_tuner.moves.mover import DONE, HOURS_OVER, INTERRUPTED, STUCK, MoveOutcome, MoveProgress, Mover, MoveTask
 from ceph_tuner.moves.pgs_plan import PgsPlan
 from ceph_tuner.moves.record import MoveRecord, MoveStore
 from ceph_tuner.moves.reweight_plan import ReweightPlan
@@ -266,6 +266,20 @@ def test_the_operators_flags_are_waited_for_and_never_cleared(flag: str) -> None
     assert move(cluster, DrainPlan(frozenset({3})), look=look).reason == DONE
     assert all(reason.startswith(flag.replace(",", ", ")) for reason in reasons[:9])
     assert not [write for write in moving.writes if "unset" in write]
+
+
+def test_a_move_whose_dates_have_passed_ends_once_what_is_on_its_way_has_arrived() -> None:
+    cluster, moving = moving_cluster(pgs=64, seconds=40.0)
+    # a minute is left of the day
+    cluster.clock.sleep(86_400.0 - cluster.clock.now() % 86_400.0 - 60.0)
+    hours = parse_hours(stamp(cluster.clock.now())[:10])
+    seen: List[MoveProgress] = []
+    outcome = move(cluster, DrainPlan(frozenset({3})), MoveTask(hours=hours, at_most=1), seen.append)
+    assert (outcome.reason, outcome.moved > 0, len(outcome.left) > 0) == (HOURS_OVER, True, True)
+    assert moving.moving == {}
+    assert outcome.ended - outcome.began < 180.0
+    # other hours go on
+    assert move(cluster, DrainPlan(frozenset({3})), MoveTask()).reason == DONE
 
 
 def test_steps_begin_inside_of_the_hours_alone() -> None:

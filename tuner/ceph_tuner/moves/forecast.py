@@ -150,7 +150,7 @@ def open_s(start: float, end: float, hours: Hours) -> float:
 
 def _end(now: float, seconds: float, hours: Hours) -> Optional[float]:
     """When so many seconds of open hours are over."""
-    if not (hours.spans or hours.dated):
+    if not hours:
         return now + seconds if seconds < LONGEST_S else None
     at = now
     while at < now + LONGEST_S:

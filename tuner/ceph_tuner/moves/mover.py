@@ -33,7 +33,7 @@ NAMED_PGS = 8
 STOPPING = ("norebalance", "nobackfill", "norecover", "pauserd", "pausewr")
 """Flags under which no data moves: the operator's, so they are waited for, never cleared. `pause` is the last two."""
 
-DONE, STUCK, INTERRUPTED = "done", "stuck", "interrupted"
+DONE, STUCK, HOURS_OVER, INTERRUPTED = "done", "stuck", "its hours are over", "interrupted"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class MoveOutcome:
     began: float
     ended: float
     reason: str
-    """DONE, STUCK or INTERRUPTED."""
+    """DONE, STUCK, HOURS_OVER or INTERRUPTED."""
     moved: int
     moved_bytes: float
     steps: int
@@ -98,6 +98,11 @@ class MoveOutcome:
 
 
 Listener = Callable[[MoveProgress], None]
+
+
+def never_again(hours: Hours, now: float) -> bool:
+    """Whether none of the hours is still to come, as all of them are dates that have passed."""
+    return bool(hours) and hours.begins(now) is None
 
 
 def waits_in(view: MapView, own_pools: Collection[str], begun: Collection[str] = ()) -> str:
@@ -205,6 +210,9 @@ class Mover:
             return ""
         self._settle()
         waits_for = self._waits_for()
+        if not self._under_way.begun and never_again(self._task.hours, self._clock.now()):
+            # it would wait, and hold the lock, for ever
+            return HOURS_OVER
         if self._plan.weights_first and not (self._record.weighed and self._weights_are()):
             if not waits_for and not self._under_way.begun:
                 self._weigh(self._plan.weights_first)
@@ -297,7 +305,7 @@ class Mover:
         if rest_s > 0:
             return f"a rest of {rest_s:.0f} s: one PG at a time was too much"
         hours = self._task.hours
-        if (hours.spans or hours.dated) and not hours.covers(now):
+        if hours and not hours.covers(now):
             begins = hours.begins(now)
             return f"--hours, at {utc_minute(begins)}" if begins is not None else "--hours"
         reason = waits_in(self._view, self._task.autoscaled_pools, self._under_way.begun)
