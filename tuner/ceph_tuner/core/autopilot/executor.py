@@ -254,7 +254,7 @@ class TrialExecutor(Generic[S]):
         try:
             applier = self._take_hold()
             for target in act.targets:
-                entry = applier.apply(applier.plan(target, act.settings), act.why, True, self._check, act.forecast)
+                entry = applier.plan_and_apply(target, act.settings, act.why, True, self._check, act.forecast)
                 if entry is not None:
                     numbers.append(entry.number)
             self._undo(applier, act.replaces)
