@@ -253,14 +253,18 @@ class Boosters:
         """Until the time is over."""
         with closing(open_cluster(self._lab.name, timeout=60)) as own:
             while not stop.is_set():
-                kind, at_most = self._random.choice(("recovery", "backfill")), self._random.choice(("1min", "2min"))
+                kind, at_most = (
+                    self._random.choice(("recovery", "backfill")),
+                    self._random.choice(("1min", "1min", "2min")),
+                )
                 if not carried_out(own.commander, self._ledger, f"tuner boost {kind}", {"at_most": at_most}):
                     stop.pause(self._random, 1.0, 5.0)
                     continue
-                # the longer half lives to see its time or the end of the work
-                stop.pause(self._random, 0.0, 130.0)
-                carried_out(own.commander, self._ledger, "tuner boost cancel", {"why": "enough"})
-                stop.pause(self._random, 20.0, 60.0)
+                # the others live to see their time, or the end of the work
+                if self._random.random() < 0.4:
+                    stop.pause(self._random, 0.0, 60.0)
+                    carried_out(own.commander, self._ledger, "tuner boost cancel", {"why": "enough"})
+                stop.pause(self._random, 30.0, 120.0)
 
 
 def more_words(randomness: random.Random, book: bool, boosts: bool) -> List[List[str]]:

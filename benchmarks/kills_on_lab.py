@@ -69,8 +69,10 @@ HERE = Path(__file__).resolve().parent
 TUNED = HERE.parent / "profiles" / "ceph_tuner_profiles" / "tuned"
 LOOK_S, ATTEMPTS = 0.5, 5
 PROGRAMS = 2
-BUSY_S, BESIDE_OTHERS_S = (0.0, 2.0), (0.0, 30.0)
+BUSY_S, SELDOM_S = (0.0, 2.0), (5.0, 60.0)
 """Between two commands of one, and where the book and boosts are to have their turn: those wait for who is inside."""
+FAULTS_S, FEW_FAULTS_S = (0.5, 5.0), (0.5, 10.0)
+"""Between what happens to them; a mgr that starts needs some seconds before its book and its boosts go on."""
 ENDS_S = 30.0
 """How long what is told to end may take."""
 LASTS_S = 120.0
@@ -180,7 +182,7 @@ class Program:
         while not stop.is_set():
             more = self._more(self._random)
             self.run(arguments(self._random, self._lab.osds, more), self.clock.environment())
-            stop.pause(self._random, *(BESIDE_OTHERS_S if more else BUSY_S))
+            stop.pause(self._random, *(SELDOM_S if more else BUSY_S))
 
     def run(self, words: Sequence[str], environment: Optional[Mapping[str, str]] = None) -> int:
         """One command, with more in its environment; gives its exit code."""
@@ -317,8 +319,17 @@ class Mgr:
 class Chaos:
     """What happens to them, by the seed."""
 
-    def __init__(self, lab: Lab, programs: Sequence[Program], mgr: Mgr, ledger: Ledger, seed: str) -> None:
-        self._lab, self._programs, self._mgr, self._ledger = lab, programs, mgr, ledger
+    def __init__(
+        self,
+        lab: Lab,
+        programs: Sequence[Program],
+        mgr: Mgr,
+        ledger: Ledger,
+        seed: str,
+        pause_s: Tuple[float, float] = FAULTS_S,
+    ) -> None:
+        """`pause_s`: between two faults; where they are few, spells of a slow monitor are short as well."""
+        self._lab, self._programs, self._mgr, self._ledger, self._pause_s = lab, programs, mgr, ledger, pause_s
         self._random = random.Random(seed)
 
     def work(self, stop: Stop) -> None:
@@ -328,9 +339,10 @@ class Chaos:
             (self._mgr.kill, 1),
             (self._slow_monitor, 3),
             (self._step, 4),
+            (self._quick_monitors, 0 if self._pause_s == FAULTS_S else 6),
         )
         try:
-            while not stop.pause(self._random, 0.5, 5.0):
+            while not stop.pause(self._random, *self._pause_s):
                 (happens,) = self._random.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])
                 happens()
                 self._mgr.revive()
@@ -339,8 +351,7 @@ class Chaos:
 
     def end(self) -> None:
         """Monitors are quick again, clocks right."""
-        for monitor in self._lab.mons:
-            preload.slow_down(self._lab.places, monitor, 0.0)
+        self._quick_monitors()
         for program in self._programs:
             program.clock.set(0.0)
 
@@ -354,6 +365,10 @@ class Chaos:
             preload.slow_down(self._lab.places, other, seconds if other == monitor else 0.0)
         if seconds:
             self._ledger.count("spells of a slow monitor")
+
+    def _quick_monitors(self) -> None:
+        for monitor in self._lab.mons:
+            preload.slow_down(self._lab.places, monitor, 0.0)
 
     def _step(self) -> None:
         self._random.choice(self._programs).clock.set(self._random.choice((0.0, *STEPS_S)))
@@ -494,7 +509,7 @@ def run(arguments: argparse.Namespace, number: int, seed: int) -> Dict[str, Any]
         beside = Beside(lab, cluster, ledger, arguments.book, arguments.boosts, seed)
         observer = Observer(cluster.config, cluster.store, ledger, beside.observer)
         pristine = Pristine.of(lab, observer)
-        pause_s = BESIDE_OTHERS_S if beside.observer is not None else BUSY_S
+        pause_s, faults_s = (SELDOM_S, FEW_FAULTS_S) if beside.observer is not None else (BUSY_S, FAULTS_S)
         mgr = Mgr(lab, cluster, ledger, f"{seed}/mgr", pause_s, beside.in_force)
         programs = [
             Program(
@@ -502,7 +517,7 @@ def run(arguments: argparse.Namespace, number: int, seed: int) -> Dict[str, Any]
             )
             for name in map(str, range(PROGRAMS))
         ]
-        chaos = Chaos(lab, programs, mgr, ledger, f"{seed}/chaos")
+        chaos = Chaos(lab, programs, mgr, ledger, f"{seed}/chaos", faults_s)
         working = [program.work for program in programs] + [mgr.work, chaos.work, *beside.works]
         threads = [threading.Thread(target=ledger.told, args=(work, stop)) for work in working]
         interrupted = False
@@ -556,7 +571,8 @@ def watch(observer: Observer, end: float, ledger: Ledger) -> bool:
             if time.monotonic() > told + 30:
                 told = time.monotonic()
                 counts = ", ".join(f"{count} {what}" for what, count in sorted(ledger.counts.items()))
-                print(f"{(end - told) / 60:.1f} min left: {counts}; {sum(ledger.broken.values())} violations")
+                violations = sum(ledger.broken.values())
+                print(f"{(end - told) / 60:.1f} min left: {counts}; {violations} violations", flush=True)
             time.sleep(LOOK_S)
     except KeyboardInterrupt:
         return True
