@@ -69,8 +69,11 @@ HERE = Path(__file__).resolve().parent
 TUNED = HERE.parent / "profiles" / "ceph_tuner_profiles" / "tuned"
 LOOK_S, ATTEMPTS = 0.5, 5
 PROGRAMS = 2
-BUSY_S, SELDOM_S = (0.0, 2.0), (5.0, 60.0)
-"""Between two commands of one, and where the book and boosts are to have their turn: those wait for who is inside."""
+BUSY_S, SELDOM_S, RARELY_S = (0.0, 2.0), (5.0, 60.0), (20.0, 120.0)
+"""Between two commands of one, and where the book and boosts are to have their turn: they wait for who is inside.
+
+What the plugin applies or takes back ends a boost, which lasts for a minute at least: so that comes rarely then.
+"""
 FAULTS_S, FEW_FAULTS_S = (0.5, 5.0), (0.5, 10.0)
 """Between what happens to them; a mgr that starts needs some seconds before its book and its boosts go on."""
 ENDS_S = 30.0
@@ -509,7 +512,7 @@ def run(arguments: argparse.Namespace, number: int, seed: int) -> Dict[str, Any]
         beside = Beside(lab, cluster, ledger, arguments.book, arguments.boosts, seed)
         observer = Observer(cluster.config, cluster.store, ledger, beside.observer)
         pristine = Pristine.of(lab, observer)
-        pause_s, faults_s = (SELDOM_S, FEW_FAULTS_S) if beside.observer is not None else (BUSY_S, FAULTS_S)
+        pause_s, faults_s = (RARELY_S, FEW_FAULTS_S) if beside.observer is not None else (BUSY_S, FAULTS_S)
         mgr = Mgr(lab, cluster, ledger, f"{seed}/mgr", pause_s, beside.in_force)
         programs = [
             Program(
