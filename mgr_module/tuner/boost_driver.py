@@ -26,7 +26,7 @@ class BoostDriver(Turns[BoostState]):
     """The one that it was made with."""
 
     def begin(self, event: Begin) -> None:
-        """Begin a boost. Raises InputError where one is on, RetryLater where one or a tuner waits, Stopped where it ended."""
+        """Begin a boost. Raises InputError where one is on, RetryLater where it must wait, Stopped where it ended."""
         self.refuse(refusal(self.state, event.request.kind))
         if self._has_begin_event():
             raise RetryLater(
