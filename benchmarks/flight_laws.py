@@ -9,6 +9,7 @@ from typing import Any, Deque, Dict, List, Mapping, Optional, Set, Tuple
 from configuration_laws import Key, breaches
 from flight_mgr import MgrProcess, Trouble
 from flight_world import World
+from standing_laws import BookLaw, BoostLaw
 from store_keys import MOST_KEYS
 
 from ceph_tuner.core.autopilot.audit_log import ACTS, APPLY, BLOCKS, FAILOVER, PER_BLOCK, PREFIX
@@ -16,16 +17,14 @@ from ceph_tuner.core.autopilot.permits import outside_hours
 from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.autopilot.state import APPROVE, AUTO, HOLDING, RETURNING, TRYING, WRITING
 from ceph_tuner.core.book.book import PAGES_KEY, parse_book
-from ceph_tuner.core.book.page import STRUCK, Page
+from ceph_tuner.core.book.page import Page
 from ceph_tuner.core.boost.executor import BY as BY_BOOST
 from ceph_tuner.core.boost.executor import KEY as BOOST_KEY
-from ceph_tuner.core.boost.state import OFF as NO_BOOST
 from ceph_tuner.core.boost.state import BoostState
 from ceph_tuner.core.ceph.commands import STORE_PREFIX
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, UNDOING, Entry
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
-from ceph_tuner.core.knobs.settings import same_value
 
 P95 = "client.p95_ms"
 DAY_S = 86400.0
@@ -64,9 +63,8 @@ class Laws:
         self.longest_beyond = 0
         self._next_window = world.now() + WINDOW_S
         self._reported: Set[str] = set()
-        self._regimes: Dict[str, float] = {}
-        """When each regime held last."""
-        self._named_at = self._overdue_since = world.now()
+        self._of_book = BookLaw(world.now(), NAMED_S, NAMED_S, self.counts)
+        self._of_boost = BoostLaw(world.now(), 2 * interval, self.counts)
         self.mgr_now = world.now
 
     def broken(self, law: str, words: str) -> None:
@@ -237,46 +235,27 @@ class Laws:
             self.broken("left behind", f"changes {left} while {state.phase}")
 
     def _book(self, process: Optional[MgrProcess]) -> None:
-        """What the book has in force is named by a page of a regime of the last minutes, in one change."""
-        now = self._world.now()
         held = process.modes.regimes.state_of() if process is not None else None
-        if held is not None:
-            self._regimes[held.name] = now
-        standing = [entry for entry in self.entries() if entry.replaceable and entry.state == APPLIED]
-        if len(standing) > 1:
-            self.broken("book", f"changes {[entry.number for entry in standing]} stand at once")
-        if process is None or self._trouble.recent(now, 60.0) or not standing:
-            self._named_at = now
-            return
-        recent = {name for name, at in self._regimes.items() if now - at < NAMED_S}
-        pages = [page for page in self._pages() if page.regime in recent and page.state != STRUCK]
-        if any(map(self._in_force, pages)):
-            self._named_at = now
-            self.counts["looks at a page in force"] += 1
-        elif now - self._named_at > NAMED_S:
-            self.broken("book", f"change {standing[0].number} has what no page of {', '.join(sorted(recent))} names")
+        regime = held.name if held is not None else ""
+        for law, words in self._of_book.breaches(
+            self._world.now(), regime, self._excused(process), self.entries(), self._pages, self._world.table
+        ):
+            self.broken(law, words)
 
     def _boost_ends(self, process: Optional[MgrProcess]) -> None:
-        """What a boost wrote is on the cluster while it is on, within its time, and no moment longer."""
-        now = self._world.now()
-        written = [entry.number for entry in self.entries() if _of_boost(entry)]
-        if process is None or not written or self._trouble.recent(now, 60.0):
-            self._overdue_since = now
-            return
-        state = process.boost.state
-        self.counts["looks at a boost in force"] += 1
-        if state.phase != NO_BOOST and set(written) <= set(state.changes) and not state.time_is_up(process.clock.now()):
-            self._overdue_since = now
-        elif now - self._overdue_since > 2 * self._interval:
-            self.broken("boost", f"changes {written} are in force while {state.phase}")
+        mgr_now = process.clock.now() if process is not None else self.mgr_now()
+        for law, words in self._of_boost.breaches(
+            self._world.now(), mgr_now, self._excused(process), self.entries(), self._boost
+        ):
+            self.broken(law, words)
+
+    def _excused(self, process: Optional[MgrProcess]) -> bool:
+        """Whether no mgr can do what it wants."""
+        return process is None or self._trouble.recent(self._world.now(), 60.0)
 
     def _pages(self) -> List[Page]:
         text = self._world.cluster.store.get(PAGES_KEY)
         return list(parse_book(json.loads(text), "the book").pages) if text else []
-
-    def _in_force(self, page: Page) -> bool:
-        table = self._world.table()
-        return all(same_value(table.get((page.target, name), ""), str(value)) for name, value in page.settings.items())
 
     def _clients(self, process: Optional[MgrProcess]) -> None:
         """Hard objectives are not broken for longer than the guard's windows and its reaction."""
@@ -333,8 +312,3 @@ class Laws:
         if self._records > PER_BLOCK * BLOCKS:
             kept = len([key for key in self._world.stored() if key.startswith(PREFIX)])
             self.counts["blocks of the trail"] = kept
-
-
-def _of_boost(entry: Entry) -> bool:
-    """Whether it is a boost's change that is on the cluster, as far as the journal knows."""
-    return entry.who.endswith(BY_BOOST) and entry.state in (APPLYING, APPLIED, UNDOING)

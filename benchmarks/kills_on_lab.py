@@ -7,8 +7,9 @@
 Two processes of the program apply, set and take back without end, and so does the plugin by its commands. Meanwhile
 they are killed (SIGKILL), the mgr is killed or failed over, a monitor is slow for a while, and the wall clock of one
 process steps. Twice a second the configuration database and the journal are held against each other: every option is
-as before, or as a stored change plans. Notes of each process say who is inside the lock. In the end everything is
-taken back by the ordinary commands, and nothing may be left. A look that breaks a law is a line of the output, and the
+as before, or as a stored change plans. Notes of each process say who is inside the lock. With `--book` and
+`--boosts` the plugin also switches its book, and boosts begin and end. In the end everything is taken back by the
+ordinary commands, and nothing may be left. A look that breaks a law is a line of the output, and the
 run is one. Exit code 1 where there is such. Ctrl-C ends it early in the same way.
 """
 
@@ -30,11 +31,24 @@ from collections import Counter
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import lock_trace
 import runs_file
 from configuration_laws import Breach, Table, breaches
+from kills_book_and_boosts import (
+    BESIDE,
+    Boosters,
+    Operators,
+    Regimes,
+    Shortage,
+    StandingObserver,
+    end_both,
+    more_words,
+    not_tried,
+)
+from kills_book_and_boosts import table as standing_table
+from kills_ledger import Ledger, Stop, carried_out
 
 from ceph_lab.cluster import Lab
 from ceph_lab.drives import preload
@@ -42,6 +56,8 @@ from ceph_lab.processes import command_line
 from ceph_tuner.cluster import open_cluster
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.plugin import LIBRARY, MODULE, OPTION_PREFIX, Plugin
+from ceph_tuner.core.book.state import BookState
+from ceph_tuner.core.boost.state import BoostState
 from ceph_tuner.core.ceph.ports import ConfigDatabase, Store, contents
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.changes.journal import PREFIX as JOURNAL
@@ -53,12 +69,17 @@ HERE = Path(__file__).resolve().parent
 TUNED = HERE.parent / "profiles" / "ceph_tuner_profiles" / "tuned"
 LOOK_S, ATTEMPTS = 0.5, 5
 PROGRAMS = 2
+BUSY_S, SELDOM_S, RARELY_S = (0.0, 2.0), (5.0, 60.0), (20.0, 120.0)
+"""Between two commands of one, and where the book and boosts are to have their turn: they wait for who is inside.
+
+What the plugin applies or takes back ends a boost, which lasts for a minute at least: so that comes rarely then.
+"""
+FAULTS_S, FEW_FAULTS_S = (0.5, 5.0), (0.5, 10.0)
+"""Between what happens to them; a mgr that starts needs some seconds before its book and its boosts go on."""
 ENDS_S = 30.0
 """How long what is told to end may take."""
 LASTS_S = 120.0
 """A command that takes longer hangs: the lock's lease and a slow monitor are well below it."""
-FAULTS = ("internal error", "object has no attribute", "Traceback")
-"""Words of a failure that is the product's own."""
 STEPS_S = (-3600.0, -90.0, -31.0, -5.0, 5.0, 31.0, 90.0, 3600.0)
 """Of a clock, on both sides of the lease and of what clocks may differ by."""
 SLOW_S = (0.2, 1.0, 3.0)
@@ -69,53 +90,14 @@ TRACED = "\n\nfrom ceph_tuner.lock_trace import install as _install\n\n_install(
 """Appended to the lab's own copy of lock.py."""
 
 
-class Ledger:
-    """What happened and what broke a law, from all threads."""
-
-    def __init__(self, output: Optional[Path], run: int) -> None:
-        self._output, self._run = output, run
-        self._lock = threading.Lock()
-        self.counts: Counter[str] = Counter()
-        self.broken: Counter[str] = Counter()
-        self._told: Set[Breach] = set()
-
-    def count(self, what: str, more: int = 1) -> None:
-        with self._lock:
-            self.counts[what] += more
-
-    def violation(self, law: str, words: str) -> None:
-        """One line; the same words again only count."""
-        with self._lock:
-            self.broken[law] += 1
-            if Breach(law, words) in self._told:
-                return
-            self._told.add(Breach(law, words))
-            print(f"{time.strftime('%H:%M:%S')} {law}: {words}", file=sys.stderr)
-            if self._output is not None:
-                line = {"violation": law, "words": words, "run": self._run, "at": time.time()}
-                runs_file.append(self._output, line)
-
-    def told(self, work: Callable[[Stop], None], stop: Stop) -> None:
-        """Do the work of a thread: one that ends by an error measures no more, and that is no clean run."""
-        try:
-            work(stop)
-        except Exception as error:
-            self.violation("measurement", f"{type(error).__name__}: {error}")
-
-
-class Stop(threading.Event):
-    """Set when the time is over."""
-
-    def pause(self, randomness: random.Random, least: float, most: float) -> bool:
-        """Wait for a random time; whether it is over."""
-        return self.wait(randomness.uniform(least, most))
-
-
 class Observer:
     """Looks at the database and the journal at one moment, as far as there is one."""
 
-    def __init__(self, config: ConfigDatabase, store: Store, ledger: Ledger) -> None:
-        self._config, self._store, self._ledger = config, store, ledger
+    def __init__(
+        self, config: ConfigDatabase, store: Store, ledger: Ledger, standing: Optional[StandingObserver] = None
+    ) -> None:
+        """`standing`: judges the book and boosts as well."""
+        self._config, self._store, self._ledger, self._standing = config, store, ledger, standing
         self.before = self.table()
 
     def table(self) -> Dict[tuple[str, str], str]:
@@ -126,21 +108,25 @@ class Observer:
     def look(self) -> None:
         """A journal that is the same before and after the database was read is that of the whole time between."""
         for _ in range(ATTEMPTS):
-            journal, table = contents(self._store, JOURNAL), self.table()
+            journal = contents(self._store, JOURNAL)
+            beside = self._standing.read() if self._standing is not None else {}
+            table = self.table()
             if contents(self._store, JOURNAL) == journal:
                 self._ledger.count("looks")
-                for law, words in self._judged(table, journal):
+                for law, words in self._judged(table, journal, beside):
                     self._ledger.violation(law, words)
                 return
         self._ledger.count("looks at a journal that changed meanwhile")
 
-    def _judged(self, table: Table, journal: Mapping[str, str]) -> Iterator[Breach]:
+    def _judged(self, table: Table, journal: Mapping[str, str], beside: Mapping[str, str]) -> Iterator[Breach]:
         try:
             entries = [Entry.from_text(key, text) for key, text in sorted(journal.items())]
         except JournalDamaged as damage:
             yield Breach("journal", str(damage))
             return
         yield from breaches(table, entries, self.before)
+        if self._standing is not None:
+            yield from self._standing.breaches(entries, table, beside)
 
 
 class SteppedClock:
@@ -175,8 +161,18 @@ def clock_library(directory: Path) -> Path:
 class Program:
     """One process of the program after the other."""
 
-    def __init__(self, name: str, lab: Lab, clock: SteppedClock, trace: Path, ledger: Ledger, seed: str) -> None:
-        self._name, self._lab, self._ledger = name, lab, ledger
+    def __init__(
+        self,
+        name: str,
+        lab: Lab,
+        clock: SteppedClock,
+        trace: Path,
+        ledger: Ledger,
+        seed: str,
+        more: Callable[[random.Random], List[List[str]]] = lambda _: [],
+    ) -> None:
+        """`more`: other commands that it may be told."""
+        self._name, self._lab, self._ledger, self._more = name, lab, ledger, more
         self.clock = clock
         self._exact = {**os.environ, **lock_trace.environment(trace)}
         # who has had worker processes has it set, and the participant imports what lies beside it
@@ -187,8 +183,9 @@ class Program:
     def work(self, stop: Stop) -> None:
         """Until the time is over."""
         while not stop.is_set():
-            self.run(arguments(self._random, self._lab.osds), self.clock.environment())
-            stop.pause(self._random, 0.0, 2.0)
+            more = self._more(self._random)
+            self.run(arguments(self._random, self._lab.osds, more), self.clock.environment())
+            stop.pause(self._random, *(SELDOM_S if more else BUSY_S))
 
     def run(self, words: Sequence[str], environment: Optional[Mapping[str, str]] = None) -> int:
         """One command, with more in its environment; gives its exit code."""
@@ -225,7 +222,7 @@ class Program:
         return True
 
 
-def arguments(randomness: random.Random, osds: Sequence[int]) -> List[str]:
+def arguments(randomness: random.Random, osds: Sequence[int], more: Sequence[List[str]] = ()) -> List[str]:
     """What a command is told to do."""
     targets = ["osd", "osd", "osd", f"osd.{randomness.choice(osds)}"]
     custom = nine(*((randomness.choice((0.1, 0.2, 0.3)), randomness.randint(1, 8), 0) for _ in range(3)))
@@ -238,6 +235,7 @@ def arguments(randomness: random.Random, osds: Sequence[int]) -> List[str]:
             ["rollback"],
             ["rollback", "--to", str(randomness.randint(0, 40))],
             ["rollback", "--all"],
+            *more,
         )
     )
 
@@ -249,8 +247,18 @@ def _written(target: str) -> List[str]:
 class Mgr:
     """The plugin, which is told to apply and to take back, and its daemon, which is killed."""
 
-    def __init__(self, lab: Lab, cluster: Cluster, ledger: Ledger, seed: str) -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        cluster: Cluster,
+        ledger: Ledger,
+        seed: str,
+        pause_s: Tuple[float, float] = BUSY_S,
+        in_force: Callable[[], Sequence[str]] = lambda: (),
+    ) -> None:
+        """`pause_s`: between its commands; `in_force`: what it leaves to the next one when it dies, for the count."""
         self._lab, self._cluster, self._ledger = lab, cluster, ledger
+        self._pause_s, self._in_force = pause_s, in_force
         self._random = random.Random(seed)
         self.plugin = Plugin(cluster, SystemClock())
 
@@ -276,22 +284,15 @@ class Mgr:
         raise ClusterTimeout(f"the plugin does not answer within {seconds:g} s")
 
     def work(self, stop: Stop) -> None:
-        """Commands one after the other, until the time is over; what a dead mgr does not answer is no violation."""
+        """Commands one after the other, until the time is over."""
         with closing(open_cluster(self._lab.name, timeout=20)) as own:
             while not stop.is_set():
                 apply = {"name": self._random.choice(("balanced", "high_client_ops", "high_recovery_ops"))}
-                command = self._random.choice(
+                prefix, arguments = self._random.choice(
                     (("tuner profile apply", apply), ("tuner rollback", {}), ("tuner rollback", {"all": "true"}))
                 )
-                self._ledger.count("commands of the plugin")
-                try:
-                    own.commander.mon(command[0], {**command[1], "yes": "true"})
-                    self._ledger.count("commands of the plugin carried out")
-                except TunerError as error:
-                    self._ledger.count("commands of the plugin refused")
-                    if any(words in str(error) for words in FAULTS):
-                        self._ledger.violation("exit code", str(error))
-                stop.pause(self._random, 0.0, 3.0)
+                carried_out(own.commander, self._ledger, prefix, {**arguments, "yes": "true"})
+                stop.pause(self._random, *self._pause_s)
 
     def kill(self) -> bool:
         """Kill the active one, or fail it over; it comes back."""
@@ -300,6 +301,8 @@ class Mgr:
             pid = self._lab.daemon_pid(f"mgr.{active}")
             if pid is None:
                 return False
+            for what in self._in_force():
+                self._ledger.count(f"{BESIDE} {what}")
             if self._random.random() < 0.5:
                 os.kill(pid, signal.SIGKILL)
                 self._ledger.count("mgrs killed")
@@ -319,8 +322,17 @@ class Mgr:
 class Chaos:
     """What happens to them, by the seed."""
 
-    def __init__(self, lab: Lab, programs: Sequence[Program], mgr: Mgr, ledger: Ledger, seed: str) -> None:
-        self._lab, self._programs, self._mgr, self._ledger = lab, programs, mgr, ledger
+    def __init__(
+        self,
+        lab: Lab,
+        programs: Sequence[Program],
+        mgr: Mgr,
+        ledger: Ledger,
+        seed: str,
+        pause_s: Tuple[float, float] = FAULTS_S,
+    ) -> None:
+        """`pause_s`: between two faults; where they are few, spells of a slow monitor are short as well."""
+        self._lab, self._programs, self._mgr, self._ledger, self._pause_s = lab, programs, mgr, ledger, pause_s
         self._random = random.Random(seed)
 
     def work(self, stop: Stop) -> None:
@@ -330,9 +342,10 @@ class Chaos:
             (self._mgr.kill, 1),
             (self._slow_monitor, 3),
             (self._step, 4),
+            (self._quick_monitors, 0 if self._pause_s == FAULTS_S else 6),
         )
         try:
-            while not stop.pause(self._random, 0.5, 5.0):
+            while not stop.pause(self._random, *self._pause_s):
                 (happens,) = self._random.choices([kind for kind, _ in kinds], [weight for _, weight in kinds])
                 happens()
                 self._mgr.revive()
@@ -341,8 +354,7 @@ class Chaos:
 
     def end(self) -> None:
         """Monitors are quick again, clocks right."""
-        for monitor in self._lab.mons:
-            preload.slow_down(self._lab.places, monitor, 0.0)
+        self._quick_monitors()
         for program in self._programs:
             program.clock.set(0.0)
 
@@ -356,6 +368,10 @@ class Chaos:
             preload.slow_down(self._lab.places, other, seconds if other == monitor else 0.0)
         if seconds:
             self._ledger.count("spells of a slow monitor")
+
+    def _quick_monitors(self) -> None:
+        for monitor in self._lab.mons:
+            preload.slow_down(self._lab.places, monitor, 0.0)
 
     def _step(self) -> None:
         self._random.choice(self._programs).clock.set(self._random.choice((0.0, *STEPS_S)))
@@ -438,6 +454,51 @@ def refuse_used(cluster: Cluster, plugin: Plugin) -> None:
         )
 
 
+class Beside:
+    """The book and boosts of a run, which may have neither."""
+
+    def __init__(self, lab: Lab, cluster: Cluster, ledger: Ledger, book: bool, boosts: bool, seed: int) -> None:
+        self._cluster, self._ledger, self._book, self._boosts = cluster, ledger, book, boosts
+        self._shortage = Shortage(lab, f"{seed}/shortage")
+        self._operators = Operators(lab, ledger, f"{seed}/operators")
+        regimes, boosters = Regimes(lab), Boosters(lab, ledger, f"{seed}/boosters")
+        either = book or boosts
+        self.observer = StandingObserver(cluster.store, regimes.now, ledger) if either else None
+        self.works: List[Callable[[Stop], None]] = [regimes.work, self._shortage.work] if either else []
+        self.works += [self._operators.work] if book else []
+        self.works += [boosters.work] if boosts else []
+
+    def in_force(self) -> Sequence[str]:
+        """At the last look."""
+        return self.observer.in_force() if self.observer is not None else ()
+
+    def more(self, randomness: random.Random) -> List[List[str]]:
+        """Words for the program."""
+        return more_words(randomness, self._book, self._boosts)
+
+    def prepare(self, mgr: Mgr) -> None:
+        """Make the pools, and give the plugin its book."""
+        if self.observer is None:
+            return
+        self._shortage.prepare()
+        mgr.await_answer()
+        self._operators.prepare(self._cluster, self._book)
+
+    def end(self, mgr: Mgr) -> None:
+        """Have neither in force, by the ordinary commands."""
+        if self.observer is None:
+            return
+        mgr.await_answer()
+        end_both(self._cluster, self._ledger, self._stored)
+        self._shortage.remove()
+
+    def _stored(self) -> Optional[Tuple[BookState, BoostState]]:
+        observer = self.observer
+        with suppress(TunerError):
+            return observer.states(observer.read()) if observer is not None else None
+        return None
+
+
 def run(arguments: argparse.Namespace, number: int, seed: int) -> Dict[str, Any]:
     """One run, as a line of the output."""
     ledger, stop, lab = Ledger(arguments.output, number), Stop(), Lab.open(arguments.cluster)
@@ -445,25 +506,35 @@ def run(arguments: argparse.Namespace, number: int, seed: int) -> Dict[str, Any]
         refuse_used(cluster, Plugin(cluster, SystemClock()))
         directory = Path(temporary)
         trace = lab.host_path("/lab/lock.trace")
+        # of a run that was killed: its holders counted by another store
+        trace.unlink(missing_ok=True)
         library = clock_library(directory)
-        observer = Observer(cluster.config, cluster.store, ledger)
+        beside = Beside(lab, cluster, ledger, arguments.book, arguments.boosts, seed)
+        observer = Observer(cluster.config, cluster.store, ledger, beside.observer)
         pristine = Pristine.of(lab, observer)
-        mgr = Mgr(lab, cluster, ledger, f"{seed}/mgr")
+        pause_s, faults_s = (RARELY_S, FEW_FAULTS_S) if beside.observer is not None else (BUSY_S, FAULTS_S)
+        mgr = Mgr(lab, cluster, ledger, f"{seed}/mgr", pause_s, beside.in_force)
         programs = [
-            Program(name, lab, SteppedClock(directory, name, library), trace, ledger, f"{seed}/program {name}")
+            Program(
+                name, lab, SteppedClock(directory, name, library), trace, ledger, f"{seed}/program {name}", beside.more
+            )
             for name in map(str, range(PROGRAMS))
         ]
-        chaos = Chaos(lab, programs, mgr, ledger, f"{seed}/chaos")
-        working = [program.work for program in programs] + [mgr.work, chaos.work]
+        chaos = Chaos(lab, programs, mgr, ledger, f"{seed}/chaos", faults_s)
+        working = [program.work for program in programs] + [mgr.work, chaos.work, *beside.works]
         threads = [threading.Thread(target=ledger.told, args=(work, stop)) for work in working]
-        began, interrupted = time.monotonic(), False
+        interrupted = False
         try:
             mgr.install()
+            beside.prepare(mgr)
+            began = time.monotonic()
             with at_work(threads, stop):
                 interrupted = watch(observer, began + 60 * arguments.minutes, ledger)
         finally:
             minutes = (time.monotonic() - began) / 60
-            take_back(programs[0], mgr, cluster, observer, ledger)
+            take_back(programs[0], mgr, cluster, observer, ledger, beside)
+        for law, words in not_tried(ledger.counts, arguments.book, arguments.boosts):
+            ledger.violation(law, words)
         notes = lock_trace.read(trace)
         for words in lock_trace.two_inside(notes):
             ledger.violation("two inside", words)
@@ -481,6 +552,8 @@ def run(arguments: argparse.Namespace, number: int, seed: int) -> Dict[str, Any]
             "mons": len(lab.mons),
             "mgrs": len(lab.mgrs),
             "minutes": round(minutes, 1),
+            "book": arguments.book,
+            "boosts": arguments.boosts,
             "interrupted": interrupted,
             "counts": dict(sorted(ledger.counts.items())),
             "entered": sum(note["what"] == lock_trace.ENTERED for note in notes),
@@ -501,16 +574,18 @@ def watch(observer: Observer, end: float, ledger: Ledger) -> bool:
             if time.monotonic() > told + 30:
                 told = time.monotonic()
                 counts = ", ".join(f"{count} {what}" for what, count in sorted(ledger.counts.items()))
-                print(f"{(end - told) / 60:.1f} min left: {counts}; {sum(ledger.broken.values())} violations")
+                violations = sum(ledger.broken.values())
+                print(f"{(end - told) / 60:.1f} min left: {counts}; {violations} violations", flush=True)
             time.sleep(LOOK_S)
     except KeyboardInterrupt:
         return True
     return False
 
 
-def take_back(program: Program, mgr: Mgr, cluster: Cluster, observer: Observer, ledger: Ledger) -> None:
+def take_back(program: Program, mgr: Mgr, cluster: Cluster, observer: Observer, ledger: Ledger, beside: Beside) -> None:
     """By the ordinary commands; what a dead one holds is waited for."""
     mgr.revive()
+    beside.end(mgr)
     end = time.monotonic() + 180
     for attempt in itertools.count(1):
         code = program.run(["rollback", "--all"])
@@ -549,6 +624,8 @@ def table(lines: Sequence[Mapping[str, Any]]) -> str:
     minutes = sum(line["minutes"] for line in runs)
     looks = sum(line["counts"].get("looks", 0) for line in runs)
     broken = sum(sum(line["violations"].values()) for line in runs)
+    standing = standing_table(runs)
+    rows += ["", standing] if standing else []
     return "\n".join([*rows, "", f"{broken} violations in {looks} looks and {minutes:.0f} minutes."])
 
 
@@ -560,6 +637,8 @@ def main() -> int:
     parser = runs_file.lab_parser(__doc__, "kills.jsonl")
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--book", action="store_true", help="the plugin has its book on, and regimes come and go")
+    parser.add_argument("--boosts", action="store_true", help="boosts begin, end and are cancelled")
     given = parser.parse_args()
     earlier = runs_file.lines_of(given.render or given.output)
     if given.render is not None:

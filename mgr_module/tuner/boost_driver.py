@@ -11,7 +11,7 @@ from ceph_tuner.core.boost.kinds import KINDS
 from ceph_tuner.core.boost.obstacles import NOTHING
 from ceph_tuner.core.boost.state import OFF, BoostState
 from ceph_tuner.core.boost.state_machine import CANCEL, refusal
-from ceph_tuner.core.errors import RetryLater, Stopped
+from ceph_tuner.core.errors import Locked, RetryLater, Stopped
 
 from .boost_lookout import BoostLookout
 from .turns import LONGEST_WHY, Turns
@@ -26,7 +26,7 @@ class BoostDriver(Turns[BoostState]):
     """The one that it was made with."""
 
     def begin(self, event: Begin) -> None:
-        """Begin a boost. Raises InputError where one is on, RetryLater where one waits, Stopped where it ended."""
+        """Begin a boost. Raises InputError where one is on, RetryLater where it must wait, Stopped where it ended."""
         self.refuse(refusal(self.state, event.request.kind))
         if self._has_begin_event():
             raise RetryLater(
@@ -41,6 +41,8 @@ class BoostDriver(Turns[BoostState]):
         state = self.state
         if state.phase == OFF and state.last.get("begun") == event.at:
             raise Stopped(f"the boost ended at once: {state.last.get('why')}", "see `ceph tuner history`")
+        if state.phase == OFF and state.problem and state.since >= event.at:
+            raise Locked(state.problem)
         if state.phase == OFF:
             raise Stopped("the boost did not begin: something unforeseen went wrong", "see the mgr's log")
 

@@ -103,9 +103,10 @@ class Modes:
             self._keep_running(stop)
             self.attempt()
             self._keep_running(stop)
+            # the book waits for their bounds
+            self._surviving(self.keep_regimes)
             self._surviving(self.look_at_capacities)
             self._surviving(self.look_at_journal)
-            self._surviving(self.keep_regimes)
             self._surviving(self.boosts.by_rule)
             stop.wait(LOOK_S)
 

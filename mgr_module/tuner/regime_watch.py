@@ -48,7 +48,8 @@ class RegimeWatch:
         self._store, self._history, self._capacity_iops = store, history, capacity_iops
         self._slos, self._now = slos, now
         self._telling = threading.Lock()
-        self._bounds = DEFAULT
+        self._bounds: Optional[RegimeBounds] = None
+        """None: not read yet, so no regime is told. By others than the stored ones it would be another regime."""
         self._read_at = float("-inf")
         self._capacities: Dict[str, float] = {}
         self._states: Dict[str, RegimeState] = {}
@@ -66,6 +67,8 @@ class RegimeWatch:
         parts = {"": sample, **{str(scope): sample.of(scope) for scope in scopes}}
         policy = self._slos.policy_seen(sample.at)
         with self._telling:
+            if self._bounds is None:
+                return
             self._values = {name: part.values for name, part in parts.items() if part is not None}
             self._states = {
                 name: tell(
@@ -90,9 +93,9 @@ class RegimeWatch:
 
     @property
     def bounds(self) -> RegimeBounds:
-        """Those in use."""
+        """Those in use; the default ones before any were read."""
         with self._telling:
-            return self._bounds
+            return self._bounds or DEFAULT
 
     def set_bounds(self, text: str, default: bool) -> None:
         """Take other bounds, as JSON, or the default ones. Raises InputError."""
@@ -118,7 +121,7 @@ class RegimeWatch:
             if state is None:
                 return ()
             capacity = self._capacities.get(scope)
-            return turns(state, self._values.get(scope, {}), self._bounds, capacity, policy_turns)
+            return turns(state, self._values.get(scope, {}), self._bounds or DEFAULT, capacity, policy_turns)
 
     def held(self) -> List[Dict[str, Any]]:
         """The regime of the cluster and of each scope, since when, by what, and when the calendar turns it."""
@@ -130,11 +133,15 @@ class RegimeWatch:
     def without_policy(self) -> Tuple[PolicyMarker, ...]:
         """Markers whose policy the calendar does not have; none while nobody can read that."""
         names = self._slos.policy_names_seen()
-        return () if names is None else without_policy(self.bounds, names)
+        return () if names is None or not self._were_read() else without_policy(self.bounds, names)
 
     def tells(self, regime: str) -> bool:
-        """Whether such a regime can be told, by the bounds in use and the calendar."""
-        return self.bounds.tells(regime, self._slos.policy_names_seen() or ())
+        """Whether such a regime can be told, by the bounds in use and the calendar; before they are read, any may."""
+        return not self._were_read() or self.bounds.tells(regime, self._slos.policy_names_seen() or ())
+
+    def _were_read(self) -> bool:
+        with self._telling:
+            return self._bounds is not None
 
     def named(self, regime: str) -> str:
         """The regime as it is told, its markers in order. Raises InputError for one that never is."""
@@ -153,7 +160,7 @@ class RegimeWatch:
     def document(self) -> Dict[str, Any]:
         """The regimes that hold, by what, what changed of late, and the bounds."""
         with self._telling:
-            capacities, bounds = dict(self._capacities), self._bounds
+            capacities, bounds = dict(self._capacities), self._bounds or DEFAULT
         changes = [entry.to_dict() for entry in timeline(self._history())]
         return {
             "regimes": self.held(),

@@ -137,6 +137,26 @@ def test_another_tuner_that_holds_the_lock_keeps_the_trial_away_and_is_no_failur
         assert "another tuner is at work on this cluster: other" in field.recorder.notes[-1].why
 
 
+def die_in_force(field: Field) -> None:
+    if field.monitors.table:
+        raise Killed
+
+
+def test_what_a_dead_tuner_left_half_done_is_no_failure_of_the_trial() -> None:
+    field = Field()
+    executor = fly(field, COMPARING)
+    other, _ = field.hands("other")
+    # dies once it has written what the trial is to write over
+    field.monitors.after_write = lambda: die_in_force(field)
+    with pytest.raises(Killed):
+        other.apply(other.plan("osd.0", {"osd_max_scrubs": 3}))
+    survive(field.monitors)
+    field.alive.discard("other")
+    executor.handle(good(field))
+    assert (executor.state.phase, field.monitors.table) == (TRYING, CANARY)
+    assert executor.state.failures == 0
+
+
 def test_a_lock_that_was_lost_delays_no_taking_back() -> None:
     field = Field()
     executor = fly(field, TRYING)

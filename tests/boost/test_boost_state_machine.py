@@ -131,6 +131,16 @@ def test_a_write_that_failed_ends_it_and_takes_back_what_was_written() -> None:
     assert done.acts[-1] == TakeBack((7,), "its settings cannot be written: osd.3 does not show it")
 
 
+def test_another_tuner_that_came_first_is_as_if_the_boost_had_been_refused() -> None:
+    earlier = BoostState(last={"kind": "scrub", "rule": "clean"})
+    refused = after(begin(AT), WriteFailed(AT + 1, "another tuner", busy=True, untouched=True), state=earlier)
+    assert refused.state == BoostState(since=AT + 1, last=earlier.last, problem="another tuner")
+    assert refused.acts == ()
+    # a lock that was lost in the middle leaves something to take back
+    lost = after(begin(AT), WriteFailed(AT + 1, "another tuner", busy=True))
+    assert isinstance(lost.acts[-1], TakeBack)
+
+
 def test_what_cannot_be_taken_back_is_tried_at_each_look() -> None:
     stuck = after(begin(AT), Wrote(AT, (7,)), seen(AT + HOUR), TakeBackFailed(AT + HOUR, "no monitors"))
     assert (stuck.state.phase, stuck.state.problem) == (ENDING, "no monitors")

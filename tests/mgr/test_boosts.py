@@ -493,3 +493,15 @@ def test_a_boost_that_nobody_began_is_no_success(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(Stopped, match="did not begin"):
         mgr.begin()
     assert mgr.phase == OFF
+
+
+def test_a_tuner_that_comes_between_the_look_and_the_write_is_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    mgr = boosted()
+    monkeypatch.setattr("tuner.boosts.claim_at_work", lambda store, now: None)
+    with new_lock(mgr.service.store, mgr.twin.clock, "another tuner"):
+        with pytest.raises(Locked, match="another tuner"):
+            mgr.begin()
+        document = mgr.modes.boosts.document()
+        assert (mgr.phase, document["last"], mgr.modes.boosts.health()) == (OFF, {}, {})
+    # nothing of it is left to wait for
+    assert mgr.begin()["phase"] == ON

@@ -29,3 +29,14 @@ def test_the_history_says_who_took_back_what_was_left_behind() -> None:
     (change,) = Changes(twin.commander, twin.store, twin.release, twin.version, "the test").journal(History(twin.store))
     assert change["note"] == "left behind, and taken back by guardian@h1"
     assert "guardian@h1" in render.history({"windows": [], "trials": [], "changes": [change]})
+
+
+def test_a_profile_is_applied_over_what_a_dead_tuner_left_once_that_is_taken_back() -> None:
+    twin = small_twin()
+    trial_of(twin, Holder("mgr.x", this_process().host, "999999999:1"))
+    changes = Changes(twin.commander, twin.store, twin.release, twin.version, "the test")
+    scrubs = Profile.make("scrubs", TENTACLE, {"osd_max_scrubs": 4})
+    document = changes.apply(scrubs, "osd/host:h0", True)
+    assert (document["applied"], document["change"]) == (True, 2)
+    assert [row["old"] for row in document["changes"] if row["name"] == "osd_max_scrubs"] == [None]
+    assert changes.set("osd/host:h0", {"osd_max_scrubs": 5}, "more") == 3

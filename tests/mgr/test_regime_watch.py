@@ -97,6 +97,7 @@ def test_pages_that_name_no_regime_of_the_bounds_are_said_until_they_are_struck(
     for regime in ("writing", "busy+recovering", "recovering+busy", "idle"):
         own = Page(1, regime, {"osd_max_scrubs": 1}, VALIDATED, TRIAL, 1000.0)
         StoredBook(aboard.service.store).change(lambda book, own=own: book.added(own))  # type: ignore[misc]
+    aboard.sample()
     named = "pages that name no regime of these bounds are never used:"
     assert f"{named} 1, 3 (recovering+busy, writing). Strike them" in aboard.modes.books.document()["notes"]
     document = aboard.modes.books.set_bounds(bounds(BUSY), False)
@@ -105,6 +106,24 @@ def test_pages_that_name_no_regime_of_the_bounds_are_said_until_they_are_struck(
     for number in (2, 3):
         aboard.modes.books.strike(number)
     assert not any(named in note for note in aboard.modes.books.document()["notes"])
+
+
+def test_a_new_mgr_tells_no_regime_before_it_has_read_the_bounds() -> None:
+    aboard = OnTwin()
+    aboard.service.store.set(BOUNDS_KEY, bounds(BUSY))
+    own = Page(1, "writing", {"osd_max_scrubs": 1}, VALIDATED, TRIAL, 1000.0)
+    StoredBook(aboard.service.store).change(lambda book: book.added(own))
+    for _ in range(3):
+        # the monitors are slow: what reads the bounds has not had its turn
+        aboard.twin.clock.sleep(5.0)
+        aboard.sampler.tick()
+        aboard.modes.sampled()
+    assert held(aboard) == {}
+    assert not any("pages that name no regime" in note for note in aboard.modes.books.document()["notes"])
+    aboard.modes.keep_regimes()
+    aboard.sample()
+    assert held(aboard) == {"": "writing"}
+    assert kept(aboard) == ["writing"]
 
 
 def test_stored_bounds_that_nobody_can_read_are_said_and_replaced_by_the_default() -> None:

@@ -127,6 +127,8 @@ class WriteFailed:
     """Whether another tuner is at work, which says nothing about the settings."""
     rule: str = ""
     """Of the guard, where it ended the write."""
+    untouched: bool = False
+    """Whether the lock was never had, so that nothing can have been written."""
 
 
 @dataclass(frozen=True)

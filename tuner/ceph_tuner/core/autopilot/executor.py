@@ -253,8 +253,11 @@ class TrialExecutor(Generic[S]):
             return WriteFailed(self._clock.now(), "the audit trail cannot be written: nothing is tried without it")
         try:
             applier = self._take_hold()
+        except TunerError as error:
+            return WriteFailed(self._clock.now(), str(error), busy=isinstance(error, Locked), untouched=True)
+        try:
             for target in act.targets:
-                entry = applier.apply(applier.plan(target, act.settings), act.why, True, self._check, act.forecast)
+                entry = applier.plan_and_apply(target, act.settings, act.why, True, self._check, act.forecast)
                 if entry is not None:
                     numbers.append(entry.number)
             self._undo(applier, act.replaces)

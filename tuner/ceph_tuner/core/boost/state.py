@@ -49,7 +49,7 @@ class BoostState:
     rule: str = ""
     """Of the guard, or of the state machine, that ended it."""
     problem: str = ""
-    """Why its settings cannot be taken back; while it starts, why they cannot be written yet."""
+    """Why its settings cannot be taken back; starting: why they cannot be written yet; off: why it never began."""
     last: Mapping[str, Any] = field(default_factory=dict)
     """What came of the one before, as `outcome_of` gives it."""
 

@@ -150,6 +150,9 @@ def _on_write_failure(state: BoostState, event: WriteFailed) -> BoostDecision:
     if event.busy and state.resumed and not event.numbers:
         # it waits for the lock, until time is up
         return BoostDecision(replace(state, writing=False, problem=event.words))
+    if event.busy and event.untouched:
+        # as if it had been refused: another tuner came between the look for one and the write
+        return BoostDecision(BoostState(since=event.at, last=state.last, problem=event.words))
     state = replace(state, changes=event.numbers)
     why = event.words if event.rule else f"its settings cannot be written: {event.words}"
     return _end(state, Look(event.at), why, event.rule or WRITE_FAILED)

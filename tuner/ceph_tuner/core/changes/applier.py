@@ -129,6 +129,20 @@ class Applier:
             )
             return self._carry_out(plan, entry, plan.standing(), check)
 
+    def plan_and_apply(
+        self,
+        target: str,
+        settings: Mapping[str, object],
+        why: str = "",
+        trial: bool = False,
+        check: Callable[[], None] = unhindered,
+        forecast: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Optional[Entry]:
+        """Plan upon what is there once interrupted runs are taken back, and apply that. Raises as both."""
+        with self._lock:
+            self.recover()
+            return self.apply(self.plan(target, settings), why, trial, check, forecast)
+
     def _carry_out(
         self,
         plan: ChangePlan,
