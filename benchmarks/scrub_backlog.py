@@ -82,8 +82,10 @@ def drained(cluster: Cluster, objective: str, pool: str, at_most_s: float) -> Di
     limits = ScrubLimits(plan.view.rules.max_scrubs, 8)
     task = DrainTask(order, begun + at_most_s, limits, wanted, plan.rates, despite_flags=True, window_s=DRAIN_WINDOW_S)
     promises: List[Tuple[float, float]] = []
+    steps: List[List[Any]] = []
 
     def look(progress: DrainProgress) -> None:
+        steps.append([round(time.time() - begun, 1), progress.done, progress.running, progress.at_once])
         if progress.finish_at is not None:
             promises.append((progress.done / progress.total, progress.finish_at - begun))
 
@@ -95,6 +97,7 @@ def drained(cluster: Cluster, objective: str, pool: str, at_most_s: float) -> Di
         "planned_between_s": [None if end is None else end - begun for end in plan.gone_between],
         "rate": {"mean": rate.mean, "source": rate.source},
         "promises": promises,
+        "steps": steps,
         "seconds": outcome.ended - outcome.began,
         "left": len(outcome.left),
         "remarks": list(outcome.remarks),

@@ -19,9 +19,10 @@ from ceph_tuner.pacing.judged_windows import kept_windows
 from ceph_tuner.pacing.objectives import about_clients, held_bounds
 from ceph_tuner.pacing.wanted import WantedNow, WantedObjectives
 from ceph_tuner.scrub_plan import RateRange, ScrubView
+from ceph_tuner.scrub_plan.beginning import places_for
 from ceph_tuner.scrub_plan.cluster_view import read_view
 from ceph_tuner.scrub_plan.plan import ScrubPlan, plan
-from ceph_tuner.scrub_plan.rates import SCRUBBED, flat_rates, measured_rates, pace_of_past_scrubs
+from ceph_tuner.scrub_plan.rates import SCRUBBED, flat_rates, measured_rates, pace_of_past_scrubs, with_handovers
 from ceph_tuner.scrub_plan.rates_ahead import RatesAhead
 from ceph_tuner.scrub_plan.twin_rates import twin_pace
 from ceph_tuner.twin.described_cluster import DescribedCluster
@@ -99,6 +100,8 @@ class _Rates:
                     "the plugin, which keeps windows (`ceph-tuner mgr install`)",
                 )
             notes = (*notes, "rates by the PGs' last deep scrubs: whether they keep objectives is not known")
+        late = [pg for pg in view.pgs if pg.late]
+        pace = with_handovers(pace, late or view.pgs, places_for(view.pgs, view.rules.max_scrubs))
         return measured_rates(windows, bounds, pace, self._zone) or flat_rates(pace), notes
 
     def _twin_pace(self, wanted: WantedNow) -> Tuple[Optional[RateRange], Tuple[str, ...]]:

@@ -11,7 +11,7 @@ from ceph_tuner.core.goals.slo import Slo, parse_objective
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.pacing.objectives import held_bounds
 from ceph_tuner.scrub_plan import MEASURED, OTHER_HOURS, TWIN
-from ceph_tuner.scrub_plan.rates import flat_rates, measured_rates, pace_of_past_scrubs
+from ceph_tuner.scrub_plan.rates import HANDOVER_S, flat_rates, measured_rates, pace_of_past_scrubs, with_handovers
 from overdue import DAY, HOUR, MB, NOW, pg, rate
 
 SLO = Slo("keep", (parse_objective("client.p95_ms <= 20"),))
@@ -117,3 +117,19 @@ def test_no_hour_is_promised_more_than_what_was_seen_at_best(
     for each in found or ():
         assert 0 <= each.low <= each.mean <= each.high
         assert each.mean <= best * (1 + 1e-9)
+
+
+def test_between_two_scrubs_of_a_place_nothing_is_read() -> None:
+    # three places, each of which reads 300 MB in 21.4 s and waits after it
+    pgs = [pg(f"2.{number}", raw_bytes=size * MB) for number, size in enumerate((200, 300, 400))]
+    paused = with_handovers(rate(42 * MB, 40 * MB, 44 * MB), pgs, 3.0)
+    assert paused.mean == pytest.approx(3 * 300 * MB / (900 / 42 + HANDOVER_S))
+    assert paused.low < paused.mean < paused.high
+    # of large PGs it is next to nothing
+    large = with_handovers(rate(42 * MB), [pg("2.0", raw_bytes=1e6 * MB)], 3.0)
+    assert large.mean == pytest.approx(42 * MB, rel=1e-3)
+    for nothing in (
+        with_handovers(rate(42 * MB), [], 3.0),
+        with_handovers(rate(42 * MB), [pg("2.0", raw_bytes=0.0)], 3.0),
+    ):
+        assert nothing == rate(42 * MB)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from dataclasses import replace
 from datetime import datetime, timezone, tzinfo
 from typing import List, Mapping, Optional, Sequence, Tuple
 
@@ -26,6 +27,10 @@ FEWEST = 3
 """Windows of an hour of the day below which those of other hours stand for it."""
 
 SCRUBBED = "scrub.bytes_s"
+
+HANDOVER_S = 8.0
+"""From the end of a PG's scrub until the next one reads in its place: the mgr hears of the end with the OSD's report,
+a drain looks, and an OSD begins at one of its ticks. 5 to 10 s on a lab (benchmarks/results/scrub-backlog.md)."""
 
 
 def measured_rates(
@@ -77,6 +82,19 @@ def usual_pace(pgs: Sequence[ScrubPg]) -> float:
     """Bytes a second of one PG's deep scrub, the median of their last ones; infinite where none tells."""
     paces = [pg.raw_bytes / pg.scrub_s for pg in pgs if pg.scrub_s and pg.raw_bytes > 0]
     return statistics.median(paces) if paces else math.inf
+
+
+def with_handovers(pace: RateRange, pgs: Sequence[ScrubPg], places: float) -> RateRange:
+    """The rate of scrubs that never pause, less the time between them. `places`: how many there are side by side."""
+    sizes = [pg.raw_bytes for pg in pgs if pg.raw_bytes > 0]
+    if not sizes or places <= 0:
+        return pace
+    at_once_bytes = places * statistics.fmean(sizes)
+
+    def paused(rate: float) -> float:
+        return rate / (1 + HANDOVER_S * rate / at_once_bytes)
+
+    return replace(pace, mean=paused(pace.mean), low=paused(pace.low), high=paused(pace.high))
 
 
 def lasts_s(pg: ScrubPg, pace: float) -> float:
