@@ -282,6 +282,17 @@ def test_a_move_whose_dates_have_passed_ends_once_what_is_on_its_way_has_arrived
     assert move(cluster, DrainPlan(frozenset({3})), MoveTask()).reason == DONE
 
 
+@pytest.mark.parametrize("every_day", [True, False])
+def test_a_move_whose_last_pg_arrives_after_its_hours_is_done_then(every_day: bool) -> None:
+    cluster, moving = moving_cluster(pgs=8, seconds=90.0)
+    cluster.clock.sleep(86_400.0 - cluster.clock.now() % 86_400.0 - 220.0)
+    hours = parse_hours("12:00-00:00" if every_day else stamp(cluster.clock.now())[:10])
+    outcome = move(cluster, DrainPlan(frozenset({3}), keep_weight=True), MoveTask(hours=hours))
+    assert (outcome.reason, outcome.left, on(moving, 3), moving.moving) == (DONE, (), [], {})
+    # it holds the lock no longer
+    assert 220.0 < outcome.ended - outcome.began < 600.0
+
+
 def test_steps_begin_inside_of_the_hours_alone() -> None:
     cluster, moving = moving_cluster()
     began = cluster.clock.now()

@@ -210,10 +210,7 @@ class Mover:
             return ""
         self._settle()
         waits_for = self._waits_for()
-        if not self._under_way.begun and never_again(self._task.hours, self._clock.now()):
-            # it would wait, and hold the lock, for ever
-            return HOURS_OVER
-        if self._plan.weights_first and not (self._record.weighed and self._weights_are()):
+        if self._plan.weights_first and not (self._record.weighed and self._are_in_force(self._plan.weights_first)):
             if not waits_for and not self._under_way.begun:
                 self._weigh(self._plan.weights_first)
                 return ""
@@ -225,15 +222,18 @@ class Mover:
                     return STUCK
         elif self._under_way.passed_over:
             return STUCK
-        elif not waits_for:
+        elif not waits_for or self._are_in_force(self._plan.weights_last):
+            # where nothing is left to be written, neither hours nor clients are a reason to hold the lock
             return self._last()
+        if not self._under_way.begun and never_again(self._task.hours, self._clock.now()):
+            # it would wait, and hold the lock, for ever
+            return HOURS_OVER
         self._waited |= bool(waits_for)
         self._tell(waits_for)
         return ""
 
-    def _weights_are(self) -> bool:
-        """Whether the weights that come first are in force."""
-        weights = self._plan.weights_first
+    def _are_in_force(self, weights: Mapping[int, float]) -> bool:
+        """Whether these weights are in force."""
         return all(weighs(self._view, osd, weight) for osd, weight in weights.items())
 
     def _take_held(self) -> None:
@@ -249,7 +249,7 @@ class Mover:
 
     def _last(self) -> str:
         weights = self._plan.weights_last
-        if not all(weighs(self._view, osd, weight) for osd, weight in weights.items()):
+        if not self._are_in_force(weights):
             self._weigh(weights)
         return DONE
 
