@@ -410,24 +410,26 @@ def test_clients_weigh_as_found_where_more_does_harm(monkeypatch: pytest.MonkeyP
     before, light, harmed = prediction(300.0, 50.0), prediction(60.0, 50.0), prediction(60.0, 20.0)
     light = replace(light, settings=dict.fromkeys(MCLOCK_NINE, 1))
 
-    def answer_of(winner: Prediction) -> RegimeAnswer:
+    def answer_of(winner: Prediction, knobs: Any) -> RegimeAnswer:
         searched = SimpleNamespace(
             winner=winner, before=before, judge=Judge(TRIED, before.means), effort=EFFORT, run_s=4.0
         )
-        return RegimeAnswer(
-            question_in("recovering", CLUSTER, TRIED, DEFAULT), cast(Any, SimpleNamespace(searched=searched))
-        )
+        asked = question_in("recovering", CLUSTER, TRIED, DEFAULT, knobs=knobs)
+        return RegimeAnswer(asked, cast(Any, SimpleNamespace(searched=searched)))
 
-    def with_heavy(winner: Prediction, heavy: Prediction) -> Prediction:
+    def with_heavy(winner: Prediction, heavy: Prediction, knobs: Any = None) -> Prediction:
         trials = {"light": PageTrial(winner, winner), "heavy": PageTrial(heavy, heavy)}
         monkeypatch.setattr(regime_pages, "_trials", lambda *_: trials)
         monkeypatch.setattr(regime_pages, "_lasting", lambda tried, *_: tried)
-        return regime_pages._with_heavy_clients(answer_of(winner), 1)
+        return regime_pages._with_heavy_clients(answer_of(winner, knobs), 1)
 
     assert with_heavy(light, harmed) is light
     # recovery as fast as before: its label stays that of the search
     as_good = replace(prediction(61.0, 50.0), label="heavy")
     assert with_heavy(light, as_good) == replace(as_good, label=light.label)
+    # no knob moves that the operator did not name
+    assert with_heavy(light, as_good, ["osd_mclock_scheduler_background_best_effort_lim"]) is light
+    assert with_heavy(light, as_good, [CLIENT_WEIGHT]) is not light
     # nothing to weigh: a built-in profile, and clients that weigh the most
     for winner in (replace(light, settings={}), replace(light, settings={**light.settings, CLIENT_WEIGHT: HEAVIEST})):
         assert with_heavy(winner, as_good) is winner

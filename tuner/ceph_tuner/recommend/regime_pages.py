@@ -175,11 +175,12 @@ def _with_heavy_clients(answer: RegimeAnswer, processes: Optional[int]) -> Predi
 
     mClock's clocks of shares stay through a switch, and advance by what a class was served, divided by its weight.
     Beside light clients a class that waits for its limit falls far behind them. Once another page lifts that limit it
-    is served first, for minutes. It does not fall behind heavy ones.
+    is served first, for minutes. It does not fall behind heavy ones. Where knobs are named to search, only these move.
     """
     searched, question = answer.found.searched, answer.asked.question
     light, most = searched.winner, KNOBS[CLIENT_WEIGHT].search_high
-    if most is None or light.settings.get(CLIENT_WEIGHT, most) == most:
+    may_move = question.knobs is None or CLIENT_WEIGHT in question.knobs
+    if not may_move or most is None or light.settings.get(CLIENT_WEIGHT, most) == most:
         return light
     both = {"light": light.settings, "heavy": {**light.settings, CLIENT_WEIGHT: int(most)}}
     trials = _trials(question, both, searched.effort, searched.run_s, processes, {"light": light})
