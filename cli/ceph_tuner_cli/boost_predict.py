@@ -72,6 +72,7 @@ def ask_twin(
     """Ask for a boost with these arguments; None where that was interrupted. Raises as the plugin's `foretell`."""
     from ceph_tuner.describe.live_cluster import describe
     from ceph_tuner.recommend.boost_offer import NOTHING_TO_ASK, question_for
+    from ceph_tuner.recommend.search import WorkOver
 
     with at_work(cluster, "looking at it") as connection:
         usual = plugin_answer(connection.commander, FORETELL, {"kind": kind, **arguments})
@@ -95,7 +96,10 @@ def ask_twin(
     asked = question_for(KINDS[kind], description, objectives)
     if asked is None:
         return TwinAnswer(NOTHING_TO_ASK)
-    answer = _searched(asked, settings, description.name, at, trials, processes)
+    try:
+        answer = _searched(asked, settings, description.name, at, trials, processes)
+    except WorkOver as over:
+        return TwinAnswer(f"it has no answer for {over.place}: {over.found}")
     if answer is None:
         return None
     return TwinAnswer(answer.reason, answer.offer, asked.left_out, answer.missed, _off(answer.off))

@@ -16,6 +16,7 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.recommend import recommendation
 from ceph_tuner.recommend.boost_offer import NONE_FASTER
+from ceph_tuner.recommend.search import WorkOver
 from ceph_tuner_cli import cluster_option
 from running_program import Run
 
@@ -135,6 +136,18 @@ def test_without_anything_to_keep_the_twin_is_not_asked(
     code, _, err = run("boost", "recovery", "-c", "a", "--predict")
     assert (code, recovering.phase) == (0, ON)
     assert "it predicts none of what is to be kept" in " ".join(err.split())
+
+
+def test_work_that_ends_before_the_twin_can_tell_is_boosted_without_it(
+    run: Run, recovering: Recovering, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def over(*_: Any, **__: Any) -> Any:
+        raise WorkOver("maximise recovery.copies_s", "nothing of it is left", "more of that work")
+
+    monkeypatch.setattr(recommendation, "recommend", over)
+    code, out, err = run("boost", "recovery", "-c", "a", *KEEP, "--predict", *QUICK, "--format", "json")
+    assert (code, recovering.phase, json.loads(out)["twin"]["offer"]) == (0, ON, None)
+    assert "the twin: it has no answer for maximise recovery.copies_s: nothing of it is left" in " ".join(err.split())
 
 
 @pytest.mark.parametrize("strikes_early", [True, False])

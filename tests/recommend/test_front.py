@@ -13,7 +13,7 @@ from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo, parse_slo
 from ceph_tuner.recommend import Prediction, Question, SearchEffort
 from ceph_tuner.recommend.search import search, unpredictable
-from ceph_tuner.twin.model import MIB, RecoveryWork
+from ceph_tuner.twin.model import MIB, ClientStream, RecoveryWork
 from silent_listener import SilentListener
 from twins import small_model
 
@@ -79,3 +79,11 @@ def test_a_goal_that_the_twin_does_not_predict_is_refused() -> None:
     question = Question(small_model(), parse_slo({"objectives": ["client.p95_ms <= 1 s"], "minimise": FINISH}))
     (error,) = unpredictable(question)
     assert str(error).startswith("minimise recovery.finish_s: found no recovery in the description")
+
+
+def test_what_no_client_of_the_description_does_is_not_predicted() -> None:
+    wishes = parse_slo({"objectives": ["client.read_p95_ms <= 9 ms", "client.write_iops >= 9", "client.p95_ms <= 1 s"]})
+    for read_share, missing in ((0.0, ["client reads"]), (1.0, ["client writes"]), (0.5, [])):
+        model = small_model(clients=(ClientStream("rbd", rate=225.0, read_share=read_share),))
+        errors = [error.found for error in unpredictable(Question(model, wishes))]
+        assert errors == [f"no {each} in the description of the cluster" for each in missing]

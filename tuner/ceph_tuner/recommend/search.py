@@ -27,6 +27,7 @@ from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import ChangeCost, change_cost, fitting_reservations, same_value, settings_key
+from ceph_tuner.core.measure.metrics import work_of
 from ceph_tuner.core.measure.sample import Measure, measured_once
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.optimise import Options
@@ -47,6 +48,10 @@ _FRESH = 1_000_000
 
 _SETTLED = 2
 """Batches in a row that gain next to nothing, and end the search."""
+
+
+class WorkOver(InputError):
+    """What an objective is about ends in the twin before a run counts."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +207,7 @@ class _Race:
         for text, metric in wishes_of(self._question.slo):
             if not any(run.get(metric, 0.0) > 0 for entry in self.tried for run in entry.runs):
                 gone = f"nothing of it is left once a run of the twin counts, after {self._runs.settle_s:.0f} s"
-                raise InputError(text, gone, "more of that work in the description, or it left out here")
+                raise WorkOver(text, gone, "more of that work in the description, or it left out here")
 
     def look_between(self, space: KnobSpace) -> None:
         """Simulate what lies between neighbours of the front that are far apart, for up to a quarter of the trials."""
@@ -411,13 +416,26 @@ def unpredictable(question: Question) -> List[InputError]:
     """Give the objectives, and the goal, that no simulation of this cluster can answer, each with the reason."""
     refusals = []
     for text, metric in wishes_of(question.slo):
-        kind = metric.split(".")[0]
+        kind = work_of(metric)
         if kind not in ("client", "recovery", "backfill", "scrub", "snaptrim") or metric == "scrub.pgs_late":
             refusals.append(InputError(text, "a metric that the twin does not predict", "it left out here"))
-        elif kind not in question.work:
-            expectation = f"some {kind} there"
-            refusals.append(InputError(text, f"no {kind} in the description of the cluster", expectation))
+            continue
+        missing = kind if kind not in question.work else _operations_missing(metric, question)
+        if missing:
+            refusals.append(
+                InputError(text, f"no {missing} in the description of the cluster", f"some {missing} there")
+            )
     return refusals
+
+
+def _operations_missing(metric: str, question: Question) -> str:
+    """`client reads` or `client writes`, where the metric is about these alone and no client does them; else empty."""
+    shares = [stream.read_share for stream in question.model.clients]
+    if metric.startswith("client.read_") and not any(share > 0 for share in shares):
+        return "client reads"
+    if metric.startswith("client.write_") and not any(share < 1 for share in shares):
+        return "client writes"
+    return ""
 
 
 def predictable(question: Question) -> Tuple[Optional[Slo], Tuple[str, ...]]:
