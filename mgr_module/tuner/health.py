@@ -104,8 +104,8 @@ _ALL = [
         "an option of ceph-tuner's book or boosts makes no sense",
         "Rules in `boost_rules` that cannot be read begin no boost. A `book_…` option that makes no sense, while the "
         "book is on, leaves what held before; a new active mgr then uses no page. The detail names the option.",
-        "Correct it by `ceph config set mgr mgr/tuner/OPTION VALUE`, or remove it by `ceph config rm mgr "
-        "mgr/tuner/OPTION`. It goes away within a few seconds.",
+        "Correct it by `ceph config set mgr mgr/tuner/OPTION VALUE`: it goes away within a few seconds. A running mgr "
+        "does not notice `ceph config rm` of a `book_…` option. To remove one, set its default first.",
     ),
     HealthCheck(
         "TUNER_DRIFT",
