@@ -503,5 +503,8 @@ def test_a_tuner_that_comes_between_the_look_and_the_write_is_a_refusal(monkeypa
             mgr.begin()
         document = mgr.modes.boosts.document()
         assert (mgr.phase, document["last"], mgr.modes.boosts.health()) == (OFF, {}, {})
+        # who waited in vain for the command looks there
+        assert "did not begin: " in document["words"][1]
+        assert "another tuner" in document["words"][1]
     # nothing of it is left to wait for
     assert mgr.begin()["phase"] == ON

@@ -22,7 +22,8 @@ def explain(
 ) -> List[str]:
     """Say what it does, what is left, when it will be done, and what ends it. `ahead`: what holds its work."""
     if state.phase == OFF:
-        return [f"off: {PHASES[OFF]}", *_last(state)]
+        forestalled = [f"the one wanted at {utc(state.since)} did not begin: {state.problem}"] if state.problem else []
+        return [f"off: {PHASES[OFF]}", *forestalled, *_last(state)]
     lines = [f"{state.phase} since {utc(state.since)}: {PHASES[state.phase]}"]
     if state.problem:
         lines.append(f"that failed, and is tried again: {state.problem}")
