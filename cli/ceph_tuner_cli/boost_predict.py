@@ -76,12 +76,13 @@ def ask_twin(
 
     with at_work(cluster, "looking at it") as connection:
         usual = plugin_answer(connection.commander, FORETELL, {"kind": kind, **arguments})
-        if "basis" not in usual:
+        if "in_force" not in usual:
             raise InputError("--predict", "a plugin of an earlier version", "this one: ceph-tuner mgr install")
         if usual["basis"] == MEASURED:
             return TwinAnswer(NOT_ASKED)
         with shaped(FORETELL):
             objectives, settings = list(map(parse_objective, usual["objectives"])), dict(usual["settings"])
+            in_force = dict(usual["in_force"])
             now = {str(name): float(value) for name, value in dict(usual["baseline"]).items()}
         # what is counted object by object is there, or there is nothing to boost; the rest may just pause
         also = frozenset() if KINDS[kind].mended else frozenset({kind})
@@ -102,7 +103,9 @@ def ask_twin(
         return TwinAnswer(f"it has no answer for {over.place}: {over.found}")
     if answer is None:
         return None
-    return TwinAnswer(answer.reason, answer.offer, asked.left_out, answer.missed, _off(answer.off))
+    # minutes later the book, or a person, may have written others
+    offer = None if answer.offer is None else replace(answer.offer, in_force=in_force)
+    return TwinAnswer(answer.reason, offer, asked.left_out, answer.missed, _off(answer.off))
 
 
 def _off(entries: Sequence[MeasuredMetric]) -> str:

@@ -76,7 +76,7 @@ class BoostSettings:
         names += offer.settings if offer is not None else ()
         in_force = service.values_in_force([name for name in dict.fromkeys(names) if name in KNOBS], request.target)
         version = service.release_version()
-        return choose(
+        choice = choose(
             KINDS[request.kind],
             trials,
             goals_of(request.keep, self._wanted(device_class, is_all)),
@@ -88,6 +88,7 @@ class BoostSettings:
             f"of the class {part}" if part else "on this cluster",
             offer,
         )
+        return choice._replace(in_force={name: in_force[name] for name in LOOKED_AT if name in in_force})
 
     def _is_all(self, device_class: str) -> bool:
         """Whether all OSDs are of that class."""

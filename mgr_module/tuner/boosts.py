@@ -154,6 +154,7 @@ class Boosts:
             "settings": dict(event.settings),
             "grounds": event.grounds,
             "basis": choice.basis,
+            "in_force": dict(choice.in_force),
             "forecast": dict(event.forecast),
             "baseline": dict(event.baseline),
             "objectives": [each.to_dict() for each in goals.objectives] if goals else [],

@@ -43,7 +43,10 @@ def with_(**fields: Any) -> str:
 
 
 def test_it_is_read_as_it_was_written() -> None:
-    assert read(json.dumps(offer().to_dict())) == offer()
+    given = offer(in_force={PROFILE: "balanced", "osd_scrub_load_threshold": 0.5})
+    assert read(json.dumps(given.to_dict())) == given
+    without = {name: value for name, value in given.to_dict().items() if name != "in_force"}
+    assert read(json.dumps(without)) == offer()
 
 
 @pytest.mark.parametrize(
@@ -58,6 +61,7 @@ def test_it_is_read_as_it_was_written() -> None:
         (with_(settings=5), "the twin's offer"),
         (with_(before={"tea": 1.0}), "before must be metrics"),
         (with_(before={SPEED: "nan"}), "finite"),
+        (with_(in_force=5), "the twin's offer"),
         (with_(forecast={"at": AT}), "no metrics"),
         (with_(kind="scrub"), "the twin's offer, kind: found 'scrub', expected recovery"),
         (with_(target="osd.3"), "the twin's offer, target: found 'osd.3', expected osd"),
@@ -119,6 +123,11 @@ def test_it_goes_before_pages_that_nobody_tried_and_behind_what_was_measured() -
         (offer(before=90.0), {}, "it is no faster than what is in force"),
         (offer(before=0.0, kind="recovery"), {"osd_max_scrubs": 7}, "it is in force, or not for this release"),
         (offer(settings={"osd_scrub_cost": 50}), {}, "it is in force, or not for this release"),
+        (
+            offer(in_force={PROFILE: "balanced", "osd_max_backfills": 1}),
+            {PROFILE: "balanced", "osd_max_backfills": 3},
+            "other settings are in force than when it was asked",
+        ),
     ],
 )
 def test_what_is_not_taken_of_it_is_said_beside_what_is(given: TwinOffer, in_force: Dict[str, Any], why: str) -> None:

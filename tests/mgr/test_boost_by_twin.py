@@ -59,6 +59,7 @@ def test_it_begins_with_what_the_twin_finds_and_gives_all_back(run: Run, recover
     assert document["twin"]["missed"] == ["client.p95_ms <= 0.8 ms"]
     offer = document["twin"]["offer"]
     assert document["settings"] == offer["settings"]
+    assert offer["in_force"][PROFILE] == "custom"
     # what it predicts is a change of what the module saw just before
     assert offer["before"]["client.p95_ms"] == pytest.approx(document["baseline"]["client.p95_ms"])
     value, low, high = offer["forecast"]["metrics"]["recovery.copies_s"]
@@ -196,7 +197,7 @@ def test_a_plugin_of_an_earlier_version_is_not_given_what_it_would_drop(
     boosts = recovering.aboard.modes.boosts
     foretell = boosts.foretell
     monkeypatch.setattr(
-        boosts, "foretell", lambda *each: {name: value for name, value in foretell(*each).items() if name != "basis"}
+        boosts, "foretell", lambda *each: {name: value for name, value in foretell(*each).items() if name != "in_force"}
     )
     code, _, error = run("boost", "recovery", "-c", "a", *KEEP, "--predict")
     assert (code, recovering.phase) == (2, OFF)

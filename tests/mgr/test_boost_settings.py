@@ -242,6 +242,10 @@ def test_what_the_twin_offers_is_written_under_the_guard_and_kept_with_what_it_p
     assert (foretold["basis"], foretold["settings"], mgr.table()) == ("predicted", {"osd_max_scrubs": 7}, before)
     assert foretold["objectives"] == [{"objective": "client.p95_ms <= 10000 ms", "hard": True, "priority": 1.0}]
     assert mgr.modes.boosts.foretell("recovery", keep=keep)["basis"] == "known"
+    # it was asked under other settings, say a page that the book has replaced since
+    elsewhere = json.dumps({**json.loads(text), "in_force": {**foretold["in_force"], "osd_max_backfills": 7}})
+    assert mgr.modes.boosts.foretell("recovery", keep=keep, offer=elsewhere)["basis"] == "known"
+    text = json.dumps({**json.loads(text), "in_force": foretold["in_force"]})
     document = mgr.begin(keep=keep, offer=text)
     assert (document["phase"], document["settings"]) == (ON, {"osd_max_scrubs": 7})
     assert "predicted by the twin for this boost" in document["grounds"]

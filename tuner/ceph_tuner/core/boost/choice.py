@@ -52,6 +52,8 @@ class BoostChoice(NamedTuple):
     basis: str = KNOWN
     forecast: Mapping[str, Any] = MappingProxyType({})
     """What the twin said of them, as it is kept with the write; empty where it was not asked."""
+    in_force: Mapping[str, Any] = MappingProxyType({})
+    """What the OSDs have, of `LOOKED_AT`."""
 
 
 class BookPage(NamedTuple):
@@ -109,7 +111,7 @@ def choose(
         if measured is not None:
             return measured
         doubt = _UNMEASURED if metric and metric not in now else ""
-        refusal = _refusal(offer, kind, judge, fits) if offer is not None else ""
+        refusal = _refusal(offer, kind, judge, fits, in_force) if offer is not None else ""
         if offer is not None and not refusal:
             return _offered(offer, kind, now)
         predicted = _predicted(kind, pages, judge, fits)
@@ -200,8 +202,11 @@ def _fastest(candidates: Sequence[_Candidate], metric: str, now: Mapping[str, fl
     return BoostChoice(dict(best.settings), words, MEASURED)
 
 
-def _refusal(offer: TwinOffer, kind: Kind, judge: Judge, fits: Callable[[Settings], bool]) -> str:
+def _refusal(offer: TwinOffer, kind: Kind, judge: Judge, fits: Callable[[Settings], bool], in_force: Settings) -> str:
     """Why what the twin offers is not taken; empty where it is."""
+    if any(in_force.get(name) != value for name, value in offer.in_force.items()):
+        # it has only what differs from these, and says what that changes
+        return "other settings are in force than when it was asked"
     missed = _broken(judge, offer.means)
     if missed:
         return f"it would miss {' and '.join(missed)}"

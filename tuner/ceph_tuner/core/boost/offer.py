@@ -7,7 +7,7 @@ have written it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Dict, List, Mapping, Optional
 
 from ceph_tuner.core.boost.kinds import Kind
@@ -39,6 +39,8 @@ class TwinOffer:
     """What the cluster does with what is in force, by the twin."""
     forecast: ForecastRecord
     """What it would do with these settings, and how sure that is."""
+    in_force: Settings = field(default_factory=dict)
+    """What the OSDs had as it was asked, as the plugin's `foretell` gave it; empty where that is not told."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for what is no offer."""
@@ -63,6 +65,7 @@ class TwinOffer:
                 "settings": dict(self.settings),
                 "before": dict(self.before),
                 "forecast": self.forecast.to_dict(),
+                "in_force": dict(self.in_force),
             }
         )
 
@@ -82,6 +85,7 @@ class TwinOffer:
             {str(name): float(value) for name, value in dict(document["before"]).items()},
             # it is kept in the journal, which has little room
             replace(forecast, model=forecast.model[:LONGEST_NAME], unknown={}),
+            dict(document.get("in_force", {})),
         )
 
     def rate_of(self, kind: Kind) -> str:
