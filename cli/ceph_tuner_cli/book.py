@@ -11,12 +11,11 @@ import typer
 from ceph_tuner.cluster import Cluster
 from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.core.atomic_write import write_text
-from ceph_tuner.core.book.book import parse_book
+from ceph_tuner.core.book.book import document_of, parse_book
 from ceph_tuner.core.book.explanation import page_origin, page_words
 from ceph_tuner.core.book.page import IMPORT, UNVALIDATED, Page
 from ceph_tuner.core.book.page_check import check_page
 from ceph_tuner.core.bounded import read_file, read_json
-from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.changes.writer import said_of_class
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.stored_slo import stored_calendar
@@ -158,7 +157,7 @@ def import_(
         if source.portable is not None:
             check_newest(connection.store, source.portable, connection.clock.now(), older)
         pages = _pages_of(source.profile, connection, regime, target)
-        payload = json.dumps(versioned({"pages": [page.to_dict() for page in pages]}))
+        payload = json.dumps(document_of(pages, connection.version))
         document = plugin_answer(connection.commander, "tuner book import", {}, payload)
         if source.portable is not None:
             remember(connection.store, source.portable)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Tuple, Un
 import typer
 
 from ceph_tuner.core.atomic_write import check_free, write_text
-from ceph_tuner.core.book.book import Book
+from ceph_tuner.core.book.book import Book, document_of
 from ceph_tuner.core.book.page import Page
-from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo_calendar import BASE, SloCalendar
@@ -153,7 +152,7 @@ def predict(
     ]
     rows += [_row(account, asked, page_by_regime.get(asked.regime), "") for asked in others]
     _check(pages, account.version)
-    book = versioned({"pages": [page.to_dict() for page in pages]})
+    book = document_of(pages, account.version)
     document: Dict[str, Any] = {"cluster": account.description.name, "regimes": rows, "book": book}
     if output is not None and pages:
         write_text(output, json.dumps(book, indent=2) + "\n", force)

@@ -16,6 +16,7 @@ from ceph_tuner.core.ceph.ports import Commander
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.goals.slo_calendar import SloCalendar, parse_slo_calendar
 from ceph_tuner.core.goals.stored_slo import store_slo
+from ceph_tuner.core.knobs.releases import RELEASES, format_version
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.measure.timeline import REGIME, TimelineEntry
@@ -52,6 +53,8 @@ def test_a_described_cluster_gives_pages_that_the_book_takes(run: Run, files: Li
     assert rows["recovering"]["page"] == 1
     assert rows["recovering"]["work"] == ["client", "recovery"]
     assert rows["idle"]["left_out"] == ["recovery.finish_s <= 12 h"]
+    # whoever imports it elsewhere is told of another release
+    assert document["book"]["ceph"] == format_version(RELEASES["tentacle"].newest)
     book = Book().imported(parse_book(json.loads(output.read_text()), "pages").pages, 7.0)
     page, together = book.pages
     assert (page.regime, page.state, page.origin) == ("recovering", "unvalidated", "twin")

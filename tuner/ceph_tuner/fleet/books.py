@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Collection, Dict, List, Mapping, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.core.book.book import parse_book
+from ceph_tuner.core.book.book import document_of, parse_book
 from ceph_tuner.core.book.page import LONGEST_TEXT, VALIDATED, Page, same_settings
 from ceph_tuner.core.book.page_check import check_page
-from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.ceph.target import running
 from ceph_tuner.core.errors import ClusterNotFound, InputError, PermissionRefused
 from ceph_tuner.core.goals.stored_slo import stored_calendar
@@ -107,14 +106,8 @@ def take(offer: Offer, member: Member, within_s: float, really: bool) -> Taken:
             else:
                 pages.append(page)
         if really and pages:
-            member_plugin_answer(cluster, "tuner book import", {}, json.dumps(document_of(pages)))
+            member_plugin_answer(cluster, "tuner book import", {}, json.dumps(document_of(pages, cluster.version)))
         return Taken(tuple(pages), tuple(refused), tuple(there))
-
-
-def document_of(pages: List[Page]) -> Dict[str, Any]:
-    """Pages as `book import` takes them, whatever their numbers were."""
-    numbered = (replace(page, number=number, pin=False) for number, page in enumerate(pages, 1))
-    return versioned({"pages": [page.to_dict() for page in numbered]})
 
 
 def _fitted(

@@ -196,6 +196,15 @@ class Book:
         return replace(self, pages=tuple(pages))
 
 
+def document_of(pages: Sequence[Page], version: str) -> Dict[str, Any]:
+    """Pages as `book import` takes them, numbered anew and unpinned, for a cluster of this version of Ceph.
+
+    The version says in which unit the shares are.
+    """
+    numbered = (replace(page, number=number, pin=False) for number, page in enumerate(pages, 1))
+    return versioned({"ceph": version, "pages": [page.to_dict() for page in numbered]})
+
+
 def parse_book(document: Any, place: str) -> Book:
     """Inverse of `Book.to_dict`. Raises InputError that names the place."""
     if not isinstance(document, Mapping):
