@@ -91,7 +91,10 @@ class _Rates:
         if rates is not None:
             return rates, (f"rates by {len(windows)} windows of the cluster: what scrubs came to, not what they could",)
         pace, notes = self._twin_pace(wanted)
+        places = places_for(view.pgs, view.rules.max_scrubs)
         if pace is None:
+            # that pace is of so many
+            places = view.rules.max_scrubs
             pace = pace_of_past_scrubs(view.pgs, view.rules.max_scrubs)
             if pace is None:
                 raise InputError(
@@ -101,7 +104,7 @@ class _Rates:
                 )
             notes = (*notes, "rates by the PGs' last deep scrubs: whether they keep objectives is not known")
         late = [pg for pg in view.pgs if pg.late]
-        pace = with_handovers(pace, late or view.pgs, places_for(view.pgs, view.rules.max_scrubs))
+        pace = with_handovers(pace, late or view.pgs, places)
         return measured_rates(windows, bounds, pace, self._zone) or flat_rates(pace), notes
 
     def _twin_pace(self, wanted: WantedNow) -> Tuple[Optional[RateRange], Tuple[str, ...]]:

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import json
+from datetime import timezone
 from pathlib import Path
-from typing import Any, Callable, Dict, Sequence, Tuple
+from typing import Any, Callable, Dict, Sequence, Tuple, cast
 
 import pytest
 
@@ -17,9 +18,10 @@ from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.past import Course, PastMetrics
 from ceph_tuner.gather import state_file
 from ceph_tuner.gather.read_commands import gather
+from ceph_tuner.scrub_plan.rates import HANDOVER_S
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.model import Pool, ScrubWork
-from ceph_tuner_cli import cluster_option, render, scrub
+from ceph_tuner_cli import cluster_option, render, scrub, scrub_rates
 from ceph_tuner_cli.scrub_rates import of_late_pools
 from keeping import by_day_and_night
 from overdue import DAY, HOUR, MB, overdue_twin, pg, view
@@ -414,3 +416,13 @@ def test_an_objective_about_a_pool_that_is_not_there_is_refused_by_name(
     assert code == 2
     assert "there is no pool called volumes" in " ".join(err.split())
     assert twin.twin.requested_scrubs == []
+
+
+def test_between_past_scrubs_nothing_is_read_in_as_many_places_as_their_pace_is_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pgs = [pg(f"2.{number}", raw_bytes=300 * MB, scrub_s=30.0, acting=(number, number + 1)) for number in range(12)]
+    seen = view(pgs, max_scrubs=1)
+    monkeypatch.setattr(scrub_rates._Rates, "_twin_pace", lambda self, wanted: (None, ()))
+    rates, _ = scrub_rates._Rates(overdue_twin({}), seen, (), timezone.utc)._by_bounds(cast(Any, None), {})
+    assert [each.mean for each in rates] == pytest.approx([300 * MB / (30.0 + HANDOVER_S)] * 24)
