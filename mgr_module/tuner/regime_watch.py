@@ -144,7 +144,9 @@ class RegimeWatch:
             return self._bounds is not None
 
     def named(self, regime: str) -> str:
-        """The regime as it is told, its markers in order. Raises InputError for one that never is."""
+        """The regime as it is told, its markers in order. Raises InputError for one that never is, else TunerError."""
+        if not self._were_read():
+            self._use_stored()
         return regime_of(regime, self.bounds, "regime", self._slos.policy_names_seen() or ())
 
     def unnamed_policy(self, regime: str) -> Optional[str]:

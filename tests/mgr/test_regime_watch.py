@@ -120,6 +120,8 @@ def test_a_new_mgr_tells_no_regime_before_it_has_read_the_bounds() -> None:
         aboard.modes.sampled()
     assert held(aboard) == {}
     assert not any("pages that name no regime" in note for note in aboard.modes.books.document()["notes"])
+    # a command of an operator waits for no turn
+    assert aboard.modes.regimes.named("writing") == "writing"
     aboard.modes.keep_regimes()
     aboard.sample()
     assert held(aboard) == {"": "writing"}
