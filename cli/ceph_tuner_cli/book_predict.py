@@ -113,6 +113,7 @@ def predict(
     # a second of imports, which --help and completion do not wait for
     from ceph_tuner.recommend.recommendation import recommend
     from ceph_tuner.recommend.regime_pages import RegimeAnswer, pages_of
+    from ceph_tuner.recommend.search import WorkOver
     from ceph_tuner.tune.interrupts import Interrupts
     from ceph_tuner_cli.recommend_page import RecommendProgress
 
@@ -133,7 +134,14 @@ def predict(
     for number, asked in enumerate(questions, 1):
         say([f"{asked.regime} ({number} of {len(questions)})"])
         with RecommendProgress(asked.question.slo) as progress, Interrupts(progress.interrupted) as interrupts:
-            found = recommend(asked.question, effort, progress, processes, explain=False, interruptible=interrupts)
+            try:
+                found = recommend(asked.question, effort, progress, processes, explain=False, interruptible=interrupts)
+            except WorkOver as over:
+                # the others are not to be lost after minutes of search
+                if regime:
+                    raise
+                say([f"left out: regime {asked.regime}: {over}"])
+                continue
         answers.append(RegimeAnswer(asked, found))
         interrupted = found.interrupted
         if interrupted:

@@ -21,6 +21,8 @@ from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.measure.timeline import REGIME, TimelineEntry
 from ceph_tuner.core.regimes.bounds import BOUNDS_KEY, DEFAULT, Marker, PolicyMarker, RegimeBounds
+from ceph_tuner.recommend import Question, recommendation
+from ceph_tuner.recommend.search import WorkOver
 from ceph_tuner.twin.model import MIB, RecoveryWork
 from ceph_tuner_cli import book_predict, cluster_option
 from running_program import Run
@@ -37,6 +39,25 @@ def files(tmp_path: Path) -> List[str]:
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
     (tmp_path / "slo.yaml").write_text(SLO)
     return [str(tmp_path / "cluster.yaml"), "--slo", str(tmp_path / "slo.yaml"), "--trials", "6", "--processes", "1"]
+
+
+def test_a_regime_whose_work_the_twin_does_not_see_costs_the_others_nothing(
+    run: Run, files: List[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recommend = recommendation.recommend
+
+    def over(question: Question, *arguments: Any, **named: Any) -> Any:
+        if not question.model.recovery:
+            raise WorkOver("scrub.bytes_s >= 1 MB/s", "nothing of it is left", "it left out")
+        return recommend(question, *arguments, **named)
+
+    monkeypatch.setattr(recommendation, "recommend", over)
+    code, out, err = run("book", "predict", *files, "--format", "json")
+    assert code == 0
+    assert {"recovering"} <= {row["regime"] for row in json.loads(out)["regimes"]} <= {"recovering", "busy+recovering"}
+    assert "left out: regime idle: scrub.bytes_s >= 1 MB/s: found nothing of it is left" in " ".join(err.split())
+    # what was named has to be answered
+    assert run("book", "predict", *files, "--regime", "idle")[0] == 2
 
 
 def test_a_described_cluster_gives_pages_that_the_book_takes(run: Run, files: List[str], tmp_path: Path) -> None:
