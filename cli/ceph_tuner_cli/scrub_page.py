@@ -69,9 +69,11 @@ def _shallow_lines(scrub_plan: ScrubPlan) -> List[str]:
     if not (late or to_come):
         return []
     pgs = first_of([pg.pgid for pg in (*late, *to_come)], FIRST_OBSTACLE_PGS)
+    is_flagged = any(scrub_plan.view.rules.forbids_shallow(pg.pool) for pg in (*late, *to_come))
+    begins = "noscrub keeps Ceph from beginning these" if is_flagged else "Ceph begins these itself"
     return [
         f"{len(late)} of {len(scrub_plan.view.pgs)} PGs are late with their shallow scrub; "
-        f"{len(to_come)} more will be: {pgs}. Ceph begins these itself, and a deep scrub does for them."
+        f"{len(to_come)} more will be: {pgs}. {begins}, and a deep scrub does for them."
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from datetime import timezone
-from typing import Any, Dict, List
+from typing import Any, Dict, FrozenSet, List
 
 import pytest
 from rich.console import Console
@@ -62,13 +62,15 @@ def test_a_planned_deep_scrub_does_for_a_shallow_one() -> None:
 
 
 def test_a_page_names_them_and_says_nothing_where_all_are_in_time() -> None:
-    def lines(*pgs: ScrubPg) -> List[str]:
+    def lines(*pgs: ScrubPg, flags: FrozenSet[str] = NOSCRUB) -> List[str]:
         console = Console(width=200, record=True, file=io.StringIO())
-        console.print(plan_page(planned(*pgs, flags=NOSCRUB), timezone.utc, False))
+        console.print(plan_page(planned(*pgs, flags=flags), timezone.utc, False))
         return console.export_text().splitlines()
 
     (line,) = [line for line in lines(dated("1.0", -1), dated("1.1", 2), dated("1.2", 9)) if "shallow scrub;" in line]
     assert line.startswith("1 of 3 PGs are late with their shallow scrub; 1 more will be: 1.0, 1.1.")
+    assert "noscrub keeps Ceph from beginning these" in line
+    assert any("Ceph begins these itself" in line for line in lines(dated("1.0", -1), flags=frozenset()))
     assert not any("shallow scrub;" in line for line in lines(dated("1.2", 9)))
 
 
