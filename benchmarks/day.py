@@ -142,16 +142,16 @@ def table(lines: List[Dict[str, Any]], kind: Kind = ONE_BOUND, scrubbed: Optiona
     scrubbed = scrubbed or kind.scrubbed
     kept = counted(lines, kind, scrubbed)
     best, reported = best_single(kept, kind), [line for line in kept if line["day"] >= kind.first_reported]
-    counts = _counts(reported)
+    counts, days = _counts(reported), {line["day"] for line in reported}
     rows = [_head(scrubbed, ["objective missed, min a day"], counts)]
     for policy in policies(kind):
         own = [line for line in reported if line["policy"] == policy]
         if own:
             name = f"**{policy}** (best on day 0)" if policy == best else policy
+            name += f", {len(own)} of the days" if len(own) < len(days) else ""
             missed = statistics.fmean(missed_minutes(line, kind.bound_ms) for line in own)
             rows.append(f"| {name} | {missed:.0f} | {' | '.join(_means(own, counts))} |")
-    days = len({line["day"] for line in reported})
-    return "\n".join([*rows, "", "Of one day." if days == 1 else f"Means of {days} days."])
+    return "\n".join([*rows, "", "Of one day." if len(days) == 1 else f"Means of {len(days)} days."])
 
 
 class _Count(NamedTuple):

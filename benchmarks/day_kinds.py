@@ -126,6 +126,6 @@ OFFICE_HOURS = Kind(
         "recovering+scrubbing",
         f"{OFFICE}+recovering+scrubbing",
     ),
-    16,
+    20,
 )
 KINDS = {kind.name: kind for kind in (ONE_BOUND, OFFICE_HOURS)}

@@ -45,6 +45,8 @@ from ceph_tuner.core.knobs.settings import parse_settings
 from ceph_tuner.core.profiles.translation import to_release_units
 
 HOUR_S = 20.0
+TRACE = "trace"
+"""Shape of the clients' day."""
 SPELL_H = 2
 """Hours for which the clients keep a rate."""
 WINDOW_S = 10.0
@@ -338,6 +340,7 @@ def measure(arguments: argparse.Namespace) -> None:
         "osds": list(map(str, lab.state.options.groups)),
         "slower": lab.state.options.slower,
         "objective": arguments.objective,
+        "clients": TRACE,
     }
     singles = dict(single(text, lab.release) for text in arguments.single)
     rows: Dict[str, Optional[Settings]] = {
@@ -368,6 +371,11 @@ def missed_minutes(line: Mapping[str, Any]) -> float:
     return 1440.0 * sum(missed) / len(missed)
 
 
+def row_of(line: Mapping[str, Any]) -> str:
+    """Where a day is counted: the first ones had clients of another shape."""
+    return line["name"] if line.get("clients") == TRACE else f"{line['name']}, clients in a cosine"
+
+
 def table(lines: List[Dict[str, Any]]) -> str:
     """One row for each that decides, means of its days with the ends of them."""
     text = [
@@ -377,8 +385,8 @@ def table(lines: List[Dict[str, Any]]) -> str:
         "scrubbed objects | trimmed clones | journal entries |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for name in dict.fromkeys(line["name"] for line in lines):
-        own = [line for line in lines if line["name"] == name]
+    for name in dict.fromkeys(map(row_of, lines)):
+        own = [line for line in lines if row_of(line) == name]
         p95 = [statistics.median(window["client.p95_ms"] for window in line["windows"]) for line in own]
         cells = [
             _ends([missed_minutes(line) for line in own]),
