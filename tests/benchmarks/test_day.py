@@ -149,7 +149,8 @@ def test_days_that_were_chosen_on_are_not_told() -> None:
     ]
     told = table(lines)
     assert "| **all day: halves** (best on day 0) | 30 | 100 | 0% | 1.0 |" in told
-    assert "| the book, pages of the grid | 5 |" in told
+    # means of other days are not to be held against each other unseen
+    assert "| the book, pages of the grid, 1 of the days | 5 |" in told
     assert told.endswith("Means of 2 days.")
     assert table(lines[:3]).endswith("Of one day.")
 
