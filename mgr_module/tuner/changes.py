@@ -45,8 +45,7 @@ class Changes:
         self._clock = clock = clock or SystemClock()
         self._commander, self._config = commander, CommandConfig(commander)
         self._release, self._version = release, version
-        self._lock = new_lock(store, clock, who)
-        self._applier = Applier(self._config, store, clock, self._lock, release, who)
+        self._applier = Applier(self._config, store, clock, new_lock(store, clock, who), release, who)
 
     def apply(self, profile: Profile, target: str, really: bool) -> Dict[str, Any]:
         """Bring a profile onto a target; without `really`, say what that would do."""
@@ -54,17 +53,13 @@ class Changes:
         if not really:
             plan = self._applier.plan(target, translation.settings)
             return {**_plan(plan, profile.name, translation), "applied": False, "change": None}
-        with self._lock:
-            # a plan upon what an interrupted run left would be out of date once that is taken back
-            self._applier.recover()
-            plan = self._applier.plan(target, translation.settings)
-            entry = self._applier.apply(plan, f"profile {profile.name}")
+        plan, entry = self._applier.plan_and_apply(target, translation.settings, f"profile {profile.name}")
         document = _plan(plan, profile.name, translation)
         return {**document, "applied": True, "change": entry.number if entry else None}
 
     def set(self, target: str, settings: Dict[str, Any], why: str) -> Optional[int]:
         """Write settings; give the change's number, None where they were in force already."""
-        entry = self._applier.plan_and_apply(target, settings, why)
+        _, entry = self._applier.plan_and_apply(target, settings, why)
         return entry.number if entry else None
 
     def commands(self, target: str, settings: Dict[str, Any]) -> List[str]:

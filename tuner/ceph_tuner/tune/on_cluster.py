@@ -49,7 +49,7 @@ class JournalledWriter:
             return
         own_units = to_release_units(settings, self._release, self._hardware)
         for target in self._targets:
-            entry = self._applier.plan_and_apply(target, own_units, self._why, trial=True)
+            _, entry = self._applier.plan_and_apply(target, own_units, self._why, trial=True)
             self._entries += [] if entry is None else [entry]
 
     def undo(self) -> None:

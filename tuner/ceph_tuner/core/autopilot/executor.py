@@ -257,7 +257,7 @@ class TrialExecutor(Generic[S]):
             return WriteFailed(self._clock.now(), str(error), busy=isinstance(error, Locked), untouched=True)
         try:
             for target in act.targets:
-                entry = applier.plan_and_apply(target, act.settings, act.why, True, self._check, act.forecast)
+                _, entry = applier.plan_and_apply(target, act.settings, act.why, True, self._check, act.forecast)
                 if entry is not None:
                     numbers.append(entry.number)
             self._undo(applier, act.replaces)

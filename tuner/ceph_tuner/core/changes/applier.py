@@ -137,11 +137,12 @@ class Applier:
         trial: bool = False,
         check: Callable[[], None] = unhindered,
         forecast: Mapping[str, Any] = MappingProxyType({}),
-    ) -> Optional[Entry]:
+    ) -> Tuple[ChangePlan, Optional[Entry]]:
         """Plan upon what is there once interrupted runs are taken back, and apply that. Raises as both."""
         with self._lock:
             self.recover()
-            return self.apply(self.plan(target, settings), why, trial, check, forecast)
+            plan = self.plan(target, settings)
+            return plan, self.apply(plan, why, trial, check, forecast)
 
     def _carry_out(
         self,
