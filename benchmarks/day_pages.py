@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
@@ -11,10 +10,10 @@ from typing import List, Optional, Sequence, Tuple
 from day_kinds import Kind, hours_of_clients
 from day_world import DAY_BEGINS, DayWorld, rate_at, with_work
 
-from ceph_tuner.core.book.book import parse_book
+from ceph_tuner.core.book.book import document_of, parse_book
 from ceph_tuner.core.book.page import Page
-from ceph_tuner.core.ceph.stored_document import versioned
 from ceph_tuner.core.goals.slo_calendar import SloCalendar
+from ceph_tuner.core.knobs.releases import format_version
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.regimes.bounds import RegimeBounds
 from ceph_tuner.twin.model import ClusterModel
@@ -70,14 +69,12 @@ def write_pages(
         answers.append(RegimeAnswer(asked, found))
         print(f"{regime}: {found.searched.choice.reason}", flush=True)
     if each is not None:
-        _write(each, [page for answer in answers for page in pages_of([answer], 1.0, "osd", processes=1)])
+        _write(each, [page for answer in answers for page in pages_of([answer], 1.0, "osd", processes=1)], model)
     others = [question(regime) for regime in combinations_of(regimes, bounds)]
-    _write(
-        output, pages_of(answers, 1.0, "osd", lambda done, total: print(f"{done} of {total}", flush=True), 1, others)
-    )
+    pages = pages_of(answers, 1.0, "osd", lambda done, total: print(f"{done} of {total}", flush=True), 1, others)
+    _write(output, pages, model)
 
 
-def _write(output: Path, pages: Sequence[Page]) -> None:
-    numbered = [replace(page, number=number) for number, page in enumerate(pages, 1)]
-    document = versioned({"pages": [page.to_dict() for page in numbered]})
-    output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+def _write(output: Path, pages: Sequence[Page], model: ClusterModel) -> None:
+    version = format_version(model.version or model.release.newest)
+    output.write_text(json.dumps(document_of(pages, version), indent=1) + "\n", encoding="utf-8")

@@ -52,21 +52,28 @@ def lines_of(path: Path) -> List[Dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
-def show(text: str, arguments: argparse.Namespace) -> None:
+def show(text: str, arguments: argparse.Namespace, part: str = "measured") -> None:
+    """Print it, and put it between the marks of that part where a page is named."""
     print(text)
     if arguments.page is not None:
-        measured_page.put(text, arguments.page)
+        measured_page.put(text, arguments.page, part)
 
 
 def measure_and_show(
     arguments: argparse.Namespace,
     measure: Callable[[argparse.Namespace], None],
     table: Callable[[List[Dict[str, Any]]], str],
+    part: str = "measured",
 ) -> None:
     """Measure what is not there yet, unless an earlier run is only to be shown; then show the tables of all."""
     if arguments.render is None:
         measure(arguments)
-    show(table(lines_of(arguments.render or arguments.output)), arguments)
+    show(table(lines_of(arguments.render or arguments.output)), arguments, part)
+
+
+def rewrite(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    """These lines alone."""
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
 
 
 def measure_each(

@@ -16,7 +16,6 @@ import sys
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Sequence
 
-import measured_page
 import runs_file
 import twin_on_lab
 from twin_ahead import HEAD, WINDOW, Count, count_of, name_of, row_of, total
@@ -101,17 +100,15 @@ def table(fitted: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, An
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = runs_file.parser(__doc__, "twin-fitted.jsonl")
     parser.add_argument("--ahead", type=Path, help="a file of predictions that windows were measured after")
-    parser.add_argument("--output", type=Path, default=RESULTS / "twin-fitted.jsonl")
-    parser.add_argument("--render", type=Path, help="print the tables of an earlier run")
-    parser.add_argument("--page", type=Path, help="the page whose tables these are, with --render")
     parser.add_argument("--effort", type=int, default=4, help="simulated places for each parameter")
     parser.add_argument("--draws", type=int, default=24)
     parser.add_argument("--processes", type=int)
     arguments = parser.parse_args()
     windows = runs_file.lines_of(RESULTS / "twin-ahead.jsonl")
-    if arguments.render is None:
+
+    def measure(arguments: argparse.Namespace) -> None:
         if arguments.ahead is None:
             parser.error("--ahead is missing")
         name = arguments.ahead.name
@@ -120,13 +117,9 @@ def main() -> None:
             [line for line in windows if line["ahead_file"] == name],
         )
         others = [line for line in runs_file.lines_of(arguments.output) if line["ahead_file"] != name]
-        made = [*others, *predictions(name, given, arguments)]
-        arguments.output.write_text("".join(json.dumps(line) + "\n" for line in made), encoding="utf-8")
-        arguments.render = arguments.output
-    text = table(runs_file.lines_of(arguments.render), windows)
-    print(text)
-    if arguments.page is not None:
-        measured_page.put(text, arguments.page, "fitted")
+        runs_file.rewrite(arguments.output, [*others, *predictions(name, given, arguments)])
+
+    runs_file.measure_and_show(arguments, measure, lambda lines: table(lines, windows), "fitted")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ import json
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-import measured_page
 import runs_file
 from repeatability import RATE_S
 from twin_ahead import HEAD, WANTED, predicted, row_of
@@ -79,22 +78,16 @@ def table(lines: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=RESULTS / "twin-repeated.jsonl")
-    parser.add_argument("--render", type=Path, help="print the table of an earlier run")
-    parser.add_argument("--page", type=Path, help="the page whose table this is, with --render")
+    parser = runs_file.parser(__doc__, "twin-repeated.jsonl")
     parser.add_argument("--processes", type=int)
     arguments = parser.parse_args()
     windows = runs_file.lines_of(RESULTS / "repeatability.jsonl")
-    if arguments.render is None:
+
+    def measure(arguments: argparse.Namespace) -> None:
         with Runner(arguments.processes) as runner:
-            made = [said(kind, runner) for kind in kinds_of(windows)]
-        arguments.output.write_text("".join(json.dumps(line) + "\n" for line in made), encoding="utf-8")
-        arguments.render = arguments.output
-    text = table(runs_file.lines_of(arguments.render), windows)
-    print(text)
-    if arguments.page is not None:
-        measured_page.put(text, arguments.page, "repeated")
+            runs_file.rewrite(arguments.output, [said(kind, runner) for kind in kinds_of(windows)])
+
+    runs_file.measure_and_show(arguments, measure, lambda lines: table(lines, windows), "repeated")
 
 
 if __name__ == "__main__":
