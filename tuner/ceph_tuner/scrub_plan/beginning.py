@@ -11,6 +11,7 @@ from typing import Iterable, Iterator, Optional, Sequence, Tuple
 
 from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.scrub_plan import ScrubPg
+from ceph_tuner.scrub_plan.rates import usual_pace
 
 HourShare = Tuple[float, float, float]
 """Start and seconds of an hour, or of a part of one, and the bytes that it has for scrub."""
@@ -46,6 +47,11 @@ def places_for(pgs: Sequence[ScrubPg], per_osd: int) -> float:
     """How many scrubs at a time the OSDs have room for, with so many on each."""
     copies = max((len(pg.acting) for pg in pgs), default=1)
     return len({osd for pg in pgs for osd in pg.acting}) * per_osd / max(1, copies)
+
+
+def beginning_of(pgs: Sequence[ScrubPg], per_osd: int, window_s: float) -> Beginning:
+    """That of scrubs of these PGs, with so many on each OSD."""
+    return Beginning(window_s, places_for(pgs, per_osd), usual_pace(pgs))
 
 
 def without_beginning(hours: Iterable[HourShare], beginning: Optional[Beginning]) -> Iterator[HourShare]:

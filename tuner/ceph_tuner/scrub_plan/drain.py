@@ -29,7 +29,7 @@ from ceph_tuner.pacing.objectives import about_clients
 from ceph_tuner.pacing.pace import Pace
 from ceph_tuner.pacing.wanted import WantedObjectives
 from ceph_tuner.scrub_plan import ScrubPg, ScrubRules, ScrubView
-from ceph_tuner.scrub_plan.beginning import Beginning, places_for
+from ceph_tuner.scrub_plan.beginning import Beginning, beginning_of
 from ceph_tuner.scrub_plan.cluster_view import read_again
 from ceph_tuner.scrub_plan.obstacles import next_opening, open_at, trims_next, waiting_trims
 from ceph_tuner.scrub_plan.pace import (
@@ -134,18 +134,14 @@ class DrainOutcome:
 def foretold_end(task: DrainTask, view: ScrubView) -> Optional[float]:
     """When a drain that begins now would be done, as it says itself at its beginning; None: not within 60 days."""
     has_objectives = bool(about_clients(task.wanted.at(view.at).slo))
-    beginning = _beginning(task, view, judged_s(len(view.hosts), task.window_s)) if has_objectives else None
+    beginning = beginning_of(view.pgs, task.limits.per_osd, judged_s(len(view.hosts), task.window_s))
     left_bytes = sum((1 - pg.progress) * pg.raw_bytes for pg in task.order)
-    return _expectation(task).finish_at(view.at, left_bytes, _rules(task, view), beginning)
+    return _expectation(task).finish_at(view.at, left_bytes, _rules(task, view), beginning if has_objectives else None)
 
 
 def _expectation(task: DrainTask) -> Expectation:
     mean = sum(pg.raw_bytes for pg in task.order) / max(1, len(task.order))
     return Expectation(task.rates, TRUSTED_PGS * mean)
-
-
-def _beginning(task: DrainTask, view: ScrubView, window_s: float) -> Beginning:
-    return Beginning(window_s, places_for(view.pgs, task.limits.per_osd), usual_pace(view.pgs))
 
 
 def _rules(task: DrainTask, view: ScrubView) -> ScrubRules:
@@ -192,7 +188,7 @@ class Drain:
         self._watch = ClientWatch(
             cluster, task.wanted, task.baseline, task.window_s, len(view.hosts), self._look_s, self._without_damage
         )
-        self._beginning = _beginning(task, view, self._watch.window_s)
+        self._beginning = beginning_of(view.pgs, task.limits.per_osd, self._watch.window_s)
 
     def run(self) -> DrainOutcome:
         """Drain. Raises Locked where the lock is lost, TunerError where the cluster is silent for ten minutes."""

@@ -9,9 +9,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 from ceph_tuner.pacing.client_watch import WINDOW_S
 from ceph_tuner.pacing.judged_windows import judged_s
 from ceph_tuner.scrub_plan import HOURS, ScrubPg, ScrubRules, ScrubView
-from ceph_tuner.scrub_plan.beginning import Beginning, places_for, without_beginning
+from ceph_tuner.scrub_plan.beginning import beginning_of, without_beginning
 from ceph_tuner.scrub_plan.obstacles import FLAG, Obstacle, held_pgs, obstacles
-from ceph_tuner.scrub_plan.rates import usual_pace
 from ceph_tuner.scrub_plan.rates_ahead import ENDS, RatesAhead
 from ceph_tuner.scrub_plan.schedule import Schedule, hours_ahead, needed_bytes_s, schedule, shares
 
@@ -131,8 +130,7 @@ def plan(
     hindrances = obstacles(view, means)
     ready_from = held_pgs(hindrances)
     sources = [rates.at(start).source for start, _ in hours]
-    places = places_for(view.pgs, view.rules.max_scrubs)
-    beginning = Beginning(judged_s(len(view.hosts), window_s), places, usual_pace(view.pgs))
+    beginning = beginning_of(view.pgs, view.rules.max_scrubs, judged_s(len(view.hosts), window_s))
     schedules = {}
     for end in ENDS:
         share = shares(hours, rates, view.rules, end) if view.rules.max_scrubs > 0 else [0.0] * len(hours)
