@@ -85,6 +85,13 @@ def test_a_flush_waits_for_what_was_issued_and_takes_its_time(emulated: Emulated
     assert flushed == pytest.approx(latest_issue + 500e-6 * volatile.slow_motion)
 
 
+@pytest.mark.parametrize("drive", [HDD, NVME], ids=["disk", "flash"])
+def test_a_drive_without_a_volatile_cache_is_flushed_at_once(emulated: EmulatedDrive, drive: Drive) -> None:
+    """Linux sends such a drive no flush, so a commit waits for no head."""
+    *writes, flushed = emulated.done(words(drive), [*at_once(50, WRITE, 4 * KIB), (0.0, FLUSH, 0, 0)])
+    assert (flushed, min(writes) > 0) == (0.0, True)
+
+
 def test_a_disk_alone_seeks_and_waits_for_half_a_turn_on_the_average(emulated: EmulatedDrive) -> None:
     chance = random.Random(4)
     requests = [(second * 0.1 + chance.uniform(0, 0.01), READ, chance.randrange(SIZE // 4096) * 4096, 4 * KIB)
