@@ -14,6 +14,7 @@ from rich.console import Group
 from ceph_lab import windows_file
 from ceph_lab.cluster import lab_of
 from ceph_lab.twin_model import KNOWN, lab_model
+from ceph_tuner.cluster.config_log import last_change
 from ceph_tuner.core.atomic_write import check_free
 from ceph_tuner.core.changes.journal import APPLIED
 from ceph_tuner.core.errors import InputError
@@ -170,8 +171,15 @@ def _from_cluster(cluster: str, description: Optional[DescribedCluster], scenari
             )
         entries = [entry for entry in connection.applier().history() if entry.state == APPLIED and not entry.trial]
         changed_at = max((entry.at for entry in entries), default=0.0)
+        last = last_change(connection.commander, connection.config.places())
         observations, omissions = past_of(
-            History(connection.store), name, now.settings, changed_at, connection.release, connection.clock.now()
+            History(connection.store),
+            name,
+            now.settings,
+            changed_at,
+            connection.release,
+            connection.clock.now(),
+            last.at if last is not None else 0.0,
         )
     if not observations:
         raise InputError(

@@ -176,6 +176,64 @@ def test_without_a_window_the_cluster_is_sampled_or_it_is_said_what_to_do() -> N
     assert any("the monitors reckon" in note for note in found.notes)
 
 
+def with_minutes(cluster: Cluster, count: int) -> Cluster:
+    """Windows of the last minutes, with a p95 of the minute's number."""
+    now, history = cluster.clock.now(), History(cluster.store)
+    for number in range(count):
+        measures = {name: Measure(value, 0.0, 6) for name, value in {**LOAD, "client.p95_ms": float(number)}.items()}
+        start = now - 60.0 * (count - number)
+        history.add_window(Window(start, start + 60.0, measures))
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("who", "option", "value", "p95_ms"),
+    [
+        ("osd", "osd_mclock_profile", "high_client_ops", 4.5),
+        ("osd.2", "osd_max_scrubs", "3", 4.5),
+        # of a host that there is not, and of no OSD
+        ("osd/host:elsewhere", "osd_max_scrubs", "3", 2.5),
+        ("mgr", "mgr/tuner/interval", "20", 2.5),
+    ],
+)
+def test_windows_under_other_settings_than_those_in_force_are_left_out(
+    who: str, option: str, value: str, p95_ms: float
+) -> None:
+    twin = small_twin()
+    twin.clock.sleep(120.0)
+    twin.commander.mon("config set", {"who": who, "name": option, "value": value})
+    twin.clock.sleep(180.0)
+    found = describe(with_minutes(twin, 6))
+    assert found.seen["client.p95_ms"] == p95_ms
+    expected = [
+        f"4 windows up to 2026-01-01 00:03:00 UTC are left out: {option} was changed at 2026-01-01 00:02:00 UTC"
+    ]
+    assert [note for note in found.notes if "left out" in note] == (expected if p95_ms > 4 else [])
+
+
+def test_where_no_window_of_the_settings_in_force_is_left_the_cluster_is_sampled() -> None:
+    twin = small_twin()
+    twin.clock.sleep(120.0)
+    twin.commander.mon("config set", {"who": "osd", "name": "osd_max_scrubs", "value": "3"})
+    twin.clock.sleep(30.0)
+    found = describe(with_minutes(twin, 2))
+    assert found.seen["client.p95_ms"] != 0.5
+    assert any("sampled" in note for note in found.notes)
+
+
+def test_who_may_not_read_the_log_of_changes_is_told_so() -> None:
+    class Refusing(Answering):
+        def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+            if prefix == "config log":
+                raise CommandFailed("ceph config log", -13, "access denied")
+            return super().mon(prefix, arguments, payload)
+
+    twin = with_minutes(small_twin(), 3)
+    found = describe(replace(twin, commander=Refusing(twin.commander, {})))
+    assert found.seen["client.p95_ms"] == 1.0
+    assert any("whether windows are of the settings in force is not told" in note for note in found.notes)
+
+
 @pytest.mark.parametrize(
     ("before", "left_out"),
     [

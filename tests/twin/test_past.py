@@ -68,6 +68,18 @@ def test_trials_and_minutes_since_the_last_change_are_windows() -> None:
     assert all(entry.seconds <= 60.0 * AT_ONCE for entry in minutes)
 
 
+def test_minutes_before_anybody_touched_the_settings_are_left_out_and_trials_in_force_are_not() -> None:
+    history = History(Shelf())
+    history.add_trial(trial("baseline", {}, at=1000.0))
+    for start in (900.0, 1300.0, 1400.0):
+        history.add_window(Window(start, start + 60.0, {"client.mean_ms": Measure(start, 1.0, 6)}))
+    found, _ = past_of(history, "client", BALANCED, 500.0, TENTACLE, touched_at=1320.0)
+    assert [(entry.label, entry.measures.get("client.mean_ms")) for entry in found][1:] == [
+        (IN_FORCE, Measure(1400.0, 1.0, 6))
+    ]
+    assert found[0].label == "baseline"
+
+
 def test_an_empty_history_has_no_windows() -> None:
     assert past_of(History(Shelf()), "client", BALANCED, 0.0, TENTACLE) == ([], [])
 

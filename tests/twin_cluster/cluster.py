@@ -60,7 +60,7 @@ class TwinCommander:
         self.osds = [TwinOsd(place, self.release, self.version) for place in places_of(model)]
         facts = facts_of(model, self.release, self.version)
         self.monitors = TwinMonitors(
-            self.osds, self.release, self.version, self._elapsed, {**facts, **(table or {})}, lag_s
+            self.osds, self.release, self.version, self._elapsed, self.now, {**facts, **(table or {})}, lag_s
         )
         self._map = TwinMap(self.osds, format_version(self.version), self.release.name.partition("-")[0], self.now)
         self._map.begin(simulation)

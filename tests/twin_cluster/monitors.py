@@ -17,6 +17,7 @@ from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import Release, Version
 from twin_cluster.options import kept, known, stock
 from twin_cluster.osd import Key, TwinOsd
+from twin_cluster.pgs import stamp
 
 VALUE_MAX = 65536
 """Bytes of a value in the key-value store."""
@@ -38,6 +39,7 @@ class TwinMonitors:
         release: Release,
         version: Version,
         now: Callable[[], float],
+        wall_clock: Callable[[], float],
         table: Optional[Mapping[Key, str]] = None,
         lag_s: float = 0.0,
     ) -> None:
@@ -45,6 +47,8 @@ class TwinMonitors:
             raise ValueError(f"lag_s(={lag_s}) must be 0 or more")
         self._osds, self._release, self._version, self._now, self._lag_s = osds, release, version, now, lag_s
         self._table: Dict[Key, str] = {}
+        self._wall_clock = wall_clock
+        self._log: List[Dict[str, Any]] = []
         self._keys: Dict[str, str] = {}
         self._waiting: Deque[Tuple[float, str]] = deque()
         for (who, name), value in (table or {}).items():
@@ -58,6 +62,7 @@ class TwinMonitors:
         return {
             "config set": self._config_set,
             "config rm": self._config_rm,
+            "config log": self._config_log,
             "config dump": self._config_dump,
             "config get": self._config_get,
             "config show": self._config_show,
@@ -202,7 +207,11 @@ class TwinMonitors:
             del self._table[key]
         else:
             self._table[key] = value
+        self._log.append({"timestamp": stamp(self._wall_clock()), "changes": [{"name": "/".join(key)}]})
         self._waiting.append((self._now() + self._lag_s, key[1]))
+
+    def _config_log(self, arguments: Mapping[str, str], payload: str) -> str:
+        return json.dumps(self._log[: -1 - int(arguments.get("num", "10")) : -1])
 
     # the key-value store
 

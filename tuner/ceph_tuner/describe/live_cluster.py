@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import AbstractSet, List, Mapping, Optional
 
+from ceph_tuner.cluster.config_log import OptionChange, last_change
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler, observe
 from ceph_tuner.core.changes.journal import Journal
@@ -21,7 +22,7 @@ from ceph_tuner.describe.background_work import WorkSeen
 from ceph_tuner.describe.clients import client_load, clients, part_of, shares_of, told
 from ceph_tuner.describe.osds import OsdsSeen, failure_domains
 from ceph_tuner.describe.pools import pools_seen
-from ceph_tuner.describe.present_windows import present_windows
+from ceph_tuner.describe.present_windows import present_windows, settled_windows
 from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
 from ceph_tuner.twin.model import ClusterModel, Pool
 
@@ -147,7 +148,16 @@ class _Description:
         except (CommandFailed, PermissionRefused) as fault:
             self._notes.append(f"windows that the plugin keeps are not seen, and latencies with them ({fault})")
             return None
+        if windows:
+            windows = settled_windows(windows, self._last_change(), self._notes)
         return merged(present_windows(windows, self._notes))
+
+    def _last_change(self) -> Optional[OptionChange]:
+        try:
+            return last_change(self._cluster.commander, self._cluster.config.places())
+        except (CommandFailed, PermissionRefused) as fault:
+            self._notes.append(f"whether windows are of the settings in force is not told ({fault})")
+            return None
 
     @property
     def _has_client_rate(self) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import List, Optional, Sequence
 
+from ceph_tuner.cluster.config_log import OptionChange
+from ceph_tuner.core.changes.forecast_pairs import SETTLED_S
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.moments import utc
 from ceph_tuner.describe.clients import ALIKE
@@ -20,11 +22,27 @@ def present_windows(windows: Sequence[Window], notes: List[str]) -> List[Window]
     for count, window in enumerate(reversed(windows[:-1]), start=1):
         other = _other_work(window, windows[-1])
         if other is not None:
-            left = len(windows) - count
-            what = f"{left} window{'s' * (left != 1)} up to {utc(window.end)}"
-            notes.append(f"{what} {'are' if left != 1 else 'is'} left out: {other}")
-            return list(windows[-count:])
+            return _newest(windows, count, other, notes)
     return list(windows)
+
+
+def settled_windows(windows: Sequence[Window], change: Optional[OptionChange], notes: List[str]) -> List[Window]:
+    """Those of the settings in force, by the last change of any; `notes` grows by one where any is left out."""
+    if change is None:
+        return list(windows)
+    settled = sum(window.start >= change.at + SETTLED_S for window in windows)
+    if settled == len(windows):
+        return list(windows)
+    return _newest(windows, settled, f"{change.option} was changed at {utc(change.at)}", notes)
+
+
+def _newest(windows: Sequence[Window], count: int, why: str, notes: List[str]) -> List[Window]:
+    """So many of them; `notes` grows by what is left out."""
+    left = len(windows) - count
+    last = windows[left - 1]
+    what = f"{left} window{'s' * (left != 1)} up to {utc(last.end)}"
+    notes.append(f"{what} {'are' if left != 1 else 'is'} left out: {why}")
+    return list(windows[left:])
 
 
 def _other_work(before: Window, now: Window) -> Optional[str]:

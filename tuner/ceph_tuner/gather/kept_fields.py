@@ -112,6 +112,7 @@ COMMANDS: Mapping[str, Keep] = {
     "balancer status": _names("active mode"),
     "config dump": _entries,
     "config get": _all,
+    "config log": _each(_only(timestamp=_all, changes=_each(_names("name")))),
     "config-key dump": _own_keys,
     "df": _only(stats=_all, stats_by_class=_all, pools=_each(_names("id name stats"))),
     "health": _HEALTH,

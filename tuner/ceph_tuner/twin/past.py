@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import List, Tuple
 
+from ceph_tuner.core.changes.forecast_pairs import SETTLED_S
 from ceph_tuner.core.goals.trial import Trial
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings
@@ -15,17 +16,21 @@ from ceph_tuner.twin.observations import Observation
 AT_ONCE = 10
 """So many minutes of the history make one window, so that several show how far such windows differ."""
 
-SETTLED_S = 60.0
-"""After a change of settings, so long passes before a window counts."""
-
 IN_FORCE = "in force"
 
 
 def past_of(
-    history: History, scenario: str, in_force: Settings, changed_at: float, release: Release, now: float = math.inf
+    history: History,
+    scenario: str,
+    in_force: Settings,
+    changed_at: float,
+    release: Release,
+    now: float = math.inf,
+    touched_at: float = 0.0,
 ) -> Tuple[List[Observation], List[str]]:
-    """(windows, what was left out). `changed_at`: when settings were last written; earlier minutes had others.
+    """(windows, what was left out). `changed_at`: when settings were last written to stay; earlier trials had others.
 
+    `touched_at`: when any was last written, by a trial or by hand; earlier minutes had others.
     By `now` no minute is of a clock that was ahead: it would look as if it came after that.
     """
     observations: List[Observation] = []
@@ -41,7 +46,8 @@ def past_of(
         else:
             settings = _whole(trial.run.settings, in_force, release)
             observations.append(Observation(scenario, trial.run.label, settings, trial.measures))
-    minutes = [window for window in history.windows(now) if window.start >= changed_at + SETTLED_S]
+    settled_from = max(changed_at, touched_at) + SETTLED_S
+    minutes = [window for window in history.windows(now) if window.start >= settled_from]
     for number in range(0, len(minutes), AT_ONCE):
         together = merged(minutes[number : number + AT_ONCE])
         if together is not None:
