@@ -64,10 +64,12 @@ def write_pages(
 
     answers: List[RegimeAnswer] = []
     for regime in regimes:
-        asked = question(regime)
-        found = recommend(asked.question, SearchEffort(trials=trials), SilentListener(), 1, explain=False)
-        answers.append(RegimeAnswer(asked, found))
-        print(f"{regime}: {found.searched.choice.reason}", flush=True)
+        regime_question = question(regime)
+        recommendation = recommend(
+            regime_question.question, SearchEffort(trials=trials), SilentListener(), 1, explain=False
+        )
+        answers.append(RegimeAnswer(regime_question, recommendation))
+        print(f"{regime}: {recommendation.searched.choice.reason}", flush=True)
     if each is not None:
         _write(each, [page for answer in answers for page in pages_of([answer], 1.0, "osd", processes=1)], model)
     others = [question(regime) for regime in combinations_of(regimes, bounds)]

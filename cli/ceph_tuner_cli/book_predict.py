@@ -131,19 +131,21 @@ def predict(
     effort = replace(SearchEffort(), trials=trials, seed=seed)
     answers: List[RegimeAnswer] = []
     interrupted = False
-    for number, asked in enumerate(questions, 1):
-        say([f"{asked.regime} ({number} of {len(questions)})"])
-        with RecommendProgress(asked.question.slo) as progress, Interrupts(progress.interrupted) as interrupts:
+    for number, question in enumerate(questions, 1):
+        say([f"{question.regime} ({number} of {len(questions)})"])
+        with RecommendProgress(question.question.slo) as progress, Interrupts(progress.interrupted) as interrupts:
             try:
-                found = recommend(asked.question, effort, progress, processes, explain=False, interruptible=interrupts)
+                recommendation = recommend(
+                    question.question, effort, progress, processes, explain=False, interruptible=interrupts
+                )
             except WorkOver as over:
                 # the others are not to be lost after minutes of search
                 if regime:
                     raise
-                say([f"left out: regime {asked.regime}: {over}"])
+                say([f"left out: regime {question.regime}: {over}"])
                 continue
-        answers.append(RegimeAnswer(asked, found))
-        interrupted = found.interrupted
+        answers.append(RegimeAnswer(question, recommendation))
+        interrupted = recommendation.interrupted
         if interrupted:
             others = []
             break
@@ -156,9 +158,10 @@ def predict(
             )
     page_by_regime = {page.regime: page for page in pages}
     rows = [
-        _row(account, answer.asked, page_by_regime.get(answer.asked.regime), _why_none(answer)) for answer in answers
+        _row(account, answer.question, page_by_regime.get(answer.question.regime), _why_none(answer))
+        for answer in answers
     ]
-    rows += [_row(account, asked, page_by_regime.get(asked.regime), "") for asked in others]
+    rows += [_row(account, question, page_by_regime.get(question.regime), "") for question in others]
     _check(pages, account.version)
     book = document_of(pages, account.version)
     document: Dict[str, Any] = {"cluster": account.description.name, "regimes": rows, "book": book}
@@ -244,7 +247,7 @@ def _others(
     """What the regimes that are searched may come to together, and was not met yet: the pages are tried there too."""
     from ceph_tuner.recommend.regime_questions import combinations_of
 
-    names = combinations_of([asked.regime for asked in searched], account.bounds, account.calendar.policy_names)
+    names = combinations_of([question.regime for question in searched], account.bounds, account.calendar.policy_names)
     results = [_question(account, name, knobs) for name in names]
     return [result for result in results if not isinstance(result, InputError)]
 
@@ -295,19 +298,19 @@ def _add(cluster: str, book: Dict[str, Any]) -> List[str]:
 
 
 def _why_none(answer: RegimeAnswer) -> str:
-    return STILL_MISSED if answer.found.better else answer.found.searched.choice.reason
+    return STILL_MISSED if answer.recommendation.better else answer.recommendation.searched.choice.reason
 
 
-def _row(account: ClusterAccount, asked: RegimeQuestion, page: Optional[Page], why_none: str) -> Dict[str, Any]:
+def _row(account: ClusterAccount, question: RegimeQuestion, page: Optional[Page], why_none: str) -> Dict[str, Any]:
     """`why_none`: why there is no page; empty where nothing was searched for the regime."""
     means = page.means if page is not None else {}
     return {
-        "regime": asked.regime,
-        "policy": (account.bounds.policy_of(asked.regime) or BASE) if account.calendar.policies else None,
+        "regime": question.regime,
+        "policy": (account.bounds.policy_of(question.regime) or BASE) if account.calendar.policies else None,
         "searched": bool(why_none),
-        "client_iops": asked.client_iops,
-        "work": list(asked.work),
-        "left_out": list(asked.left_out),
+        "client_iops": question.client_iops,
+        "work": list(question.work),
+        "left_out": list(question.left_out),
         "page": None if page is None else page.number,
         "reason": (why_none or NONE_SERVES) if page is None else page.verdict,
         "settings": {} if page is None else dict(page.settings),

@@ -94,18 +94,18 @@ def ask_twin(
     if description.seen and description.target == "osd":
         # what the objectives were held against: a minute, in the place of several
         description = replace(description, seen=now)
-    asked = question_for(KINDS[kind], description, objectives)
-    if asked is None:
+    question = question_for(KINDS[kind], description, objectives)
+    if question is None:
         return TwinAnswer(NOTHING_TO_ASK)
     try:
-        answer = _searched(asked, settings, description.name, at, trials, processes)
+        answer = _searched(question, settings, description.name, at, trials, processes)
     except WorkOver as over:
         return TwinAnswer(f"it has no answer for {over.place}: {over.found}")
     if answer is None:
         return None
     # minutes later the book, or a person, may have written others
     offer = None if answer.offer is None else replace(answer.offer, in_force=in_force)
-    return TwinAnswer(answer.reason, offer, asked.left_out, answer.missed, _off(answer.off))
+    return TwinAnswer(answer.reason, offer, question.left_out, answer.missed, _off(answer.off))
 
 
 def _off(entries: Sequence[MeasuredMetric]) -> str:
@@ -120,7 +120,7 @@ def _off(entries: Sequence[MeasuredMetric]) -> str:
 
 
 def _searched(
-    asked: BoostQuestion, usual: Dict[str, Any], name: str, at: float, trials: int, processes: Optional[int]
+    question: BoostQuestion, usual: Dict[str, Any], name: str, at: float, trials: int, processes: Optional[int]
 ) -> Optional[BoostAnswer]:
     """None where somebody does not want to wait for it."""
     from ceph_tuner.recommend.boost_offer import answer_for
@@ -129,14 +129,16 @@ def _searched(
     from ceph_tuner_cli.recommend_page import RecommendProgress
 
     effort = replace(SearchEffort(), trials=trials)
-    with RecommendProgress(asked.question.slo) as progress, Interrupts(lambda: say([NOT_BEGUN])) as interrupts:
+    with RecommendProgress(question.question.slo) as progress, Interrupts(lambda: say([NOT_BEGUN])) as interrupts:
         try:
-            found = recommend(asked.question, effort, progress, processes, explain=False, interruptible=interrupts)
-            if found.interrupted:
+            recommendation = recommend(
+                question.question, effort, progress, processes, explain=False, interruptible=interrupts
+            )
+            if recommendation.interrupted:
                 return None
             progress.phase("what a boost takes without the twin", 0, 0)
             with interrupts():
-                answer = answer_for(asked, found, usual, name, at, processes)
+                answer = answer_for(question, recommendation, usual, name, at, processes)
             # one may have struck just now
             with interrupts():
                 return answer

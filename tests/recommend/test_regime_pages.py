@@ -126,19 +126,19 @@ def test_objectives_about_other_work_are_left_out_and_named() -> None:
     wanted = slo(
         "client.p95_ms <= 60 s", "recovery.finish_s <= 2 h", "scrub.pgs_late <= 0", goal="maximise: recovery.bytes_s"
     )
-    asked = question_in("busy", CLUSTER, wanted, DEFAULT)
-    assert [each.metric for each in asked.question.slo.objectives] == ["client.p95_ms"]
-    assert asked.question.slo.goal is None
-    assert len(asked.left_out) == 3
+    question = question_in("busy", CLUSTER, wanted, DEFAULT)
+    assert [each.metric for each in question.question.slo.objectives] == ["client.p95_ms"]
+    assert question.question.slo.goal is None
+    assert len(question.left_out) == 3
     assert question_in("recovering", CLUSTER, wanted, DEFAULT).question.slo.goal is not None
     with pytest.raises(InputError, match="no objective about its work"):
         question_in("trimming", CLUSTER, slo("recovery.finish_s <= 2 h"), DEFAULT)
 
 
 def test_a_page_comes_while_the_work_goes_on_under_what_is_in_force() -> None:
-    asked = question_in("recovering", replace(CLUSTER, settings={"osd_max_scrubs": 5}), CLIENTS, DEFAULT)
-    assert asked.question.switched_from == {"osd_max_scrubs": 5}
-    assert replace(asked.question, switched=False).switched_from is None
+    question = question_in("recovering", replace(CLUSTER, settings={"osd_max_scrubs": 5}), CLIENTS, DEFAULT)
+    assert question.question.switched_from == {"osd_max_scrubs": 5}
+    assert replace(question.question, switched=False).switched_from is None
 
 
 def test_the_work_of_a_regime_outlasts_every_run_however_little_is_left_now() -> None:
@@ -176,13 +176,13 @@ def test_a_regime_whose_work_is_not_described_cannot_be_asked_of() -> None:
 
 
 def asked_iops(regime: str, *seen: float, model: ClusterModel = MODEL) -> float:
-    asked = question_in(regime, replace(CLUSTER, model=model), CLIENTS, DEFAULT, seen)
-    rates = [stream.rate or 0.0 for stream in asked.question.model.clients]
-    assert asked.client_iops is not None
-    assert math.isclose(sum(rates), asked.client_iops)
+    question = question_in(regime, replace(CLUSTER, model=model), CLIENTS, DEFAULT, seen)
+    rates = [stream.rate or 0.0 for stream in question.question.model.clients]
+    assert question.client_iops is not None
+    assert math.isclose(sum(rates), question.client_iops)
     # each stream keeps its part
     assert math.isclose(rates[0], 3 * rates[1])
-    return asked.client_iops / CAPACITY
+    return question.client_iops / CAPACITY
 
 
 def test_clients_ask_for_the_most_that_was_seen_in_the_regime() -> None:
@@ -204,8 +204,8 @@ def test_rates_stay_where_no_bound_tells_them_or_clients_have_none() -> None:
     by_queue = RegimeBounds((Marker("trimming", "snaptrim.queue", 1, 0),))
     assert question_in("trimming", CLUSTER, CLIENTS, by_queue).client_iops is None
     closed = replace(CLUSTER, model=replace(MODEL, clients=(ClientStream("rbd", depth=8),)))
-    asked = question_in("busy", closed, CLIENTS, DEFAULT)
-    assert (asked.client_iops, asked.question.model.clients) == (None, closed.model.clients)
+    question = question_in("busy", closed, CLIENTS, DEFAULT)
+    assert (question.client_iops, question.question.model.clients) == (None, closed.model.clients)
 
 
 OFFICE, NIGHT = PolicyMarker("office", "office"), PolicyMarker("night", "dark")
@@ -346,8 +346,8 @@ def test_two_policies_make_no_regime_together() -> None:
 
 
 def answered(wanted: Slo, in_force: Any = None, regime: str = "recovering", cluster: Any = CLUSTER) -> RegimeAnswer:
-    asked = question_in(regime, replace(cluster, settings=in_force or {}), wanted, DEFAULT)
-    return RegimeAnswer(asked, recommend(asked.question, EFFORT, SilentListener(), 1, explain=False))
+    question = question_in(regime, replace(cluster, settings=in_force or {}), wanted, DEFAULT)
+    return RegimeAnswer(question, recommend(question.question, EFFORT, SilentListener(), 1, explain=False))
 
 
 def pages(*answers: RegimeAnswer) -> Dict[str, Page]:
@@ -387,17 +387,17 @@ def test_a_page_is_in_the_units_of_its_release(release: Release, version: str) -
 @pytest.mark.slow
 def test_no_page_is_no_better_or_of_a_search_that_was_interrupted() -> None:
     answer = answered(BETTER)
-    unconfirmed = replace(answer.found, searched=replace(answer.found.searched, confirmed=False))
-    assert pages(replace(answer, found=unconfirmed)) == {}
+    unconfirmed = replace(answer.recommendation, searched=replace(answer.recommendation.searched, confirmed=False))
+    assert pages(replace(answer, recommendation=unconfirmed)) == {}
     no_better = answered(slo("client.p95_ms <= 60 s", "recovery.bytes_s >= 1 kB/s"))
-    assert not no_better.found.better
+    assert not no_better.recommendation.better
     assert pages(no_better) == {}
 
 
 @pytest.mark.slow
 def test_clients_of_a_page_weigh_the_most_so_that_no_limited_class_goes_first_once_it_is_lifted() -> None:
     answer = answered(BETTER)
-    light = answer.found.searched.winner
+    light = answer.recommendation.searched.winner
     assert int(light.settings[CLIENT_WEIGHT]) < HEAVIEST
     (page,) = pages(answer).values()
     assert page.settings[CLIENT_WEIGHT] == HEAVIEST
@@ -414,8 +414,8 @@ def test_clients_weigh_as_found_where_more_does_harm(monkeypatch: pytest.MonkeyP
         searched = SimpleNamespace(
             winner=winner, before=before, judge=Judge(TRIED, before.means), effort=EFFORT, run_s=4.0
         )
-        asked = question_in("recovering", CLUSTER, TRIED, DEFAULT, knobs=knobs)
-        return RegimeAnswer(asked, cast(Any, SimpleNamespace(searched=searched)))
+        question = question_in("recovering", CLUSTER, TRIED, DEFAULT, knobs=knobs)
+        return RegimeAnswer(question, cast(Any, SimpleNamespace(searched=searched)))
 
     def with_heavy(winner: Prediction, heavy: Prediction, knobs: Any = None) -> Prediction:
         trials = {"light": PageTrial(winner, winner), "heavy": PageTrial(heavy, heavy)}
@@ -438,7 +438,7 @@ def test_clients_weigh_as_found_where_more_does_harm(monkeypatch: pytest.MonkeyP
 @pytest.mark.slow
 def test_where_a_hard_objective_is_missed_in_any_case_a_page_misses_it_less() -> None:
     missed = answered(slo("client.p95_ms <= 0.001 ms", "recovery.bytes_s >= 1 kB/s"))
-    assert not missed.found.keeps_hard
+    assert not missed.recommendation.keeps_hard
     (page,) = pages(missed).values()
     assert page.effects["client.p95_ms"] < -0.2
     assert "still misses client.p95_ms" in page.verdict
@@ -453,8 +453,8 @@ def prediction(p95: float, recovery: float) -> Prediction:
 
 
 def tried(before: Prediction, by_source: Dict[str, PageTrial], wanted: Slo = TRIED) -> TriedSettings:
-    asked = question_in("recovering", CLUSTER, wanted, DEFAULT)
-    return TriedSettings(asked, Judge(wanted, before.means), before, by_source)
+    question = question_in("recovering", CLUSTER, wanted, DEFAULT)
+    return TriedSettings(question, Judge(wanted, before.means), before, by_source)
 
 
 def fit(before: Tuple[float, float], wanted: Slo = TRIED, **by_source: Tuple[float, float]) -> Dict[str, float]:
@@ -539,7 +539,7 @@ def test_regimes_share_settings_where_these_keep_the_objectives_in_each_so_that_
     told: List[Tuple[int, int]] = []
     answers = [answered(BETTER, regime=regime) for regime in ("idle", "recovering", "recovering+trimming")]
     # nobody recovers in it, so that what limits recovery changes nothing there
-    assert not answers[0].found.better
+    assert not answers[0].recommendation.better
     made = pages_of(answers, 5.0, "osd", lambda done, total: told.append((done, total)), 1)
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert [page.number for page in made] == list(range(1, len(made) + 1))

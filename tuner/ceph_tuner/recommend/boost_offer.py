@@ -88,8 +88,8 @@ def question_for(kind: Kind, description: DescribedCluster, objectives: Sequence
 
 
 def answer_for(
-    asked: BoostQuestion,
-    found: Recommendation,
+    question: BoostQuestion,
+    recommendation: Recommendation,
     usual: Settings,
     name: str,
     at: float,
@@ -99,25 +99,25 @@ def answer_for(
 
     `name`: the described cluster's.
     """
-    question, searched = asked.question, found.searched
+    searched = recommendation.searched
     seeds = fresh_seeds(searched.effort)[: len(searched.winner.runs)]
-    with Runs(question, searched.effort, searched.run_s, processes) as runs:
-        settings = _beside_what_is_in_force(usual, question)
-        own = Prediction(USUAL, settings, runs.start(question.model, settings, seeds).collect())
+    with Runs(question.question, searched.effort, searched.run_s, processes) as runs:
+        settings = _beside_what_is_in_force(usual, question.question)
+        own = Prediction(USUAL, settings, runs.start(question.question.model, settings, seeds).collect())
     judge = searched.judge
-    missed = tuple(asked.wanted[each.metric].text for each in judge.missed_hard(own.means))
+    missed = tuple(question.wanted[each.metric].text for each in judge.missed_hard(own.means))
     off = tuple(each for each in measured_in_force(searched) if each.outside)
     none = BoostAnswer(NONE_FASTER, None, own, missed, off)
-    if not (found.better and searched.confirmed and found.keeps_hard):
+    if not (recommendation.better and searched.confirmed and recommendation.keeps_hard):
         return none
-    offer = _offer(asked, found, name, at)
-    if not offer.is_faster(asked.kind):
+    offer = _offer(question, recommendation, name, at)
+    if not offer.is_faster(question.kind):
         return none
-    rate = offer.rate_of(asked.kind)
+    rate = offer.rate_of(question.kind)
     is_slower = not missed and searched.winner.means[rate] <= own.means.get(rate, 0.0)
     if is_slower or not choose(judge, own.candidate, [searched.winner.candidate]).better:
         return replace(none, reason=f"{NONE_FASTER} than what a boost takes anyway")
-    return replace(none, reason=offer.promise(asked.kind, None), offer=offer)
+    return replace(none, reason=offer.promise(question.kind, None), offer=offer)
 
 
 def _beside_measured(objective: Objective, measured: Mapping[str, float]) -> Objective:
@@ -133,24 +133,24 @@ def _beside_what_is_in_force(usual: Settings, question: Question) -> Settings:
     return settings if settings.keys() & {PROFILE, *MCLOCK_NINE} else question.under_profile_in_force(settings)
 
 
-def _offer(asked: BoostQuestion, found: Recommendation, name: str, at: float) -> TwinOffer:
+def _offer(question: BoostQuestion, recommendation: Recommendation, name: str, at: float) -> TwinOffer:
     """What was found, with what it changes on what was measured, where it was."""
-    winner, before = found.searched.winner, found.searched.before
-    metrics = dict.fromkeys((*asked.question.slo.metrics, *asked.kind.speed, *asked.kind.mended))
+    winner, before = recommendation.searched.winner, recommendation.searched.before
+    metrics = dict.fromkeys((*question.question.slo.metrics, *question.kind.speed, *question.kind.mended))
     intervals: Dict[str, ForecastInterval] = {}
     present: Dict[str, float] = {}
     for metric in metrics:
         value, old, ends = winner.means.get(metric), before.means.get(metric), winner.interval(metric)
         if value is None or old is None or ends is None or not all(map(math.isfinite, (value, old, *ends))):
             continue
-        measured = asked.question.measured_means.get(metric, 0.0)
+        measured = question.question.measured_means.get(metric, 0.0)
         factor = measured / old if measured > 0 and old > 0 else 1.0
         intervals[metric] = ForecastInterval(value * factor, *(end * factor for end in ends))
         present[metric] = old * factor
     return TwinOffer(
-        asked.kind.name,
-        asked.question.target,
-        found.instructions.settings,
+        question.kind.name,
+        question.question.target,
+        recommendation.instructions.settings,
         present,
         ForecastRecord(at, name, COVERAGE, intervals),
     )

@@ -92,12 +92,14 @@ def predict_hours(
     to.
     """
     keys = [(each.policy, _rounded(each.client_iops)) for each in hours]
-    asked: Dict[_Key, Tuple[Optional[Question], Dict[str, str]]] = {}
+    questions_and_reasons: Dict[_Key, Tuple[Optional[Question], Dict[str, str]]] = {}
     for policy, iops in keys:
-        if (policy, iops) not in asked:
-            asked[policy, iops] = question_under(description, calendar.by_policy[policy], iops)
+        if (policy, iops) not in questions_and_reasons:
+            questions_and_reasons[policy, iops] = question_under(description, calendar.by_policy[policy], iops)
     questions = {
-        key: question for key, (question, _) in asked.items() if question is not None and settings_of.get(key[0])
+        key: question
+        for key, (question, _) in questions_and_reasons.items()
+        if question is not None and settings_of.get(key[0])
     }
     means = _simulated(description, questions, settings_of, progress, processes)
     judges = {key: Judge(question.slo, reference) for key, question in questions.items()}
@@ -105,7 +107,7 @@ def predict_hours(
         PredictedHour(
             each,
             {name: judges[key].verdicts(of_settings) for name, of_settings in means.get(key, {}).items()},
-            "" if key in means else why_none(asked[key][1]),
+            "" if key in means else why_none(questions_and_reasons[key][1]),
         )
         for each, key in zip(hours, keys)
     ]

@@ -35,13 +35,13 @@ WISHES = 0.05
 class RegimeAnswer:
     """What `recommend` said of a regime."""
 
-    asked: RegimeQuestion
-    found: Recommendation
+    question: RegimeQuestion
+    recommendation: Recommendation
 
     @property
     def is_worth_trying(self) -> bool:
         """Whether it is better than what is in force, by a search that was not interrupted."""
-        return self.found.better and self.found.searched.confirmed
+        return self.recommendation.better and self.recommendation.searched.confirmed
 
 
 def pages_of(
@@ -64,10 +64,10 @@ def pages_of(
     """
     own = [answer for answer in answers if answer.is_worth_trying]
     count = len(answers) + len(others)
-    reasons = {answer.asked.regime: answer.found.searched.choice.reason for answer in answers}
+    reasons = {answer.question.regime: answer.recommendation.searched.choice.reason for answer in answers}
     found: Dict[str, Prediction] = {}
     for answer in own:
-        regime, winner = answer.asked.regime, answer.found.searched.winner
+        regime, winner = answer.question.regime, answer.recommendation.searched.winner
         found[regime] = _with_heavy_clients(answer, processes)
         if found[regime] is not winner:
             weight = found[regime].settings[CLIENT_WEIGHT]
@@ -75,20 +75,20 @@ def pages_of(
     tried: Dict[str, TriedSettings] = {}
     for number, answer in enumerate(answers):
         progress(number, count)
-        tried[answer.asked.regime] = _tried_in(answer, found, processes)
+        tried[answer.question.regime] = _tried_in(answer, found, processes)
     pages: List[Page] = []
     for regime, source in _shared(tried).items():
         each = tried[regime]
-        settings = _settings_of(each.by_source[source].standing, each.asked.question)
+        settings = _settings_of(each.by_source[source].standing, each.question.question)
         why = reasons[regime] if source == regime else f"found for {source}, and {each.words(source)}"
         pages.append(_page(each, source, settings, why, len(pages) + 1, at, target))
-    pages = list(with_knobs_of_other_work(pages, {regime: each.asked.work for regime, each in tried.items()}))
+    pages = list(with_knobs_of_other_work(pages, {regime: each.question.work for regime, each in tried.items()}))
     distinct = {settings_key(page.settings): page for page in reversed(pages)}
     first = {page.regime: page for page in distinct.values()}
     anew: Dict[str, TriedSettings] = {}
-    for number, asked in enumerate(others if first else ()):
+    for number, question in enumerate(others if first else ()):
         progress(len(answers) + number, count)
-        anew[asked.regime] = _tried_anew(asked, first, answers[0].found.searched.effort, processes)
+        anew[question.regime] = _tried_anew(question, first, answers[0].recommendation.searched.effort, processes)
     progress(count, count)
     for regime, source in _shared(anew).items():
         why = f"those of page {first[source].number}: it {anew[regime].words(source)}"
@@ -109,7 +109,7 @@ class PageTrial(NamedTuple):
 class TriedSettings:
     """Settings of several regimes, as they do in one."""
 
-    asked: RegimeQuestion
+    question: RegimeQuestion
     judge: Judge
     before: Prediction
     by_source: Mapping[str, PageTrial]
@@ -177,34 +177,34 @@ def _with_heavy_clients(answer: RegimeAnswer, processes: Optional[int]) -> Predi
     Beside light clients a class that waits for its limit falls far behind them. Once another page lifts that limit it
     is served first, for minutes. It does not fall behind heavy ones. Where knobs are named to search, only these move.
     """
-    searched, question = answer.found.searched, answer.asked.question
+    searched, question = answer.recommendation.searched, answer.question.question
     light, most = searched.winner, KNOBS[CLIENT_WEIGHT].search_high
     may_move = question.knobs is None or CLIENT_WEIGHT in question.knobs
     if not may_move or most is None or light.settings.get(CLIENT_WEIGHT, most) == most:
         return light
     both = {"light": light.settings, "heavy": {**light.settings, CLIENT_WEIGHT: int(most)}}
     trials = _trials(question, both, searched.effort, searched.run_s, processes, {"light": light})
-    tried = TriedSettings(answer.asked, searched.judge, searched.before, trials)
+    tried = TriedSettings(answer.question, searched.judge, searched.before, trials)
     fit = _lasting(tried, searched.effort, searched.run_s, processes).margins()
     return replace(trials["heavy"].coming, label=light.label) if "heavy" in fit else light
 
 
 def _tried_in(answer: RegimeAnswer, found: Mapping[str, Prediction], processes: Optional[int]) -> TriedSettings:
     """What was `found` for others, by regime, in one with an answer of its own."""
-    searched, question = answer.found.searched, answer.asked.question
+    searched, question = answer.recommendation.searched, answer.question.question
     settings_by_source = {source: prediction.settings for source, prediction in found.items() if searched.confirmed}
     # they have run here on the fresh seeds
-    own = {regime: found[regime] for regime in settings_by_source if regime == answer.asked.regime}
+    own = {regime: found[regime] for regime in settings_by_source if regime == answer.question.regime}
     trials = _trials(question, settings_by_source, searched.effort, searched.run_s, processes, own)
-    tried = TriedSettings(answer.asked, searched.judge, searched.before, trials)
+    tried = TriedSettings(answer.question, searched.judge, searched.before, trials)
     return _lasting(tried, searched.effort, searched.run_s, processes)
 
 
 def _tried_anew(
-    asked: RegimeQuestion, pages: Mapping[str, Page], effort: SearchEffort, processes: Optional[int]
+    regime_question: RegimeQuestion, pages: Mapping[str, Page], effort: SearchEffort, processes: Optional[int]
 ) -> TriedSettings:
     """Pages of other regimes, in one in which nothing was searched."""
-    question, model = asked.question, asked.question.model
+    question, model = regime_question.question, regime_question.question.model
     in_force = next(iter(profiles_of(question).values()))
     by_source = {
         source: from_release_units(page.settings, model.release, model.osd.hardware) for source, page in pages.items()
@@ -212,12 +212,14 @@ def _tried_anew(
     run_s = run_length_s(model, question.in_force, effort)
     tried = _trials(question, {**by_source, IN_FORCE: in_force}, effort, run_s, processes, {})
     before = tried.pop(IN_FORCE).standing
-    return _lasting(TriedSettings(asked, Judge(question.slo, before.means), before, tried), effort, run_s, processes)
+    return _lasting(
+        TriedSettings(regime_question, Judge(question.slo, before.means), before, tried), effort, run_s, processes
+    )
 
 
 def _lasting(tried: TriedSettings, effort: SearchEffort, run_s: float, processes: Optional[int]) -> TriedSettings:
     """Those that may have a page, as they do in the long run where that is worse."""
-    question = tried.asked.question
+    question = tried.question.question
     checked_sources: Set[str] = set()
     while True:
         new_sources = [source for source in tried.margins() if source not in checked_sources]
@@ -271,13 +273,13 @@ def _settings_of(prediction: Prediction, question: Question) -> Settings:
 
 def _page(tried: TriedSettings, source: str, settings: Settings, why: str, number: int, at: float, target: str) -> Page:
     # the rates of work too: a boost asks which page is faster
-    metrics = (*tried.asked.question.slo.metrics, *_SPEEDS)
+    metrics = (*tried.question.question.slo.metrics, *_SPEEDS)
     effects = paired_effects(metrics, tried.before, tried.by_source[source].standing)
     # and how much clients asked for. A book has little room
     load = {name: value for name, value in tried.before.means.items() if name in (CLIENTS, *metrics)}
     return Page(
         number,
-        tried.asked.regime,
+        tried.question.regime,
         settings,
         UNVALIDATED,
         TWIN,
@@ -286,7 +288,7 @@ def _page(tried: TriedSettings, source: str, settings: Settings, why: str, numbe
         load={name: value for name, value in sorted(load.items()) if math.isfinite(value)},
         effects={effect.metric: effect.ratio[0] - 1.0 for effect in effects if effect.ratio is not None},
         verdict=f"{why} (predicted by the twin, not measured)"[:LONGEST_TEXT],
-        policy=tried.asked.policy,
+        policy=tried.question.policy,
     )
 
 
