@@ -21,7 +21,7 @@ from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.measure.timeline import POLICY, REGIME, TimelineEntry
 from ceph_tuner.core.regimes.bounds import DEFAULT, Marker, PolicyMarker, RegimeBounds, regime_of
 from ceph_tuner.files import slo_file
-from ceph_tuner.recommend import Prediction, SearchEffort, regime_pages
+from ceph_tuner.recommend import Prediction, SearchEffort, regime_pages, regime_questions
 from ceph_tuner.recommend.lasting import Decline
 from ceph_tuner.recommend.question import question_of
 from ceph_tuner.recommend.recommendation import recommend
@@ -30,6 +30,7 @@ from ceph_tuner.recommend.regime_questions import (
     MOST_PREDICTED,
     combinations_of,
     hours_in,
+    question_by_policy,
     question_in,
     slo_in,
     usual_regimes,
@@ -299,6 +300,32 @@ def test_what_the_cluster_was_in_is_named_by_the_markers_of_now() -> None:
         calendar("office", "dark").policy_names,
     )
     assert "busy+recovering" not in usual_regimes(every, entries, "", policies)
+
+
+def test_how_much_work_lasts_is_tried_once_for_regimes_of_the_same_work_and_clients(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried_models: List[ClusterModel] = []
+
+    def counted(model: ClusterModel, settings: Any) -> Simulation:
+        tried_models.append(model)
+        return Simulation(model, settings)
+
+    monkeypatch.setattr(regime_questions, "Simulation", counted)
+    policies = calendar("office", "dark")
+    cluster = replace(CLUSTER, model=replace(MODEL, network_s=51e-6))
+
+    def models_of(*regimes: str) -> List[ClusterModel]:
+        questions = (question_by_policy(regime, cluster, policies, BY_POLICY, (), 0.0) for regime in regimes)
+        return [question.question.model for question in questions]
+
+    one, *others = models_of("recovering", "office+recovering", "night+recovering", "office+recovering")
+    assert others == [one] * 3
+    each = len(MODEL.release.profiles)
+    assert len(tried_models) == each
+    # other work, or more clients, is another question
+    models_of("office+trimming", "office+busy+recovering", "night+busy+recovering", "trimming")
+    assert len(tried_models) == 3 * each
 
 
 def hour(number: int, iops: float) -> Window:

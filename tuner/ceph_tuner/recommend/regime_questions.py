@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, combinations, islice, zip_longest
 from typing import Collection, Dict, FrozenSet, Iterable, List, Optional, Sequence, Tuple, Union, overload
 
@@ -225,10 +226,12 @@ def _with_work(model: ClusterModel, kinds: FrozenSet[str]) -> ClusterModel:
     )
 
 
+@lru_cache(maxsize=MOST_PREDICTED)
 def _with_work_that_lasts(model: ClusterModel) -> ClusterModel:
     """The cluster with as much to recover and to trim as takes longer than any run: a regime lasts as its work does.
 
-    The last of some objects that are left would be gone before a run counts, whatever the settings.
+    The last of some objects that are left would be gone before a run counts, whatever the settings. It is simulated for
+    seconds, once for regimes of the same work and clients, as policies make many.
     """
     if not model.recovery and not model.snaptrim:
         return model
