@@ -9,9 +9,8 @@ import typer
 from ceph_tuner.cluster.plugin_commands import plugin_answer
 from ceph_tuner.core.boost.goals import SEPARATOR
 from ceph_tuner.core.boost.kinds import BACKFILL, RECOVERY, SCRUB, SNAPTRIM
-from ceph_tuner.core.errors import InputError
-from ceph_tuner.recommend import SearchEffort
-from ceph_tuner_cli.boost_predict import FORETELL, TwinAnswer, ask_twin
+from ceph_tuner.core.boost.offer import FORETELL
+from ceph_tuner_cli.boost_predict import TwinAnswer, ask_twin, twin_search
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work
 from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, say
@@ -62,11 +61,10 @@ def _command(kind: str, words: str) -> None:
         arguments = {"until": until, "at_most": at_most, "who": target}
         if keep:
             arguments["keep"] = SEPARATOR.join(keep)
-        if not predict and (trials or processes):
-            raise InputError("--trials" if trials else "--processes", "no --predict beside it", "both, or neither")
+        search = twin_search(predict, trials, processes)
         twin = None
-        if predict:
-            twin = ask_twin(kind, cluster, arguments, trials or SearchEffort.trials, processes)
+        if search is not None:
+            twin = ask_twin(kind, cluster, arguments, search)
             if twin is None:
                 return INTERRUPTED
             say(twin.words)

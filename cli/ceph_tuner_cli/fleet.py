@@ -84,9 +84,13 @@ def asked_so_far(
     except KeyboardInterrupt:
         interrupted = True
     for member in members:
-        kind = "interrupted" if member.name in under_way else "not asked"
-        answers.setdefault(member.name, MemberAnswer(member, None, "interrupted before it answered", kind))
+        answers.setdefault(member.name, not_asked(member, "interrupted" if member.name in under_way else "not asked"))
     return [answers[member.name] for member in members], interrupted
+
+
+def not_asked(member: Member, kind: str = "not asked") -> MemberAnswer[Any]:
+    """The answer of one that was asked too late for it, or not at all, as somebody pressed Ctrl-C."""
+    return MemberAnswer(member, None, "interrupted before it answered", kind)
 
 
 def _ask_into(

@@ -20,8 +20,18 @@ from ceph_tuner.fleet import boosts, fleet_file
 from ceph_tuner.fleet.boosts import MemberBoost
 from ceph_tuner.fleet.contract import Member
 from ceph_tuner.fleet.member_answers import MemberAnswer
-from ceph_tuner_cli.boost import CLEAN, AtMostOption, KeepOption, UntilOption, WhoOption
+from ceph_tuner_cli.boost import (
+    CLEAN,
+    AtMostOption,
+    KeepOption,
+    ProcessesOption,
+    TrialsOption,
+    UntilOption,
+    WhoOption,
+)
+from ceph_tuner_cli.boost_predict import TwinAnswer, twin_search
 from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, WithinOption, asked, asked_so_far
+from ceph_tuner_cli.fleet_boost_predict import BoostRequest, boosts_by_twin
 from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, say
 from ceph_tuner_cli.tables import Cell, Columns, columns
@@ -31,6 +41,9 @@ app = typer.Typer(
 )
 
 YesOption = typer.Option(False, "--yes", "-y", help="Begin them; without, only show what is boosted now.")
+TwinsOption = typer.Option(
+    False, "--predict", help="First search on each cluster's twin, for minutes, one cluster after another."
+)
 
 _NAMED = 10
 """Clusters that a line names."""
@@ -48,11 +61,19 @@ def _command(kind: str, words: str) -> None:
         at_most: str = AtMostOption,
         keep: List[str] = KeepOption,
         target: str = WhoOption,
+        predict: bool = TwinsOption,
+        trials: Optional[int] = TrialsOption,
+        processes: Optional[int] = ProcessesOption,
         within: float = WithinOption,
         yes: bool = YesOption,
         form: Format = FormatOption,
     ) -> int:
-        return _begin(kind, fleet, names, labels, until, at_most, keep, target, within, yes, form)
+        arguments = _checked(kind, until, at_most, keep, target)
+        search = twin_search(predict, trials, processes)
+        members = fleet_file.read(fleet).chosen(names or (), labels)
+        if search is not None:
+            return _begin_by_twin(members, BoostRequest(kind, arguments, within, search, yes), form)
+        return _begin(members, kind, arguments, within, yes, form)
 
 
 for _kind, _words in {
@@ -96,28 +117,31 @@ def cancel(
 
 
 def _begin(
-    kind: str,
-    fleet: Path,
-    names: Optional[Sequence[str]],
-    labels: Sequence[str],
-    until: str,
-    at_most: str,
-    keep: Sequence[str],
-    target: str,
-    within: float,
-    yes: bool,
-    form: Format,
+    members: Sequence[Member], kind: str, arguments: Mapping[str, str], within: float, yes: bool, form: Format
 ) -> int:
-    arguments = _checked(kind, until, at_most, keep, target)
-    members = fleet_file.read(fleet).chosen(names or (), labels)
     if yes:
         return _done(members, lambda member: boosts.begin(member, kind, arguments, within), within, "begun", form)
     answers = asked(members, lambda member: boosts.status(member, within), within)
     code = _show(answers, form)
+    _say_unchanged(answers, kind)
+    return code
+
+
+def _begin_by_twin(members: Sequence[Member], request: BoostRequest, form: Format) -> int:
+    course = boosts_by_twin(members, request)
+    answers = list(course.answers.values())
+    code = _show(answers, form, course.twins)
+    if request.begins:
+        _say_unknown([answer for answer in answers if _name(answer) in course.requested], "begun")
+    else:
+        _say_unchanged(answers, request.kind)
+    return INTERRUPTED if course.interrupted else code
+
+
+def _say_unchanged(answers: Answers, kind: str) -> None:
     free = [_name(answer) for answer in answers if answer.found and not answer.found.kind]
     without = f"add --yes to boost {kind} on {first_of(free, _NAMED)}" if free else f"none is free to boost {kind}"
     say([f"nothing is changed: {without}"])
-    return code
 
 
 def _checked(kind: str, until: str, at_most: str, keep: Sequence[str], target: str) -> Dict[str, str]:
@@ -143,15 +167,19 @@ def _done(
     """Have it done on all at once, and tell what is known of each, also after Ctrl-C."""
     answers, interrupted = asked_so_far(members, do, within)
     code = _show(answers, form)
-    unknown = [_name(answer) for answer in answers if answer.may_have_done_it]
-    if unknown:
-        say([f"it may have {word} on {first_of(unknown, _NAMED)}: see `ceph-tuner fleet boost status`"])
+    _say_unknown(answers, word)
     return INTERRUPTED if interrupted else code
 
 
-def _show(answers: Answers, form: Format) -> int:
-    """A row for each, and what fits no cell behind it; the exit code."""
-    emit([_document(answer) for answer in answers], form, lambda: _table(answers))
+def _say_unknown(answers: Answers, word: str) -> None:
+    unknown = [_name(answer) for answer in answers if answer.may_have_done_it]
+    if unknown:
+        say([f"it may have {word} on {first_of(unknown, _NAMED)}: see `ceph-tuner fleet boost status`"])
+
+
+def _show(answers: Answers, form: Format, twins: Optional[Mapping[str, TwinAnswer]] = None) -> int:
+    """A row for each, and what fits no cell behind it; the exit code. `twins`: what those said that were asked."""
+    emit([{**_document(answer), **_of_twin(answer, twins)} for answer in answers], form, lambda: _table(answers))
     if form is Format.table:
         say([f"{_name(answer)}: {line}" for answer in answers for line in _remarks(answer)])
     return 0 if all(answer.found is not None for answer in answers) else 1
@@ -164,6 +192,14 @@ def _document(answer: MemberAnswer[MemberBoost]) -> Dict[str, Any]:
         "begun": found is not None and found.begun,
         "boost": dict(found.document) if found is not None else None,
     }
+
+
+def _of_twin(answer: MemberAnswer[MemberBoost], twins: Optional[Mapping[str, TwinAnswer]]) -> Dict[str, Any]:
+    """For programs; nothing where no twin was to be asked."""
+    if twins is None:
+        return {}
+    twin = twins.get(_name(answer))
+    return {"twin": None if twin is None else twin.to_dict()}
 
 
 def _table(answers: Answers) -> Columns:

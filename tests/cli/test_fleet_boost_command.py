@@ -12,12 +12,19 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 import pytest
 
 from ceph_tuner.cluster.connection import Cluster
-from ceph_tuner.core.errors import ClusterNotFound, ClusterTimeout, CommandFailed, PermissionRefused
+from ceph_tuner.core.boost.choice import KNOWN, MEASURED
+from ceph_tuner.core.boost.offer import TwinOffer
+from ceph_tuner.core.errors import ClusterNotFound, ClusterTimeout, CommandFailed, InputError, PermissionRefused
 from ceph_tuner.core.knobs.releases import TENTACLE
+from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
 from ceph_tuner.fleet import boosts
 from ceph_tuner.fleet.contract import Member
+from ceph_tuner.twin.described_cluster import DescribedCluster
+from ceph_tuner_cli import fleet_boost_predict
+from ceph_tuner_cli.boost_predict import NOT_ASKED, TwinAnswer, UsualBoost
 from monitors import ManualClock, Monitors
 from running_program import Run
+from twins import small_model
 
 NOTHING_TO_BOOST = "there is nothing to boost: no degraded object copies are left"
 
@@ -29,6 +36,11 @@ class Plugin:
         self.kind = ""
         self.more: Dict[str, Any] = {}
         self.asked: List[Tuple[str, Dict[str, str]]] = []
+        self.payload = ""
+        """Of the newest boost."""
+        self.foretold: Dict[str, Any] = {
+            "basis": KNOWN, "objectives": ["client.p95_ms <= 20 ms"], "settings": {}, "in_force": {}, "baseline": {},
+        }  # fmt: skip
         self.error: Optional[Exception] = None
         self.blocks: Optional[threading.Event] = None
         self.has_mgr = True
@@ -38,12 +50,15 @@ class Plugin:
             return json.dumps({"available": self.has_mgr, "active_name": "x" if self.has_mgr else ""})
         word = prefix.removeprefix("tuner boost ")
         self.asked.append((word, dict(arguments)))
-        if word != "status":
-            if self.blocks is not None:
-                self.blocks.wait(10.0)
-            if self.error is not None:
-                raise self.error
-            self.kind = "" if word == "cancel" else word
+        if word == "status":
+            return json.dumps(self.document())
+        if self.blocks is not None:
+            self.blocks.wait(10.0)
+        if self.error is not None:
+            raise self.error
+        if word == "foretell":
+            return json.dumps(self.foretold)
+        self.kind, self.payload = "" if word == "cancel" else word, payload
         return json.dumps(self.document())
 
     def document(self) -> Dict[str, Any]:
@@ -245,4 +260,201 @@ def test_what_makes_no_sense_is_refused_before_any_is_asked(
     code, _, err = run("fleet", "boost", "recovery", *fleet, *arguments, "--yes")
     assert code == 2
     assert words in " ".join(err.split())
+    assert all(plugin.asked == [] for plugin in plugins.values())
+
+
+OFFER = TwinOffer(
+    "recovery",
+    "osd",
+    {"osd_max_backfills": 3},
+    {"recovery.copies_s": 50.0},
+    ForecastRecord(7.0, "paris", 0.9, {"recovery.copies_s": ForecastInterval(80.0, 70.0, 90.0)}),
+)
+OFFERED = TwinAnswer("recovery.copies_s 50 to 80 /s", OFFER)
+
+
+class Twins:
+    """Those of all clusters: what they say is told by name."""
+
+    def __init__(self, plugins: Dict[str, Plugin]) -> None:
+        self.answers: Dict[str, Any] = dict.fromkeys(plugins, OFFERED)
+        """An error is raised."""
+        self.undescribed: Dict[str, Exception] = {}
+        self.began_before: Dict[str, List[str]] = {}
+        """Cluster whose twin was asked -> those that had a boost by then."""
+        self._plugins = plugins
+
+    def described(self, member: Member, target: str, also: Any, within_s: float) -> Tuple[DescribedCluster, float]:
+        if member.name in self.undescribed:
+            raise self.undescribed[member.name]
+        return DescribedCluster(member.name, small_model(), target=target, notes=("its drive is a guess",)), 7.0
+
+    def answer(self, usual: UsualBoost, description: DescribedCluster, *_: Any) -> Optional[TwinAnswer]:
+        name = description.name
+        self.began_before[name] = [other for other, plugin in self._plugins.items() if plugin.kind]
+        answer = self.answers[name]
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def twins(plugins: Dict[str, Plugin], monkeypatch: pytest.MonkeyPatch) -> Twins:
+    twins = Twins(plugins)
+    monkeypatch.setattr(boosts, "described", twins.described)
+    monkeypatch.setattr(fleet_boost_predict, "answer_of_twin", twins.answer)
+    return twins
+
+
+ALL = ("paris", "rome", "milan")
+
+
+def test_each_boost_begins_with_its_own_twins_offer_before_the_next_twin_is_asked(
+    run: Run, plugins: Dict[str, Plugin], twins: Twins, fleet: List[str]
+) -> None:
+    code, out, err = run("fleet", "boost", "recovery", *ALL, *fleet, "--predict", "--yes", "--format", "json")
+    assert code == 0
+    assert twins.began_before == {"paris": [], "rome": ["paris"], "milan": ["paris", "rome"]}
+    assert [plugin.words()[-1] for plugin in plugins.values()] == ["recovery"] * 3
+    assert [json.loads(plugin.payload) for plugin in plugins.values()] == [OFFER.to_dict()] * 3
+    documents = json.loads(out)
+    assert [each["cluster"] for each in documents] == list(ALL)
+    assert [(each["begun"], each["twin"]["reason"]) for each in documents] == [(True, OFFERED.reason)] * 3
+    told = " ".join(err.split())
+    assert "rome: asking its twin (2 of 3)" in told
+    assert "rome: described by itself, with 1 guesses" in told
+    assert f"rome: the twin: {OFFERED.reason}" in told
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (TwinAnswer("it finds nothing faster", missed=("client.p95_ms <= 20 ms",)), "it finds nothing faster"),
+        (
+            InputError("--target", "osd, of several device classes", "osd/class:ssd"),
+            "it has no answer: --target: found",
+        ),
+        (ZeroDivisionError("a mistake of ours"), "it has no answer: answered what cannot be read (ZeroDivisionError"),
+    ],
+)
+def test_one_whose_twin_offers_nothing_boosts_with_what_it_would_take_anyway(
+    run: Run, plugins: Dict[str, Plugin], twins: Twins, fleet: List[str], answer: Any, words: str
+) -> None:
+    twins.answers["rome"] = answer
+    code, out, err = run("fleet", "boost", "recovery", *ALL, *fleet, "--predict", "--yes")
+    assert (code, rows(out)["rome"].split()[0]) == (0, "recovery,")
+    assert f"rome: the twin: {words}" in " ".join(err.split())
+    assert (plugins["rome"].words()[-1], plugins["rome"].payload) == ("recovery", "")
+    assert plugins["milan"].payload
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ClusterTimeout("cluster rome: no answer within 30 s"),
+        PermissionRefused("cluster rome", "no capability", "osd r"),
+    ],
+)
+def test_so_does_one_that_cannot_be_described(
+    run: Run, plugins: Dict[str, Plugin], twins: Twins, fleet: List[str], fault: Exception
+) -> None:
+    twins.undescribed["rome"] = fault
+    code, _, err = run("fleet", "boost", "recovery", "rome", *fleet, "--predict", "--yes")
+    assert (code, plugins["rome"].kind, plugins["rome"].payload) == (0, "recovery", "")
+    assert "rome: the twin: it cannot be asked: " in " ".join(err.split())
+    assert twins.began_before == {}
+
+
+def test_so_does_one_where_something_measured_fits(
+    run: Run, plugins: Dict[str, Plugin], twins: Twins, fleet: List[str]
+) -> None:
+    plugins["rome"].foretold["basis"] = MEASURED
+    code, _, err = run("fleet", "boost", "recovery", "rome", *fleet, "--predict", "--yes")
+    assert (code, plugins["rome"].kind, twins.began_before) == (0, "recovery", {})
+    assert f"rome: the twin: {NOT_ASKED}" in " ".join(err.split())
+
+
+def test_no_twin_is_asked_of_one_that_would_not_begin(
+    run: Run, plugins: Dict[str, Plugin], twins: Twins, fleet: List[str]
+) -> None:
+    plugins["paris"].kind = "recovery"
+    plugins["rome"].error = CommandFailed("ceph tuner boost foretell", -errno.EAGAIN, NOTHING_TO_BOOST)
+    del plugins["milan"].foretold["in_force"]
+    code, out, err = run("fleet", "boost", "recovery", *fleet, "--predict", "--yes")
+    assert (code, twins.began_before) == (1, {})
+    cells = [rows(out)[name].split()[0] for name in ("paris", "rome", "milan", "oslo")]
+    assert cells == ["recovery,", "declined", "declined", "down"]
+    told = " ".join(err.split())
+    assert f"rome: {NOTHING_TO_BOOST}" in told
+    assert "milan: --predict: found a plugin of an earlier version" in told
+    assert [plugins[name].words()[-1] for name in ALL] == ["status", "foretell", "foretell"]
+
+
+def test_without_yes_the_twins_are_asked_and_nothing_begins(
+    run: Run, plugins: Dict[str, Plugin], twins: Twins, fleet: List[str]
+) -> None:
+    plugins["rome"].error = CommandFailed("ceph tuner boost foretell", -errno.EAGAIN, NOTHING_TO_BOOST)
+    code, out, err = run("fleet", "boost", "recovery", *ALL, *fleet, "--predict")
+    assert (code, [plugin.words()[-1] for plugin in plugins.values()]) == (1, ["foretell"] * 3)
+    assert (rows(out)["paris"], rows(out)["rome"]) == ("none - - -", "declined - - -")
+    told = " ".join(err.split())
+    assert f"paris: the twin: {OFFERED.reason}" in told
+    assert "nothing is changed: add --yes to boost recovery on paris, milan" in told
+
+
+def test_ctrl_c_while_a_twin_is_asked_leaves_what_was_begun_and_begins_no_more(
+    run: Run, plugins: Dict[str, Plugin], twins: Twins, fleet: List[str]
+) -> None:
+    # as the search says that it was interrupted
+    twins.answers["rome"] = None
+    code, out, err = run("fleet", "boost", "recovery", *ALL, *fleet, "--predict", "--yes")
+    assert code == 130
+    assert [rows(out)[name] for name in ("rome", "milan")] == ["not asked - - -"] * 2
+    assert rows(out)["paris"].startswith("recovery, on")
+    assert "may have begun" not in err
+    assert [plugin.kind for plugin in plugins.values()] == ["recovery", "", ""]
+
+
+def test_ctrl_c_while_a_boost_begins_says_that_it_may_be_on(
+    run: Run, plugins: Dict[str, Plugin], twins: Twins, fleet: List[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ceph_tuner_cli.fleet as shown
+
+    ask_all = shown.ask_all
+
+    def interrupted_as_rome_begins(members: Any, ask: Any, within_s: float) -> Any:
+        for answer in list(ask_all(members, ask, within_s)):
+            if plugins["rome"].kind:
+                raise KeyboardInterrupt
+            yield answer
+
+    monkeypatch.setattr(shown, "ask_all", interrupted_as_rome_begins)
+    code, out, err = run("fleet", "boost", "recovery", *ALL, *fleet, "--predict", "--yes")
+    assert (code, rows(out)["rome"], rows(out)["milan"]) == (130, "interrupted - - -", "not asked - - -")
+    assert "it may have begun on rome: see `ceph-tuner fleet boost status`" in " ".join(err.split())
+    assert twins.began_before.keys() == {"paris", "rome"}
+
+
+def test_one_that_is_late_before_its_boost_has_not_begun_it(
+    run: Run, plugins: Dict[str, Plugin], twins: Twins, fleet: List[str]
+) -> None:
+    blocks = plugins["rome"].blocks = threading.Event()
+    try:
+        code, out, err = run(
+            "fleet", "boost", "recovery", "rome", "milan", *fleet, "--within", "1", "--predict", "--yes"
+        )
+    finally:
+        blocks.set()
+    assert (code, rows(out)["rome"]) == (1, "late - - -")
+    assert "may have begun" not in err
+    assert (plugins["milan"].kind, twins.began_before) == ("recovery", {"milan": []})
+
+
+@pytest.mark.parametrize("option", ["--trials", "--processes"])
+def test_options_of_the_twin_are_refused_where_it_is_not_asked(
+    run: Run, plugins: Dict[str, Plugin], fleet: List[str], option: str
+) -> None:
+    code, _, err = run("fleet", "boost", "recovery", *fleet, option, "1", "--yes")
+    assert code == 2
+    assert f"{option}: found no --predict beside it" in " ".join(err.split())
     assert all(plugin.asked == [] for plugin in plugins.values())

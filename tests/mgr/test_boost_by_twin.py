@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, Callable, List
 
 import pytest
@@ -14,6 +15,7 @@ from ceph_tuner.core.goals.trial import Run as TriedRun
 from ceph_tuner.core.goals.trial import Trial
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.measure.sample import Measure
+from ceph_tuner.fleet import boosts
 from ceph_tuner.recommend import recommendation
 from ceph_tuner.recommend.boost_offer import NONE_FASTER
 from ceph_tuner.recommend.search import WorkOver
@@ -74,6 +76,27 @@ def test_it_begins_with_what_the_twin_finds_and_gives_all_back(run: Run, recover
     assert offer["before"]["recovery.copies_s"] * 1.2 < measured["recovery.copies_s"] < 2 * high
     assert run("boost", "cancel", "-c", "a")[0] == 0
     assert (recovering.phase, recovering.cluster.config.dump()) == (OFF, before)
+
+
+def test_a_member_of_a_fleet_begins_with_what_its_own_twin_finds(
+    run: Run, recovering: Recovering, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(boosts, "open_member", lambda member, timeout: recovering.cluster)
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text("schema: 1\nclusters:\n  paris: {lab: paris}\n")
+    arguments = ("fleet", "boost", "recovery", "--fleet", fleet, *KEEP, "--predict", *QUICK, "--format", "json")
+    code, out, err = run(*arguments)
+    (document,) = json.loads(out)
+    assert (code, recovering.phase, recovering.began()) == (0, OFF, []), err
+    promised = document["twin"]["reason"]
+    assert promised.startswith("recovery.copies_s ")
+    code, out, err = run(*arguments, "--yes")
+    (document,) = json.loads(out)
+    assert (code, recovering.phase, document["begun"]) == (0, ON, True), err
+    offer = document["twin"]["offer"]
+    assert document["boost"]["settings"] == offer["settings"]
+    assert offer["before"]["client.p95_ms"] == pytest.approx(document["boost"]["baseline"]["client.p95_ms"])
+    assert f"paris: the twin: {document['twin']['reason']}" in " ".join(err.split())
 
 
 def test_a_dry_run_shows_it_and_begins_nothing(run: Run, recovering: Recovering) -> None:

@@ -78,7 +78,7 @@ def ask_all(
             member = members_to_ask.popleft()
             since[member.name] = member, time.monotonic()
             threading.Thread(
-                target=lambda member=member: answers.put(_answer(member, ask)), daemon=True, name=f"ask {member.name}"
+                target=lambda member=member: answers.put(answer_of(member, ask)), daemon=True, name=f"ask {member.name}"
             ).start()
         first_late = min(began for _, began in since.values()) + within_s
         try:
@@ -93,7 +93,8 @@ def ask_all(
             yield answer
 
 
-def _answer(member: Member, ask: Callable[[Member], T]) -> MemberAnswer[T]:
+def answer_of(member: Member, ask: Callable[[Member], T]) -> MemberAnswer[T]:
+    """Ask one, here and for as long as it takes: whatever it raises is its answer."""
     began = time.monotonic()
     content, problem, kind = None, "", "ok"
     try:

@@ -20,6 +20,8 @@ from ceph_tuner.core.measure.forecast_record import MOST_METRICS, ForecastInterv
 from ceph_tuner.core.measure.metrics import METRICS
 from ceph_tuner.core.moments import duration, utc_minute
 
+FORETELL = "tuner boost foretell"
+"""The plugin's command that says what a boost would do: first without the twin, then with its offer."""
 PLACE = "the twin's offer"
 FRESH_S = 3600.0
 """After so long the cluster and its load may be others than the twin was told of."""
