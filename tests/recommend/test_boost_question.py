@@ -39,7 +39,7 @@ def objectives(*lines: str) -> Tuple[Objective, ...]:
     return tuple(map(parse_objective, lines))
 
 
-def asked(*lines: str, kind: str = "recovery", cluster: DescribedCluster = CLUSTER) -> Optional[BoostQuestion]:
+def boost_question(*lines: str, kind: str = "recovery", cluster: DescribedCluster = CLUSTER) -> Optional[BoostQuestion]:
     return question_for(KINDS[kind], cluster, objectives(*lines))
 
 
@@ -65,7 +65,7 @@ def test_it_asks_for_the_fastest_work_within_what_is_to_be_kept() -> None:
 def test_what_is_to_be_kept_is_asked_beside_what_was_measured() -> None:
     seen = {"client.p95_ms": 5.0, "client.mean_ms": 0.0}
     lines = (KEPT, "client.mean_ms <= 9 ms", "client.p99_ms <= 3 * baseline", "recovery.bytes_s >= 0")
-    question = asked(*lines, cluster=replace(CLUSTER, seen=seen))
+    question = boost_question(*lines, cluster=replace(CLUSTER, seen=seen))
     assert question is not None
     texts = [each.text for each in question.question.slo.objectives]
     assert texts == [
@@ -90,37 +90,37 @@ def test_each_kind_of_work_has_its_rate(kind: str, goal: str) -> None:
     moved = RecoveryWork("rbd", 400_000, MIB, degraded=False)
     work: Any = {"scrub": (ScrubWork("rbd", 200_000, MIB),), "snaptrim": (SnaptrimWork("rbd", 100_000, MIB),)}
     cluster = DescribedCluster("small", small_model(recovery=(*WORK["recovery"], moved), **work))
-    question = asked(KEPT, kind=kind, cluster=cluster)
+    question = boost_question(KEPT, kind=kind, cluster=cluster)
     assert question is not None
     assert question.question.slo.goal is not None
     assert question.question.slo.goal.metric == goal
 
 
 def test_what_the_twin_cannot_say_is_not_asked() -> None:
-    assert asked() is None
-    assert asked("ops.slow <= 0") is None
-    assert asked("client.p95_ms{class=tape} <= 9 ms") is None
-    assert asked(KEPT, kind="scrub") is None
+    assert boost_question() is None
+    assert boost_question("ops.slow <= 0") is None
+    assert boost_question("client.p95_ms{class=tape} <= 9 ms") is None
+    assert boost_question(KEPT, kind="scrub") is None
 
 
 @pytest.fixture(scope="module")
-def found() -> Tuple[BoostQuestion, Recommendation]:
-    question = asked(KEPT)
+def searched_boost() -> Tuple[BoostQuestion, Recommendation]:
+    question = boost_question(KEPT)
     assert question is not None
     return question, recommend(question.question, EFFORT, SilentListener(), 1, explain=False)
 
 
-def answered(found: Tuple[BoostQuestion, Recommendation], usual: Settings, **searched: Any) -> BoostAnswer:
-    question, recommendation = found
+def answered(searched_boost: Tuple[BoostQuestion, Recommendation], usual: Settings, **searched: Any) -> BoostAnswer:
+    question, recommendation = searched_boost
     own = replace(recommendation, searched=replace(recommendation.searched, **searched))
     return answer_for(question, own, usual, "small", 7.0, 1)
 
 
 @pytest.mark.slow
 def test_settings_that_are_faster_than_what_a_boost_takes_anyway_are_offered(
-    found: Tuple[BoostQuestion, Recommendation],
+    searched_boost: Tuple[BoostQuestion, Recommendation],
 ) -> None:
-    answer = answered(found, {"osd_max_scrubs": 2})
+    answer = answered(searched_boost, {"osd_max_scrubs": 2})
     offer = answer.offer
     assert offer is not None
     assert offer == TwinOffer.from_dict(offer.to_dict())
@@ -136,10 +136,12 @@ def test_settings_that_are_faster_than_what_a_boost_takes_anyway_are_offered(
 
 
 @pytest.mark.slow
-def test_what_it_predicts_is_a_change_of_what_was_measured(found: Tuple[BoostQuestion, Recommendation]) -> None:
-    plain = answered(found, {"osd_max_scrubs": 2})
+def test_what_it_predicts_is_a_change_of_what_was_measured(
+    searched_boost: Tuple[BoostQuestion, Recommendation],
+) -> None:
+    plain = answered(searched_boost, {"osd_max_scrubs": 2})
     seen = {"client.p95_ms": 5.0, "recovery.copies_s": 50.0}
-    question, recommendation = found
+    question, recommendation = searched_boost
     measured = replace(question.question, measured_means=seen)
     searched = replace(recommendation.searched, question=measured)
     own = (replace(question, question=measured), replace(recommendation, searched=searched))
@@ -158,18 +160,20 @@ def test_what_it_predicts_is_a_change_of_what_was_measured(found: Tuple[BoostQue
 
 
 @pytest.mark.slow
-def test_what_a_boost_takes_anyway_stays_where_it_is_as_fast(found: Tuple[BoostQuestion, Recommendation]) -> None:
-    own = dict(found[1].instructions.settings)
-    answer = answered(found, own)
+def test_what_a_boost_takes_anyway_stays_where_it_is_as_fast(
+    searched_boost: Tuple[BoostQuestion, Recommendation],
+) -> None:
+    own = dict(searched_boost[1].instructions.settings)
+    answer = answered(searched_boost, own)
     assert (answer.offer, answer.reason) == (None, f"{NONE_FASTER} than what a boost takes anyway")
     assert answer.missed == ()
 
 
 @pytest.mark.slow
 def test_settings_that_keep_what_a_boost_would_miss_are_offered_though_they_are_slower(
-    found: Tuple[BoostQuestion, Recommendation],
+    searched_boost: Tuple[BoostQuestion, Recommendation],
 ) -> None:
-    answer = answered(found, known(RECOVERY, {}, CLUSTER.model.release, CLUSTER.model.release.newest))
+    answer = answered(searched_boost, known(RECOVERY, {}, CLUSTER.model.release, CLUSTER.model.release.newest))
     assert answer.missed == (KEPT,)
     assert answer.offer is not None
     assert answer.usual is not None
@@ -180,20 +184,20 @@ def test_settings_that_keep_what_a_boost_would_miss_are_offered_though_they_are_
 
 @pytest.mark.slow
 def test_what_is_not_better_than_what_is_in_force_or_was_not_confirmed_is_not_offered(
-    found: Tuple[BoostQuestion, Recommendation],
+    searched_boost: Tuple[BoostQuestion, Recommendation],
 ) -> None:
     usual = known(RECOVERY, LIMITED, CLUSTER.model.release, CLUSTER.model.release.newest)
-    choice = replace(found[1].searched.choice, better=False)
+    choice = replace(searched_boost[1].searched.choice, better=False)
     for other in ({"choice": choice}, {"confirmed": False}):
-        answer = answered(found, usual, **other)
+        answer = answered(searched_boost, usual, **other)
         assert answer.offer is None
         assert answer.reason == NONE_FASTER
 
 
 @pytest.mark.slow
 def test_it_says_what_a_boost_would_miss_without_it() -> None:
-    question = asked("client.p95_ms <= 0.1 ms")
+    question = boost_question("client.p95_ms <= 0.1 ms")
     assert question is not None
-    found = recommend(question.question, EFFORT, SilentListener(), 1, explain=False)
-    answer = answered((question, found), {PROFILE: "high_recovery_ops"})
+    recommendation = recommend(question.question, EFFORT, SilentListener(), 1, explain=False)
+    answer = answered((question, recommendation), {PROFILE: "high_recovery_ops"})
     assert (answer.offer, answer.missed) == (None, ("client.p95_ms <= 0.1 ms",))

@@ -148,14 +148,14 @@ def test_the_work_of_a_regime_outlasts_every_run_however_little_is_left_now() ->
         "snaptrim": (SnaptrimWork("rbd", 30, MIB),),
     }
     ending = replace(CLUSTER, model=small_model(clients=MODEL.clients, **last))
-    asked = question_in("backfilling+recovering+trimming", ending, CLIENTS, DEFAULT).question.model
-    for profile in asked.release.profiles:
-        simulation = Simulation(asked, {PROFILE: profile})
+    model = question_in("backfilling+recovering+trimming", ending, CLIENTS, DEFAULT).question.model
+    for profile in model.release.profiles:
+        simulation = Simulation(model, {PROFILE: profile})
         simulation.advance(60.0)
         left = simulation.counters()
         assert min(left.degraded_left, left.misplaced_left, left.clones_left) > 0
     # in PGs that are as large as they are
-    degraded = asked.recovery[0]
+    degraded = model.recovery[0]
     assert degraded.objects / degraded.rounds == 20
 
 
