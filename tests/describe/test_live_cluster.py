@@ -70,6 +70,9 @@ def test_a_twin_describes_itself() -> None:
     assert model.recovery[0].objects == 21600
     # by PGs that recover again, so that none has more objects than there are
     assert 4500 < model.recovery[0].objects / model.recovery[0].rounds < 6000
+    # the time to its end is of what there is
+    assert 4500 < model.recovery[0].objects / model.recovery[0].times < 5001
+    assert 3500 < model.snaptrim[0].clones / model.snaptrim[0].times < 4001
     assert model.scrub == ()
     assert [each.clones for each in model.snaptrim] == [21600]
     assert sum(each.rate or 0 for each in model.clients) == pytest.approx(400, rel=1e-3)

@@ -75,6 +75,9 @@ CLIENTS = st.builds(
 WORKED = st.sampled_from(POOLS)
 
 
+TO_LAST = st.just(1.0) | st.floats(1, 1e6)
+
+
 def listed(work: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.lists(work, max_size=2).map(tuple)
 
@@ -82,7 +85,9 @@ def listed(work: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 def recovery(degraded: bool) -> st.SearchStrategy[Any]:
     target = st.none() | st.integers(0, 5)
     rounds = st.integers(1, 100)
-    return listed(st.builds(RecoveryWork, WORKED, COUNTS, SIZES, st.just(degraded), target, rounds=rounds))
+    return listed(
+        st.builds(RecoveryWork, WORKED, COUNTS, SIZES, st.just(degraded), target, rounds=rounds, times=TO_LAST)
+    )
 
 
 MODELS = st.builds(
@@ -94,7 +99,7 @@ MODELS = st.builds(
     # a file lists recovery first
     recovery=st.tuples(recovery(True), recovery(False)).map(lambda both: both[0] + both[1]),
     scrub=listed(st.builds(ScrubWork, WORKED, COUNTS, SIZES, st.booleans())),
-    snaptrim=listed(st.builds(SnaptrimWork, WORKED, COUNTS, SIZES)),
+    snaptrim=listed(st.builds(SnaptrimWork, WORKED, COUNTS, SIZES, times=TO_LAST)),
     deletion=listed(st.builds(DeleteWork, WORKED, COUNTS)),
     version=st.none() | st.just((20, 2, 4)),
     network_s=TIMES,

@@ -157,6 +157,9 @@ def test_the_work_of_a_regime_outlasts_every_run_however_little_is_left_now() ->
     # in PGs that are as large as they are
     degraded = model.recovery[0]
     assert degraded.objects / degraded.rounds == 20
+    # and times to its end are of what there is
+    assert all(work.objects / work.times == there for work, there in zip(model.recovery, (20, 10)))
+    assert model.snaptrim[0].clones / model.snaptrim[0].times == 30
 
 
 def test_work_that_is_over_before_a_run_counts_is_refused_by_its_objective() -> None:

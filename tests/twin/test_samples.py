@@ -46,6 +46,28 @@ def test_metrics_of_work_that_is_not_there_are_absent() -> None:
     assert not any(name.startswith(("scrub", "backfill")) for name in sample.values)
 
 
+def test_finish_times_are_those_of_what_there_is_and_not_of_what_is_simulated_to_outlast_a_run() -> None:
+    works = (
+        RecoveryWork("other", 8000, MIB, rounds=4, times=4.0),
+        RecoveryWork("rbd", 4000, MIB, times=1.0),
+        RecoveryWork("other", 6000, MIB, degraded=False, times=3.0),
+    )
+    (sample,) = ran(
+        small_model(clients=(), recovery=works, snaptrim=(SnaptrimWork("rbd", 9000, MIB, times=10.0),)), 10.0
+    )
+    values = sample.values
+    # 2000 and 4000 objects lack a copy, a half of what is simulated
+    done = 12.0 * values["recovery.copies_s"]
+    assert values["recovery.objects_left"] == pytest.approx((12000 - done) / 2, rel=0.01)
+    assert values["recovery.finish_s"] == pytest.approx(values["recovery.objects_left"] / values["recovery.copies_s"])
+    assert values["backfill.objects_left"] == pytest.approx(2000, rel=0.15)
+    assert values["backfill.objects_left"] < 2000
+    rate = values["snaptrim.objects_s"]
+    assert values["snaptrim.drain_s"] == pytest.approx((9000 - 12.0 * rate) / 10 / rate, rel=0.05)
+    with pytest.raises(ValueError, match=r"times\(=0.5\)"):
+        small_model(recovery=(RecoveryWork("rbd", 4000, MIB, times=0.5),))
+
+
 def test_a_client_that_waits_for_each_answer_sees_the_latency_that_its_rate_implies() -> None:
     model = small_model(clients=(ClientStream("rbd", depth=1),))
     (sample,) = ran(model, 30.0)

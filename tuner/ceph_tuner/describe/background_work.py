@@ -58,7 +58,7 @@ class WorkSeen:
             works += [
                 RecoveryWork(
                     pool.name, round(times * counts.get(pool.name, 0)), pool.object_bytes, is_degraded,
-                    self._onto(pool) if is_degraded else None, rounds=min(MOST_ROUNDS, round(times)),
+                    self._onto(pool) if is_degraded else None, rounds=min(MOST_ROUNDS, round(times)), times=times,
                 )
                 for pool in pools
                 if round(times * counts.get(pool.name, 0)) and pool.size > 1
@@ -100,7 +100,7 @@ class WorkSeen:
                 self._notes.append("no clones are seen: no objective about snaptrim can be predicted")
         times = self._times("snaptrim", counts, pools)
         return [
-            SnaptrimWork(pool.name, round(times * counts[pool.name]), pool.object_bytes)
+            SnaptrimWork(pool.name, round(times * counts[pool.name]), pool.object_bytes, times=times)
             for pool in pools
             if round(times * counts[pool.name])
         ]

@@ -218,6 +218,7 @@ class _ClusterReader:
                 kind == "recovery",
                 self._onto(entry, keys, osds, osds_simulated),
                 rounds=self._values.number(entry, keys, "rounds", 1),
+                times=self._times(entry, keys),
             )
             for kind in ("recovery", "backfill")
             for keys, entry in self._values.entries("background", kind)
@@ -227,7 +228,11 @@ class _ClusterReader:
             for keys, entry in self._values.entries("background", "scrub")
         )
         snaptrim = tuple(
-            SnaptrimWork(self._work_pool(entry, keys, names), *self._objects(entry, keys, "clones"))
+            SnaptrimWork(
+                self._work_pool(entry, keys, names),
+                *self._objects(entry, keys, "clones"),
+                times=self._times(entry, keys),
+            )
             for keys, entry in self._values.entries("background", "snaptrim")
         )
         deletion = tuple(
@@ -373,6 +378,9 @@ class _ClusterReader:
 
     def _count(self, data: Mapping[str, Any], keys: Keys, name: str) -> int:
         return round(self._values.amount(data, keys, name, "count", 0.0))
+
+    def _times(self, data: Mapping[str, Any], keys: Keys) -> float:
+        return self._values.amount(data, keys, "times", "count", 1.0)
 
     def _default(self, what: str, device_class: str) -> float:
         value = KNOBS[f"osd_mclock_max_{what}_{device_class}"].default(self._release)

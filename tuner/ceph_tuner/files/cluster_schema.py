@@ -81,14 +81,16 @@ _CLIENTS = _list(
 
 _WORK = {"pool": _TEXT, "objects": _AMOUNT, "object_size": _AMOUNT}
 
-_MOVED = {**_WORK, "onto": _WHOLE, "rounds": _WHOLE}
+_MOVED = {**_WORK, "onto": _WHOLE, "rounds": _WHOLE, "times": _AMOUNT}
 
 _BACKGROUND = mapping(
     {
         "recovery": _list(_MOVED, "pool", "objects"),
         "backfill": _list(_MOVED, "pool", "objects"),
         "scrub": _list({**_WORK, "deep": {"type": "boolean"}}, "pool", "objects"),
-        "snaptrim": _list({"pool": _TEXT, "clones": _AMOUNT, "object_size": _AMOUNT}, "pool", "clones"),
+        "snaptrim": _list(
+            {"pool": _TEXT, "clones": _AMOUNT, "object_size": _AMOUNT, "times": _AMOUNT}, "pool", "clones"
+        ),
         "deletion": _list({"pool": _TEXT, "objects": _AMOUNT}, "pool", "objects"),
     }
 )

@@ -145,6 +145,7 @@ def _background(model: ClusterModel) -> Dict[str, List[Dict[str, Any]]]:
                 **_objects(work.pool, work.objects, work.object_bytes),
                 **({} if work.target is None else {"onto": work.target}),
                 **({} if work.rounds == 1 else {"rounds": work.rounds}),
+                **_times(work.times),
             }
             for work in model.recovery
             if work.degraded == is_degraded
@@ -154,13 +155,20 @@ def _background(model: ClusterModel) -> Dict[str, List[Dict[str, Any]]]:
     kinds["scrub"] = [
         _unusual({**_objects(work.pool, work.objects, work.object_bytes), "deep": work.deep}) for work in model.scrub
     ]
-    kinds["snaptrim"] = [_objects(work.pool, work.clones, work.object_bytes, "clones") for work in model.snaptrim]
+    kinds["snaptrim"] = [
+        {**_objects(work.pool, work.clones, work.object_bytes, "clones"), **_times(work.times)}
+        for work in model.snaptrim
+    ]
     kinds["deletion"] = [{"pool": work.pool, "objects": work.objects} for work in model.deletion]
     return {kind: entries for kind, entries in kinds.items() if entries}
 
 
 def _objects(pool: str, count: int, size: int, name: str = "objects") -> Dict[str, Any]:
     return {"pool": pool, name: count, "object_size": _amount(size, "size")}
+
+
+def _times(times: float) -> Dict[str, float]:
+    return {} if times == 1 else {"times": times}
 
 
 def _settings(description: DescribedCluster) -> Dict[str, Any]:

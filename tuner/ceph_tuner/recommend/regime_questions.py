@@ -269,8 +269,9 @@ def _times(work: Union[RecoveryWork, SnaptrimWork], times: float) -> Union[Recov
     """At least as much work, in PGs of the same size where these recover one after the other."""
     count = max(1, math.ceil(times))
     if isinstance(work, RecoveryWork):
-        return replace(work, objects=work.objects * count, rounds=work.rounds * count)
-    return replace(work, clones=work.clones * count)
+        more = work.objects * count
+        return replace(work, objects=more, rounds=work.rounds * count, times=work.times * count)
+    return replace(work, clones=work.clones * count, times=work.times * count)
 
 
 def _asked_iops(

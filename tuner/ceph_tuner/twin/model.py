@@ -7,6 +7,7 @@ Units are SI: seconds, bytes, per second.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Optional, Tuple, Union
 
@@ -239,6 +240,8 @@ class RecoveryWork:
     start_s: float = 0.0
     rounds: int = 1
     """Recoveries of each PG, one after the other, that the objects are of: work that lasts without larger PGs."""
+    times: float = 1.0
+    """So many times what there is, that it outlasts a run. What is left, and when it ends, is told of what there is."""
 
 
 @dataclass(frozen=True)
@@ -268,6 +271,8 @@ class SnaptrimWork:
     """
     heads: Optional[int] = None
     """Objects that the clones are of; None: one for each clone."""
+    times: float = 1.0
+    """As `RecoveryWork.times`."""
 
 
 @dataclass(frozen=True)
@@ -331,6 +336,10 @@ class ClusterModel:
         for work in works:
             if work.pool not in names:
                 raise ValueError(f"work on the pool {work.pool!r}, which is none of {', '.join(names)}")
+        multiplied: Tuple[Union[RecoveryWork, SnaptrimWork], ...] = (*self.recovery, *self.snaptrim)
+        for lasting in multiplied:
+            if not 1 <= lasting.times < math.inf:
+                raise ValueError(f"work on the pool {lasting.pool!r}: times(={lasting.times}) must be 1 or more")
         for work in self.recovery:
             if work.rounds < 1:
                 raise ValueError(f"recovery in the pool {work.pool!r}: rounds(={work.rounds}) must be 1 or more")

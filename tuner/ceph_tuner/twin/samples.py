@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple, Union
 
 import numpy as np
 
 from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.sample import READ, WRITE, Sample, finish_s, percentiles
 from ceph_tuner.twin.kernel.records import PER_OCTAVE, STREAM_BUCKETS
-from ceph_tuner.twin.model import ClusterModel
+from ceph_tuner.twin.model import ClusterModel, RecoveryWork, SnaptrimWork
 from ceph_tuner.twin.simulation import ClientCounts, SimulatedCounters, Simulation
 
 _KINDS = (READ, WRITE)
@@ -128,13 +128,15 @@ def _background(
     if model.recovery:
         backfilled = rate("backfill_ops")
         values["recovery.objects_s"], values["recovery.bytes_s"] = rate("recovery_ops"), rate("recovery_bytes")
-        if any(work.degraded for work in model.recovery):
-            left = values["recovery.objects_left"] = after.degraded_left / share
+        degraded = [work for work in model.recovery if work.degraded]
+        misplaced = [work for work in model.recovery if not work.degraded]
+        if degraded:
+            left = values["recovery.objects_left"] = after.degraded_left / share / _times(degraded)
             values["recovery.copies_s"] = max(before.degraded_left - after.degraded_left, 0.0) / share / seconds
             values["recovery.finish_s"] = finish_s(left, values["recovery.copies_s"])
-        if any(not work.degraded for work in model.recovery):
+        if misplaced:
             values["backfill.objects_s"] = backfilled
-            left = values["backfill.objects_left"] = after.misplaced_left / share
+            left = values["backfill.objects_left"] = after.misplaced_left / share / _times(misplaced)
             values["backfill.finish_s"] = finish_s(left, backfilled)
     if model.scrub:
         values["scrub.objects_s"], values["scrub.bytes_s"] = rate("scrub_objects"), rate("scrub_bytes")
@@ -147,8 +149,16 @@ def _background(
             values["scrub.interval_s"] = finish_s(pool_bytes, values["scrub.bytes_s"])
     if model.snaptrim:
         values["snaptrim.objects_s"] = rate("trimmed")
-        values["snaptrim.drain_s"] = finish_s(after.clones_left / share, values["snaptrim.objects_s"])
+        left = after.clones_left / share / _times(model.snaptrim)
+        values["snaptrim.drain_s"] = finish_s(left, values["snaptrim.objects_s"])
     return values
+
+
+def _times(works: Sequence[Union[RecoveryWork, SnaptrimWork]]) -> float:
+    """How many times what there is was simulated of works of a kind."""
+    simulated = [work.clones if isinstance(work, SnaptrimWork) else work.objects for work in works]
+    there = sum(amount / work.times for amount, work in zip(simulated, works))
+    return sum(simulated) / there if there else 1.0
 
 
 def _latency(before: CounterSnapshot, after: CounterSnapshot, row: int) -> Histogram:
