@@ -41,8 +41,8 @@ _HDD = Disk(
 PRESETS: Dict[str, DriveSet] = {
     "nvme": DriveSet(_NVME, bench_iops={"tentacle": 1740, "reef": 1630}),
     "sata-ssd": DriveSet(_SATA_SSD, bench_iops={"tentacle": 1820, "reef": 1655}),
-    "hdd": DriveSet(_HDD, bench_iops={"tentacle": 447, "reef": 420}),
-    "hybrid": DriveSet(_HDD, _NVME, bench_iops={"tentacle": 463, "reef": 465}),
+    "hdd": DriveSet(_HDD, bench_iops={"tentacle": 640, "reef": 580}),
+    "hybrid": DriveSet(_HDD, _NVME, bench_iops={"tentacle": 735, "reef": 715}),
 }
 
 NAMES: Tuple[str, ...] = (*PRESETS, THROTTLE)

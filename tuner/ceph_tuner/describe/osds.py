@@ -32,8 +32,9 @@ SCRUB_BACKOFF = "osd_scrub_backoff_ratio"
 DRIVE_IOPS = {"ssd": 1.15, "hdd": 0.48}
 """What a drive does, of the capacity that an OSD's bench finds on it, as the lab's known drives have it.
 
-Flash: 1 075 against 935 IOPS, as each batch of writes costs BlueStore a commit. A hard disk: 213 a second with a full
-queue against 447, as the bench ends before its deferred writes have gone to their places.
+Flash: 1 075 against 935 IOPS, as each batch of writes costs BlueStore a commit. A hard disk whose cache is flushed: 213
+a second with a full queue against 447, as the bench ends before its deferred writes have gone to their places. Without
+a cache for writes a bench finds up to 640, which is more than Ceph believes (osd_mclock_iops_capacity_threshold_hdd).
 """
 DB = Device(20_000.0, 500e6, latency_s=LATENCY_S["ssd"], read_latency_s=LATENCY_S["ssd"])
 """An OSD's part of a flash drive for RocksDB, which some OSDs share: a guess."""
