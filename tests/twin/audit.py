@@ -74,11 +74,28 @@ class Audit:
         where["commit"] = [i for first in committing for i in self.chain(first)]
         for name in ("written", "throttled", "deferring", "snaps", "removing"):
             where[name] = [i for first in self.osds[f"{name}_head"] for i in self.chain(first)]
+        where["for an object"] = [
+            i
+            for ops in self.in_recovery().values()
+            for op in ops
+            for i in self.chain(self.operations["waiting_head"][op])
+        ]
         where["locked out"] = [i for first in self.slots["waiting_head"] for i in self.chain(first)]
         # what a commit made durable waits for a shard's first thread, then goes with that thread's item
         for name, head in (("durable", "durable_head"), ("taken", "taken_durable")):
             where[name] = [i for first in self.shards[head] for i in self.chain(first)]
         return where
+
+    def in_recovery(self) -> Dict[int, List[int]]:
+        """Tasks of recovery and backfill: the objects that are under way, by their operations."""
+        objects: Dict[int, List[int]] = {}
+        for number in np.flatnonzero(self.tasks["kind"] <= k.MISPLACED).tolist():
+            op, own = int(self.tasks["objects_head"][number]), objects.setdefault(number, [])
+            while op >= 0:
+                own.append(op)
+                assert len(own) <= len(self.operations), "a list of objects that bites its tail"
+                op = int(self.operations["next_object"][op])
+        return objects
 
     def operations_of(self, stream: int) -> int:
         """Client operations of a stream that are under way at OSDs."""
@@ -139,7 +156,8 @@ class Audit:
                 assert own["waiting"] == len(list(self.chain(head)))
 
     def _check_osds(self) -> None:
-        for number, row in enumerate(self.osds):
+        objects = self.in_recovery()
+        for osd, row in enumerate(self.osds):
             held = sum(self.items["throttle_bytes"][i] for i in self.chain(row["written_head"]))
             assert abs(row["throttle_bytes"] - held) < 1.0, "BlueStore's throttle holds what it admitted"
             trims = [
@@ -147,11 +165,11 @@ class Audit:
             ]
             waiting = sum(role in (k.TRIM_LOCAL, k.TRIM_REPLICA) for role in trims)
             assert row["snaps_writing"] == waiting + row["snaps_applying"]
-            assert ((k.TRIMS_APPLIED, number) in self.events) == (row["snaps_applying"] > 0)
+            assert ((k.TRIMS_APPLIED, osd) in self.events) == (row["snaps_applying"] > 0)
             assert row["snaps_head"] < 0 or row["snaps_writing"] + row["snaps_locked"] > 0, "readers wait for writers"
             assert row["removing_head"] < 0 or row["snaps_head"] >= 0 or row["snaps_locked"], "writers for either"
             running = [t for t in self.tasks if t["state"] == k.RUNNING]
-            own = Counter(int(t["kind"]) for t in running if self.acting[t["pg"], 0] == number)
+            own = Counter(int(t["kind"]) for t in running if self.acting[t["pg"], 0] == osd)
             assert row["local_backfills"] == own[k.DEGRADED] + own[k.MISPLACED]
             assert row["scrubs"] == own[k.SCRUB]
             assert row["trimming_pgs"] == own[k.SNAPTRIM]
@@ -160,17 +178,19 @@ class Audit:
                 int(t["kind"])
                 for t in running
                 for place in range(1, t["copies"])
-                if self.acting[t["pg"], place] == number and (t["kind"] != k.MISPLACED or place == t["target"])
+                if self.acting[t["pg"], place] == osd and (t["kind"] != k.MISPLACED or place == t["target"])
             )
             assert row["remote_backfills"] == remote[k.DEGRADED] + remote[k.MISPLACED]
             assert row["remote_scrubs"] == remote[k.SCRUB]
-            assert row["recovering"] >= 0
+            led = [number for number in objects if self.acting[self.tasks["pg"][number], 0] == osd]
+            turns = sum(self.tasks["queued"][number] == k.QUEUED for number in led)
+            assert row["recovering"] == turns + sum(len(objects[number]) for number in led)
             batch = int(row["limits"]["deferred_batch"])
             assert 0 <= row["deferred_aside"] <= row["deferred_writes"]
             own_writes = row["deferred_writes"] + row["deferred_on_way"]
             assert 0 <= row["deferred_on_way"] <= own_writes <= row["deferred_held"], "a write is held to its place"
             assert row["deferring_head"] < 0 or row["deferred_held"] >= row["limits"]["deferred_most"]
-            assert ((k.DEFERRED_WRITTEN, number) in self.events) == (row["deferred_on_way"] > 0)
+            assert ((k.DEFERRED_WRITTEN, osd) in self.events) == (row["deferred_on_way"] > 0)
             if row["committing"] == 0 and self.model.osd.deferred_below_bytes == 0:
                 assert row["deferred_writes"] == 0 < batch, "flash writes to places at once"
 
@@ -179,13 +199,18 @@ class Audit:
         assert ((left >= 0) & (left <= total)).all()
         state = self.tasks["state"]
         assert (left[state == k.FINISHED] == 0).all(), "what is finished has nothing left"
-        # a PG whose objects all have their copies recovers until it has had its turn once more
-        ends = np.flatnonzero((left == 0) & (state != k.FINISHED))
-        assert (state[ends] == k.RUNNING).all()
-        assert (self.tasks["kind"][ends] <= k.MISPLACED).all()
         in_use = [i for items in self.items_by_place().values() for i in items]
-        owners = Counter(int(self.items["owner"][i]) for i in in_use if self.items["role"][i] == k.RECOVER)
-        assert all(owners[int(number)] == 1 for number in ends), "one item ends it"
+        turns = Counter(int(self.items["owner"][i]) for i in in_use if self.items["role"][i] == k.RECOVER)
+        free = set(self.free_operations())
+        for number, ops in self.in_recovery().items():
+            row = self.tasks[number]
+            assert turns[number] == (row["queued"] == k.QUEUED), "a PG has one turn in the queue, if any"
+            assert len(ops) == row["left"] - row["not_begun"], "what has begun is under way"
+            assert not free.intersection(ops)
+            # a PG whose objects all have their copies recovers until it has had its turn once more
+            ends = row["left"] == 0 and row["state"] == k.RUNNING
+            assert not ends or row["queued"] != k.NOT_DUE, "a turn ends it"
+        assert (state[(left == 0) & (self.tasks["kind"] > k.MISPLACED)] == k.FINISHED).all()
         counters = self.osds["counters"]
         assert all((counters[name] >= 0).all() for name in counters.dtype.names)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
 from hypothesis import strategies as st
 
@@ -79,12 +79,35 @@ CLIENTS = st.lists(
 COUNTS = st.integers(0, 60)
 
 
+def _recovery(
+    pool: str,
+    objects: int,
+    size: int,
+    degraded: bool,
+    target: Optional[int],
+    start_s: float,
+    rounds: int,
+    others: Optional[int],
+) -> RecoveryWork:
+    """`others`: objects that clients go to besides, where they go to those that lack a copy."""
+    among = objects + others if degraded and objects and others is not None else 0
+    return RecoveryWork(pool, objects, size, degraded, target, start_s, rounds, among)
+
+
 def background(endless: bool) -> Dict[str, st.SearchStrategy[Any]]:
     """Every kind of background work, by the name of its field; scrubs begin again where `endless`."""
     pools, begins = st.sampled_from((REPLICATED, CODED)), st.sampled_from((0.0, 0.03))
     works = {
         "recovery": st.builds(
-            RecoveryWork, pools, COUNTS, SIZES, st.booleans(), target=st.none() | st.integers(0, 3), start_s=begins
+            _recovery,
+            pools,
+            COUNTS,
+            SIZES,
+            st.booleans(),
+            st.none() | st.integers(0, 3),
+            begins,
+            st.integers(1, 3),
+            st.none() | st.integers(0, 60),
         ),
         "scrub": st.builds(
             ScrubWork, pools, COUNTS, SIZES, st.booleans(), once=st.booleans() if endless else st.just(True)

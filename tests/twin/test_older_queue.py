@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import chisquare
 
 from ceph_tuner.core.knobs.releases import RELEASES, TENTACLE, TENTACLE_EARLY
-from ceph_tuner.twin.kernel import deletion, events, records, recovery, threads
+from ceph_tuner.twin.kernel import degraded, deletion, events, records, recovery, threads
 from ceph_tuner.twin.kernel.state import SimulationState, over_objects
 from ceph_tuner.twin.model import KIB, MIB, WPQ, ClusterModel, DeleteWork, Device, OsdModel, Pool, RecoveryWork
 from ceph_tuner.twin.simulation import Simulation
@@ -130,14 +130,14 @@ def test_the_answer_to_a_push_costs_a_whole_chunk_here(scheduler: str, cost: flo
     own = replace(model(recovery=(RecoveryWork("archive", 200, MIB),)), scheduler=scheduler)
     found = over_objects(Simulation(own, {}, compiled=False)._tables)
     number = next(place for place, task in enumerate(found.tasks) if task.target > 0)
-    found.tasks[number].pending = 1
-    i = events.new_item(found, records.PUSH, 1, 0, number, 0.0, 0.0, 0.0)
-    recovery.part_durable(found, i, number, found.progress.now_s)
+    op = degraded.begin_object(found, number, 1, found.progress.now_s)
+    i = events.new_item(found, records.PUSH, 1, 0, op, 0.0, 0.0, 0.0)
+    recovery.part_durable(found, i, op, found.progress.now_s)
     assert found.items[i].cost_bytes == (cost or found.parameters.least_cost_bytes)
 
 
-def lane_of_reads(degraded: bool, release: str, scheduler: str) -> int:
-    work = RecoveryWork("archive", 200, MIB, degraded)
+def lane_of_reads(is_degraded: bool, release: str, scheduler: str) -> int:
+    work = RecoveryWork("archive", 200, MIB, is_degraded)
     own = replace(model(recovery=(work,)), scheduler=scheduler, release=RELEASES[release])
     tasks = Simulation(own, {}, compiled=False)._of_tasks()
     (lane,) = set(tasks["read_lane"].tolist())

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 import pytest
 
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF
-from ceph_tuner.twin.kernel import background, loop, records, recovery
+from ceph_tuner.twin.kernel import background, degraded, loop, records, recovery
 from ceph_tuner.twin.kernel.state import SimulationState, over_objects
 from ceph_tuner.twin.model import MCLOCK, MIB, WPQ, ClusterModel, Device, OsdModel, Pool, RecoveryWork
 from ceph_tuner.twin.simulation import Simulation
@@ -101,11 +101,12 @@ class Queued(NamedTuple):
 def closing(state: SimulationState, number: int) -> int:
     """The last object of a PG has its copy: the item that follows."""
     task = state.tasks[number]
-    task.state, task.left, task.not_begun = records.RUNNING, 1, 0
+    task.state, task.left, task.not_begun = records.RUNNING, 1, 1
+    op = degraded.begin_object(state, number, task.lane, 1000.0)
     own = state.osds[state.slots[task.pg * state.parameters.width].osd]
     own.local_backfills = own.recovering = 1
     recovery._reserve(state, task, 1)
-    recovery.recovered(state, number, 1000.0)
+    recovery.recovered(state, op, 1000.0)
     (i,) = state.entering[: state.progress.entering]
     return int(i)
 
@@ -151,9 +152,10 @@ def after_own_part(left: int, pool: Pool) -> Queued:
     state = running(model(40, pool), 1)
     number = next(place for place, task in enumerate(state.tasks) if task.target == 0)
     task = state.tasks[number]
-    task.left, task.pending = left, 1
-    i = recovery.new_item(state, records.PUSH, task.lane, task.pg * state.parameters.width, number, 0.0, 0.0, 0.0)
-    recovery.part_durable(state, i, number, 1000.0)
+    task.left = left
+    op = degraded.begin_object(state, number, task.lane, 1000.0)
+    i = recovery.new_item(state, records.PUSH, task.lane, task.pg * state.parameters.width, op, 0.0, 0.0, 0.0)
+    recovery.part_durable(state, i, op, 1000.0)
     item = state.items[i]
     return Queued(item.role, item.lane, item.cost_bytes)
 

@@ -24,6 +24,7 @@ from ceph_tuner.twin.kernel import (
     bluestore,
     clients,
     commits,
+    degraded,
     deletion,
     dmclock,
     drive,
@@ -38,8 +39,8 @@ from ceph_tuner.twin.kernel_cache import digest_of, folder_for
 from ceph_tuner.twin.machine_code import Entry, MachineCode, keep, kept, loaded, made_for
 
 MODULES = (
-    dmclock, events, drive, bluestore, recovery, scrub, snaptrim, deletion, background, clients, threads, commits,
-    loop,
+    dmclock, events, drive, bluestore, degraded, recovery, scrub, snaptrim, deletion, background, clients, threads,
+    commits, loop,
 )  # fmt: skip
 """Each calls only those before it."""
 
@@ -54,7 +55,7 @@ SELDOM = frozenset(
         (loop, "_renew_leases"),
         *(
             (module, name)
-            for module in (recovery, scrub, snaptrim, deletion, background)
+            for module in (degraded, recovery, scrub, snaptrim, deletion, background)
             for name, function in vars(module).items()
             if isinstance(function, FunctionType) and function.__module__ == module.__name__
         ),

@@ -55,6 +55,10 @@ _TRIMS = 16
 """Clones that a PG may trim at a time: the most that osd_pg_max_concurrent_snap_trims is searched to, and room."""
 
 
+_MOST_WAITED_FOR = 4096
+"""Room for objects in recovery at a time because clients waited for them."""
+
+
 class KernelTables:
     """What the kernel reads and writes, by the names of `SimulationState`.
 
@@ -99,7 +103,10 @@ class KernelTables:
         # an erasure-coded PG may have an empty write of its own
         written = flying + sum(len(self.pools[pool.name][1]) for pool in model.pools if pool.k)
         items = written * (self._width + 1) + tasks * (2 * self._width + 2) + _TRIMS * trimming * self._width
-        operations = written + tasks + _TRIMS * trimming
+        # each object in recovery has one, and an erasure-coded one its read
+        waited_for = self._waited_for()
+        operations = written + 2 * tasks + _TRIMS * trimming + 2 * waited_for
+        items += waited_for * (self._width + 1)
         # what one event may bring about
         reserve = flying + tasks * (self._width + 1) + 256
         items, operations = items + reserve, operations + reserve
@@ -126,10 +133,15 @@ class KernelTables:
         self.tables["uniforms"][:] = self._random.random(records.VARIATES)
         self.tables["exponentials"][:] = self._random.standard_exponential(records.VARIATES)
 
+    def _waited_for(self) -> int:
+        """Objects that clients may wait for at a time, or that are still in recovery because a client did."""
+        lacking = sum(work.objects for work in self.model.recovery if work.among)
+        return min(_MOST_WAITED_FOR, math.ceil(lacking * self.share))
+
     def _set_parameters(self) -> None:
         model, osd = self.model, self.model.osd
         costs = client_costs(4096, model)
-        priorities = (*WPQ_PRIORITIES[:2], model.scrub_priority, 0.0, WPQ_REPLICA_PRIORITY)
+        priorities = (*WPQ_PRIORITIES[:2], model.scrub_priority, 0.0, WPQ_REPLICA_PRIORITY, 0.0)
         parameters = self.tables["parameters"]
         for name, value in {
             "shards": self.osds * osd.shards,
@@ -185,7 +197,7 @@ class KernelTables:
     def _set_slots(self) -> None:
         shards = self.model.osd.shards
         slots = self.tables["slots"].reshape(-1, self._width)
-        slots["held_by"] = slots["waiting_head"] = -1
+        slots["held_by"] = slots["waiting_head"] = slots["lacking"] = -1
         for pool in self.model.pools:
             first, acting = self.pools[pool.name]
             own = slots[first : first + len(acting), : pool.size]
@@ -240,12 +252,12 @@ class KernelTables:
         tasks = self.tables["tasks"][: len(self.work)]
         for name in (
             "kind", "pg", "lane", "copies", "k", "target", "endless", "read_lane", "closing_lane", "object_bytes",
-            "heads",
+            "heads", "among",
         ):  # fmt: skip
             tasks[name] = [getattr(task, name) for task in self.work]
         for name in ("total", "left", "not_begun"):
             tasks[name] = [task.objects for task in self.work]
-        tasks["state"], tasks["parts"] = records.DISABLED, 1
+        tasks["state"], tasks["parts"], tasks["objects_head"] = records.DISABLED, 1, -1
         primaries = self.tables["slots"]["osd"][tasks["pg"] * self._width].tolist()
         self._led: List[Dict[Tuple[float, ...], List[int]]] = [{} for _ in range(self.osds)]
         groups: List[List[List[int]]] = [[[] for _ in range(self.osds)] for _ in range(records.WORK_KINDS)]

@@ -242,6 +242,9 @@ class RecoveryWork:
     """Recoveries of each PG, one after the other, that the objects are of: work that lasts without larger PGs."""
     times: float = 1.0
     """So many times what there is, that it outlasts a run. What is left, and when it ends, is told of what there is."""
+    among: int = 0
+    """Objects of the pool that clients go to, all alike, where those that lack a copy are among them: a write to one of
+    these waits until it is recovered. 0: clients go to none of these, or need not wait, as beside backfill."""
 
 
 @dataclass(frozen=True)
@@ -343,6 +346,13 @@ class ClusterModel:
         for work in self.recovery:
             if work.rounds < 1:
                 raise ValueError(f"recovery in the pool {work.pool!r}: rounds(={work.rounds}) must be 1 or more")
+            if work.among and not work.objects <= work.among * work.rounds:
+                raise ValueError(
+                    f"recovery in the pool {work.pool!r}: among(={work.among}) must be all objects that clients go to, "
+                    f"those {math.ceil(work.objects / work.rounds)} included"
+                )
+            if work.among and not work.degraded:
+                raise ValueError(f"backfill in the pool {work.pool!r}: among(={work.among}) is for degraded objects")
             if self.pool(work.pool).size < 2:
                 raise ValueError(f"recovery in the pool {work.pool!r}, which has no second copy to recover from")
             if work.target is not None and not 0 <= work.target < (self.simulated_osds or self.osds):

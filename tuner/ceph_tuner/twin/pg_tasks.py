@@ -43,6 +43,8 @@ class PgTask(NamedTuple):
     clone_bytes: float = 0.0
     heads: float = 0.0
     """Objects that the clones are of."""
+    among: float = 0.0
+    """Objects of the PG that clients go to, those that lack a copy among them; 0: clients go to none of these."""
 
 
 def pg_tasks(
@@ -75,7 +77,8 @@ def pg_tasks(
         rounds = max(1, min(work.rounds, MOST_RECOVERIES // max(1, len(affected))))
         tasks += [
             PgTask(number, first + pg, count, class_of(kind, model), pool.size, pool.k, size, work.start_s,
-                   target=targets[pg], read_lane=reads, closing_lane=closes)
+                   target=targets[pg], read_lane=reads, closing_lane=closes,
+                   among=work.among * share / len(acting))
             for pg, whole in enumerate(objects)
             for count in _parts(whole, rounds)
         ]  # fmt: skip

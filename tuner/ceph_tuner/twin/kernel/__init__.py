@@ -5,6 +5,7 @@ layout, records, osd_records, state
 dmclock                     Ceph's queue
 events                      the event heap, messages, clients' turns; random numbers; items and operations
 drive, bluestore            budgets and reads; the throttle
+degraded                    clients' operations on objects that lack a copy
 recovery, scrub, snaptrim, deletion, background
                             work besides clients', and where its items go on
 clients                     operations issued and answered

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ceph_tuner.twin.kernel.degraded import lacking_changes
 from ceph_tuner.twin.kernel.deletion import batch_deleted, delete_some, start_deletions
 from ceph_tuner.twin.kernel.drive import requests
 from ceph_tuner.twin.kernel.events import enter, new_item, release, release_operation
 from ceph_tuner.twin.kernel.records import (
+    BLOCKED,
     EC_FIRST,
     EC_RECOVERY,
     FREE,
@@ -29,14 +31,16 @@ from ceph_tuner.twin.kernel.records import (
     WRITING,
 )
 from ceph_tuner.twin.kernel.recovery import (
+    blocked,
+    next_part,
     part_durable,
     push,
     push_arrived,
     recovered,
-    recovery_item_ends,
     shards_read,
     sleep,
     start_recoveries,
+    turn_ends,
 )
 from ceph_tuner.twin.kernel.scrub import copy_scrubbed, scrub_goes_on, stride_read
 from ceph_tuner.twin.kernel.snaptrim import clone_trimmed, start_trims, trim_goes_on, trim_some
@@ -48,6 +52,7 @@ def begin_task(state: SimulationState, number: int) -> None:
     task = state.tasks[number]
     osd = state.slots[task.pg * state.parameters.width].osd
     task.state = WAITING
+    lacking_changes(state, number)
     if task.kind < SCRUB:
         start_recoveries(state, task.kind, osd)
     elif task.kind == SNAPTRIM:
@@ -72,8 +77,14 @@ def background_item_ends(state: SimulationState, i: int, osd: int, now: float) -
     if role == RECOVER and item.objects_left == 1:
         sleep(state, i, now)
         after = FREE
-    elif role == RECOVER or (role == PUSHED and state.tasks[number].pending > 0):
-        recovery_item_ends(state, i, now)
+    elif role == RECOVER:
+        turn_ends(state, i, number, now)
+        after = FREE
+    elif role == PUSHED and state.operations[number].parts_pending > 0:
+        next_part(state, i, number, now)
+        after = FREE
+    elif role == BLOCKED:
+        blocked(state, i, now)
         after = FREE
     elif role == PULL:
         push(state, i, number, now)

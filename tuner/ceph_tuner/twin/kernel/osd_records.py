@@ -214,3 +214,5 @@ class Slot(Record):
     """The trim or scrub chunk that has the PG's lock, also while it waits, and items whose threads wait for it."""
     writes_under_way: int
     """Of clients, at the primary of an erasure-coded PG."""
+    lacking: int
+    """At the primary: the task of objects that lack a copy, and that clients go to; -1: none."""

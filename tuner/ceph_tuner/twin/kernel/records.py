@@ -29,19 +29,21 @@ OSD_BUCKETS, STREAM_BUCKETS, PER_OCTAVE = 32, 1024, 32
 
 (
     WRITE, SUBWRITE, REPLY, READ, SUBREAD, EC_READ, RECOVER, PULL, PUSH, PUSHED, PULLED, SCRUB_STEP, SCRUB_CHUNK,
-    SCRUB_MAP, TRIM, TRIM_LOCAL, TRIM_REPLICA, DELETE,
-) = range(18)  # fmt: skip
-"""Roles of items."""
+    SCRUB_MAP, TRIM, TRIM_LOCAL, TRIM_REPLICA, DELETE, BLOCKED,
+) = range(19)  # fmt: skip
+"""Roles of items. BLOCKED: a client's operation whose object lacks a copy, until the object is recovered."""
 BEST_EFFORT = 2
 """The last of the three classes; in the older queue the priority of scrub, snaptrim and deletion."""
 HIGH = 3
 """The strict queue in front: replica writes, answers, erasure-coded sub-reads."""
 REPLICAS = 4
 """Replica writes in the older queue, where they have a priority of their own."""
-LANES = 5
-"""The three classes, HIGH and REPLICAS."""
+REQUEUED = 5
+"""Operations that had to wait, in the strict queue behind HIGH; the older queue has them in front of other clients'."""
+LANES = 6
+"""The three classes, HIGH, REPLICAS and REQUEUED."""
 
-READING, WRITING, EC_FIRST, TRIMMING, EC_RECOVERY, EC_FORWARD = range(6)
+READING, WRITING, EC_FIRST, TRIMMING, EC_RECOVERY, EC_FORWARD, RECOVERING = range(7)
 """Phases of operations."""
 CLOSED, OPEN, DRAINS = range(3)
 """Clients: a queue is kept full; arrivals wait for nothing; a pause begins when nothing is under way (fio's rate)."""
@@ -51,6 +53,8 @@ WORK_KINDS = 5
 """Background work."""
 WAITING, RUNNING, FINISHED, DISABLED = range(4)
 """States of tasks."""
+NOT_DUE, DUE, QUEUED = range(3)
+"""A PG's next turn at recovery: nobody asked for it, it waits for a place (osd_recovery_max_active), it is queued."""
 
 FREE, SUBMITS, GOES_ON, WAITS = range(4)
 """What a thread does after an item: nothing, hand in its transaction, go on with it, or wait."""
@@ -87,7 +91,7 @@ class Item(Record):
     """Class, HIGH or REPLICAS."""
     slot: int
     owner: int
-    """A client's or a clone's operation, else a task."""
+    """A client's or a clone's operation, or an object's recovery, else a task."""
     next_item: int
     objects_left: int
     """Objects of a scrub's chunk, or clones of a trim; 1 of a recovery's beginning that goes to sleep."""
@@ -108,10 +112,10 @@ class Item(Record):
 
 
 class Operation(Record):
-    """What waits for its parts: a client's operation, a clone's trim on all replicas, an object that is read."""
+    """What waits for its parts: a client's operation, a clone's trim on all replicas, an object's recovery or read."""
 
     owner: int
-    """A stream, or a task."""
+    """A stream, or a task; of an object's read for its recovery, that."""
     pg: int
     phase: int
     parts_pending: int
@@ -119,6 +123,17 @@ class Operation(Record):
     issued_at_s: float
     arrived_at_s: float
     size_bytes: float
+    lane: int
+    """Of an object's recovery: its PG's class, or HIGH where a client waits for it."""
+    waiting_head: int
+    waiting_tail: int
+    """Clients' items that wait for an object's recovery."""
+    next_object: int
+    """In recovery in the same PG."""
+    readable: int
+    """Of an object's recovery: 1 where the primary has the object, although another lacks it or the PG is not told."""
+    awaits: int
+    """Of a client's operation: the recovery that it brought about; -1: it waits for one that had begun."""
 
 
 class Stream(Record):
@@ -175,10 +190,14 @@ class Task(Record):
     left: int
     not_begun: int
     """Objects whose recovery has not begun."""
-    object_under_way: int
-    """1 where one is recovered."""
+    queued: int
+    """NOT_DUE, DUE or QUEUED: the PG's next turn at recovery, which begins one object."""
+    objects_head: int
+    """Objects in recovery, by their operations."""
+    among: float
+    """Objects of the PG that clients go to, these among them; 0: clients go to none of these."""
     pending: int
-    """What the item under way stands for: parts of an object, copies of a chunk, clones, or objects to delete."""
+    """What the item under way stands for: copies of a chunk, clones, or objects to delete."""
     parts: int
     """In which an object is copied, one after the other."""
     chunk: int

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from ceph_tuner.twin.kernel.degraded import (
+    became_readable,
+    begin_object,
+    lacking_changes,
+    object_done,
+    wait_for,
+    wait_for_one_in_recovery,
+)
 from ceph_tuner.twin.kernel.drive import requests
 from ceph_tuner.twin.kernel.events import cost_of, enter, new_item, new_operation, release, schedule, send
 from ceph_tuner.twin.kernel.osd_records import Osd
 from ceph_tuner.twin.kernel.records import (
     DEGRADED,
+    DUE,
     EC_RECOVERY,
     FINISHED,
     HIGH,
     MISPLACED,
+    NOT_DUE,
     PULL,
     PULLED,
     PUSH,
     PUSHED,
+    QUEUED,
     RECOVER,
     RECOVERY_FREE,
     RECOVERY_WAKES,
@@ -46,7 +57,7 @@ def start_recoveries(state: SimulationState, kind: int, osd: int) -> None:
             own.local_backfills += 1
             _reserve(state, task, 1)
             task.state = RUNNING
-            pump(state, number)
+            ask_for_turn(state, number)
 
 
 def _reserves(task: Task, place: int) -> bool:
@@ -62,19 +73,44 @@ def _reserve(state: SimulationState, task: Task, change: int) -> None:
             state.osds[state.slots[slot + place].osd].remote_backfills += change
 
 
+def ask_for_turn(state: SimulationState, number: int) -> None:
+    """A PG is to have a turn, unless it has asked for one (PG::queue_recovery)."""
+    task = state.tasks[number]
+    if task.queued == NOT_DUE:
+        task.queued = DUE
+        pump(state, number)
+
+
 def pump(state: SimulationState, number: int) -> None:
-    """Begin with a PG's next object: one at a time (osd_recovery_max_single_start), osd_recovery_max_active per OSD."""
+    """Queue a PG's turn that is due, which begins one object; osd_recovery_max_active of an OSD, turns and objects."""
     task = state.tasks[number]
     slot = task.pg * state.parameters.width
     own = state.osds[state.slots[slot].osd]
-    if task.not_begun > 0 and task.object_under_way == 0 and own.recovering < own.limits.recovery_active:
-        task.object_under_way = 1
+    if task.queued == DUE and own.recovering < own.limits.recovery_active:
         own.recovering += 1
-        task.pending = task.parts
-        size = task.object_bytes / task.parts
-        i = new_item(state, RECOVER, task.lane, slot, number, task.cost_bytes, size, 0.0)
-        state.items[i].objects_left = 0
-        enter(state, i)
+        _queue_turn(state, number)
+
+
+def _queue_turn(state: SimulationState, number: int) -> None:
+    """A PG's turn enters the queue, in the class that the PG has now, at the price of an object."""
+    task = state.tasks[number]
+    task.queued = QUEUED
+    lane, size = task.lane, task.object_bytes / task.parts
+    if task.left == 0:
+        lane, size = task.closing_lane, 0.0
+    i = new_item(state, RECOVER, lane, task.pg * state.parameters.width, number, task.cost_bytes, size, 0.0)
+    state.items[i].objects_left = 0
+    enter(state, i)
+
+
+def reads_object(task: Task) -> bool:
+    """Whether a PG's turn reads an object; of an erasure code, and of what is pulled, others are asked for it."""
+    return task.k == 0 and task.target > 0 and task.not_begun > 0 and task.state == RUNNING
+
+
+def reads_next_part(state: SimulationState, op: int) -> bool:
+    """Whether the answer to a part of an object makes the primary read the next one."""
+    return state.operations[op].parts_pending > 0 and state.tasks[state.operations[op].owner].k == 0
 
 
 def sleeps_first(state: SimulationState, i: int) -> bool:
@@ -111,41 +147,72 @@ def recovery_wakes(state: SimulationState, i: int) -> None:
     enter(state, i)
 
 
-def recovery_item_ends(state: SimulationState, i: int, now: float) -> None:
-    """The item that begins an object, or the answer to a part that others follow, is through: the next part."""
-    item = state.items[i]
-    number = item.owner
+def turn_ends(state: SimulationState, i: int, number: int, now: float) -> None:
+    """A PG has had its turn: its next object begins, or its recovery ends.
+
+    Where the PG has no reservations yet, or all its objects have begun because clients wait for them, it was for
+    nothing (PrimaryLogPG::start_recovery_ops).
+    """
     task = state.tasks[number]
-    if item.role == RECOVER:
-        if task.left == 0:
-            release(state, i)
-            _finish(state, number, now)
-            return
-        task.not_begun -= 1
+    task.queued = NOT_DUE
+    if task.state == RUNNING and task.not_begun > 0:
+        op = begin_object(state, number, task.lane, now)
+        state.items[i].owner = op
+        next_part(state, i, op, now)
+        return
+    release(state, i)
+    if task.state == RUNNING and task.left == 0:
+        _finish(state, number, now)
+        return
+    own = state.osds[state.slots[task.pg * state.parameters.width].osd]
+    own.recovering -= 1
+    _pump_others(state, own)
+
+
+def blocked(state: SimulationState, i: int, now: float) -> None:
+    """A client's operation waits for its object, whose recovery begins at once unless it has (maybe_kick_recovery).
+
+    No reservation and no place is asked for, and all its messages are in the strict queue (CEPH_MSG_PRIO_HIGH).
+    """
+    item = state.items[i]
+    slot, op = item.slot, state.operations[item.owner].awaits
+    if op < 0:
+        wait_for_one_in_recovery(state, i)
+        return
+    wait_for(state, i, op)
+    begun = new_item(state, PUSH, HIGH, slot, op, 0.0, item.size_bytes, 0.0)
+    next_part(state, begun, op, now)
+
+
+def next_part(state: SimulationState, i: int, op: int, now: float) -> None:
+    """The next part of an object, or its first one, goes on its way."""
+    task = state.tasks[state.operations[op].owner]
     if task.k > 0:
-        op = new_operation(state, number, task.pg, EC_RECOVERY, task.k, now)
-        read_shards(state, op, task.target, task.read_lane, item.size_bytes, now)
+        lane = task.read_lane if state.operations[op].lane < HIGH else HIGH
+        reads = new_operation(state, op, task.pg, EC_RECOVERY, task.k, now)
+        read_shards(state, reads, task.target, lane, task.object_bytes / task.parts, now)
         release(state, i)
     elif task.target == 0:
-        pull(state, i, number, now)
+        pull(state, i, op, now)
     else:
-        push(state, i, number, now)
+        push(state, i, op, now)
 
 
-def pull(state: SimulationState, i: int, number: int, now: float) -> None:
+def pull(state: SimulationState, i: int, op: int, now: float) -> None:
     """The primary itself lacks the copy: it asks the first replica for the next part of the object."""
-    item, task = state.items[i], state.tasks[number]
+    item, task = state.items[i], state.tasks[state.operations[op].owner]
     item.role = PULL
     item.slot = task.pg * state.parameters.width + 1
+    item.size_bytes = task.object_bytes / task.parts
     item.cost_bytes = task.pull_cost_bytes
     if task.pull_cost_bytes == 0.0:
         item.lane = HIGH
     send(state, i, now + state.parameters.network_s)
 
 
-def push(state: SimulationState, i: int, number: int, now: float) -> None:
+def push(state: SimulationState, i: int, op: int, now: float) -> None:
     """A part of the object is read: it goes to the OSD that lacks it."""
-    item, task = state.items[i], state.tasks[number]
+    item, task = state.items[i], state.tasks[state.operations[op].owner]
     item.role = PUSH
     item.slot = task.pg * state.parameters.width + task.target
     cost = task.push_cost_bytes
@@ -172,34 +239,38 @@ def read_shards(state: SimulationState, op: int, lacks: int, lane: int, size: fl
             send(state, i, now + (state.parameters.network_s if place > 0 else 0.0))
 
 
-def shards_read(state: SimulationState, number: int, now: float) -> None:
+def shards_read(state: SimulationState, op: int, now: float) -> None:
     """All shards of an erasure-coded object are there: what was lost goes to the OSD that lacks it."""
-    task = state.tasks[number]
+    operation = state.operations[op]
+    task = state.tasks[operation.owner]
     size = task.object_bytes / task.parts
     slot = task.pg * state.parameters.width
-    push(state, new_item(state, PUSH, task.lane, slot, number, cost_of(state, size), size, 0.0), number, now)
+    push(state, new_item(state, PUSH, operation.lane, slot, op, cost_of(state, size), size, 0.0), op, now)
 
 
 def push_arrived(state: SimulationState, i: int) -> None:
-    """A part is about to be written."""
+    """A part is about to be written. With the last one the primary has the object, and can read it."""
     item = state.items[i]
     item.ios = requests(state, item.size_bytes)
+    operation = state.operations[item.owner]
+    if operation.parts_pending == 1 and state.tasks[operation.owner].target == 0:
+        became_readable(state, item.owner)
 
 
-def part_durable(state: SimulationState, i: int, number: int, now: float) -> None:
+def part_durable(state: SimulationState, i: int, op: int, now: float) -> None:
     """A part is written: its OSD says so, or asks for the next one."""
-    item, task = state.items[i], state.tasks[number]
-    item.lane = task.lane
-    task.pending -= 1
+    item, operation = state.items[i], state.operations[op]
+    task = state.tasks[operation.owner]
+    item.lane = operation.lane
+    operation.parts_pending -= 1
     # of an erasure code the primary sends itself what it lacks, and answers itself (ECBackend)
     if task.target == 0 and task.k == 0:
-        if task.pending > 0:
-            pull(state, i, number, now)
+        if operation.parts_pending > 0:
+            pull(state, i, op, now)
             return
-        # what follows a pull is queued at the price of a push, also where no other copy is missing
+        # what follows a pull is queued at the price of a push, also where no other copy is missing or a client waits
         item.role = PULLED
-        if task.left == 1:
-            item.lane = task.closing_lane
+        item.lane = task.closing_lane if task.left == 1 else task.lane
         item.cost_bytes = task.cost_bytes
         enter(state, i)
         return
@@ -210,30 +281,29 @@ def part_durable(state: SimulationState, i: int, number: int, now: float) -> Non
     send(state, i, now + state.parameters.network_s)
 
 
-def recovered(state: SimulationState, number: int, now: float) -> None:
-    """An object has its copy; the next one can begin, or the PG's recovery ends.
+def recovered(state: SimulationState, op: int, now: float) -> None:
+    """An object has its copy; the PG asks for a turn, in which the next one begins or its recovery ends.
 
     That it ends only turns out when the PG has its turn once more: PG::finish_recovery_op queues it after every object.
     No object is degraded then, so that turn can be of another class. Until then the PG keeps what is reserved for it.
     """
+    number = state.operations[op].owner
     task = state.tasks[number]
-    slot = task.pg * state.parameters.width
-    own = state.osds[state.slots[slot].osd]
+    own = state.osds[state.slots[task.pg * state.parameters.width].osd]
     task.left -= 1
-    task.object_under_way = 0
     own.counters.recovered_objects += 1.0
     # of an erasure-coded object Ceph counts all, not the part that was lost
     own.counters.recovered_bytes += task.object_bytes * (task.k if task.k > 0 else 1)
     if task.kind == MISPLACED:
         own.counters.backfilled_objects += 1.0
-    if task.left == 0:
-        i = new_item(state, RECOVER, task.closing_lane, slot, number, task.cost_bytes, 0.0, 0.0)
-        state.items[i].objects_left = 0
-        enter(state, i)
+    if task.left == 0 and task.queued == NOT_DUE:
+        # in the object's place
+        _queue_turn(state, number)
     else:
         own.recovering -= 1
-        pump(state, number)
+        ask_for_turn(state, number)
         _pump_others(state, own)
+    object_done(state, op)
 
 
 def _finish(state: SimulationState, number: int, now: float) -> None:
@@ -243,6 +313,7 @@ def _finish(state: SimulationState, number: int, now: float) -> None:
     own = state.osds[osd]
     own.recovering -= 1
     task.state = FINISHED
+    lacking_changes(state, number)
     own.local_backfills -= 1
     _reserve(state, task, -1)
     schedule(state, now, RECOVERY_FREE, osd)
@@ -254,7 +325,7 @@ def _pump_others(state: SimulationState, own: Osd) -> None:
     for kind in range(MISPLACED + 1):
         for place in range(own.task_begin[kind], own.task_end[kind]):
             other = state.task_order[place]
-            if state.tasks[other].state == RUNNING:
+            if state.tasks[other].queued == DUE:
                 pump(state, other)
 
 

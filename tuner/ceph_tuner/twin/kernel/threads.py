@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from ceph_tuner.twin.kernel.background import background_durable, background_item_ends
 from ceph_tuner.twin.kernel.bluestore import submit
+from ceph_tuner.twin.kernel.degraded import lacks_copy
 from ceph_tuner.twin.kernel.dmclock import FUTURE, NONE, add, choose, take
 from ceph_tuner.twin.kernel.drive import read
 from ceph_tuner.twin.kernel.events import appended, mark_dirty, new_item, part_done, release, schedule, send, uniform
@@ -24,6 +25,7 @@ from ceph_tuner.twin.kernel.records import (
     BEST_EFFORT,
     DELETE,
     EC_READ,
+    EC_RECOVERY,
     FREE,
     GOES_ON,
     HIGH,
@@ -37,6 +39,7 @@ from ceph_tuner.twin.kernel.records import (
     RECOVER,
     REPLICAS,
     REPLY,
+    REQUEUED,
     SCRUB_CHUNK,
     SCRUB_MAP,
     SCRUB_STEP,
@@ -50,7 +53,7 @@ from ceph_tuner.twin.kernel.records import (
     WRITE,
     Item,
 )
-from ceph_tuner.twin.kernel.recovery import read_shards, sleeps_first
+from ceph_tuner.twin.kernel.recovery import read_shards, reads_next_part, reads_object, sleeps_first
 from ceph_tuner.twin.kernel.state import SimulationState
 
 
@@ -71,13 +74,15 @@ def start(state: SimulationState, i: int, now: float) -> None:
         slot.waiting_head = appended(state, i, slot.waiting_head, slot.waiting_tail)
         slot.waiting_tail = i
         return
+    if slot.lacking >= 0 and item.lane == 0 and lacks_copy(state, i, now):
+        role, size = item.role, item.size_bytes
     begin = slot.locked_until_s
     begin = begin if begin > now else now
     if role <= SUBWRITE or role == PUSH:
         end = begin + parameters.write_cpu_s + size * parameters.cpu_s_per_byte
     elif role == REPLY or role == PUSHED or role == PULLED or role == SCRUB_STEP or role == SCRUB_MAP:
         end = begin + parameters.reply_cpu_s
-        if role == PUSHED and state.tasks[item.owner].pending > 0 and state.tasks[item.owner].k == 0:
+        if role == PUSHED and reads_next_part(state, item.owner):
             # the answer to a part makes the primary read the next one
             end = read(state, slot.osd, end + size * parameters.cpu_s_per_byte, size)
     elif role == TRIM or role == TRIM_REPLICA:
@@ -93,9 +98,7 @@ def start(state: SimulationState, i: int, now: float) -> None:
             slot.held_by = i
         end = begin + (parameters.scan_cpu_s if role == SCRUB_CHUNK else parameters.read_cpu_s)
         # of an erasure code, and of what is pulled, others are asked for what is to be read
-        asks = role == EC_READ
-        if role == RECOVER:
-            asks = state.tasks[item.owner].k > 0 or state.tasks[item.owner].target == 0
+        asks = role == EC_READ or (role == RECOVER and not reads_object(state.tasks[item.owner]))
         if size > 0.0 and not asks:
             end = read(state, slot.osd, end + size * parameters.cpu_s_per_byte, size)
     slot.locked_until_s = end
@@ -137,22 +140,27 @@ def enqueue(state: SimulationState, i: int, now: float) -> None:
     if state.parameters.wpq == 1:
         if item.role == SUBWRITE or item.role == TRIM_REPLICA:
             lane = REPLICAS
-        elif item.role == SUBREAD and lane == HIGH:
+        elif item.role == SUBREAD and lane == HIGH and state.operations[item.owner].phase != EC_RECOVERY:
             # a client's: with the messenger's own priority; those of recovery have recovery's
             lane = REPLICAS
         elif item.role == RECOVER or item.role == PULLED:
             # what starts an object, or goes on after a pull, has a priority of its own, that of snaptrim and scrub
             lane = BEST_EFFORT
+        elif lane == REQUEUED:
+            lane = 0
         cost = int(item.cost_bytes)
         if lane != HIGH and cost > shard.dearest_cost_bytes:
             shard.dearest_cost_bytes = cost
     elif lane < HIGH:
         add(shard.queue, lane, now, item.cost_bytes)
     if shard.head[lane] < 0:
+        shard.head[lane] = shard.tail[lane] = i
+    elif lane != REQUEUED and item.lane == REQUEUED:
+        item.next_item = shard.head[lane]
         shard.head[lane] = i
     else:
         state.items[shard.tail[lane]].next_item = i
-    shard.tail[lane] = i
+        shard.tail[lane] = i
     state.progress.events += 1
     if shard.queued == 0:
         shard.woken = shard.idle_threads
@@ -234,10 +242,10 @@ def dispatch(state: SimulationState, number: int, now: float) -> None:
     first_looks, commit_woke, waits = shard.first_looks == 1, shard.commit_woke == 1, False
     shard.woken = shard.looking = shard.first_looks = shard.commit_woke = 0
     while looking > 0:
-        lane = HIGH
+        lane = strict = HIGH if shard.head[HIGH] >= 0 else REQUEUED
         # Umbrella lets one item of the classes through once none went for so long (mClockScheduler::dequeue)
         overdue = now - shard.classes_served_at_s >= state.parameters.strict_bound_s
-        if shard.head[HIGH] < 0 or overdue:
+        if shard.head[lane] < 0 or overdue:
             if state.parameters.wpq == 1:
                 lane = choose_wpq(state, shard)
                 if lane < 0:
@@ -245,8 +253,8 @@ def dispatch(state: SimulationState, number: int, now: float) -> None:
             else:
                 kind, lane, when = choose(shard.queue, now)
                 if kind == NONE or kind == FUTURE:
-                    if shard.head[HIGH] >= 0:
-                        lane = HIGH
+                    if shard.head[strict] >= 0:
+                        lane = strict
                     elif kind == NONE:
                         break
                     else:
