@@ -152,6 +152,52 @@ def test_the_twin_has_room_for_the_clients_of_as_many_pools_as_there_are(count: 
     Simulation(found.model, found.settings)
 
 
+def test_writes_wait_for_the_objects_that_an_osd_of_the_acting_set_lacks() -> None:
+    pools = (Pool("rbd", 32, 2), Pool("other", 16, 3))
+    twin = with_window(small_twin(pools=pools, recovery=(RecoveryWork("other", 400, MIB, target=1, among=4000),)))
+    found = describe(twin)
+    (work,) = found.model.recovery
+    # a write meets one of those as often: by the PGs, which have whole numbers of objects
+    assert work.objects / work.rounds / work.among == pytest.approx(400 / 4000, rel=0.02)
+    assert any("all objects of a pool alike" in note for note in found.notes)
+    read_back = cluster_file.from_text(cluster_text.to_text(found), "some.yaml").model.recovery
+    assert read_back == found.model.recovery
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        # the OSD is down, or backfilled, or it recovers outside of the acting set
+        {"state": "active+undersized+degraded"},
+        {"state": "active+backfilling+degraded"},
+        {"state": "active+recovering+degraded", "up": [0, 1, 3]},
+    ],
+)
+def test_elsewhere_nobody_waits_for_degraded_objects(change: Dict[str, Any]) -> None:
+    twin = with_window(small_twin(recovery=(RecoveryWork("other", 400, MIB, target=1, among=4000),)))
+    rows = [{**row, **change} for row in json.loads(twin.commander.mon("pg ls", {}))["pg_stats"]]
+    found = describe(answering(twin, {"pg ls": [{**row, "acting": [0, 1, 2]} for row in rows]}))
+    assert [work.among for work in found.model.recovery] == [0]
+    assert not any("all objects of a pool alike" in note for note in found.notes)
+
+
+def test_where_a_part_of_the_degraded_objects_is_waited_for_a_write_waits_as_often() -> None:
+    twin = with_window(small_twin(recovery=(RecoveryWork("other", 400, MIB, target=1, among=4000),)))
+    rows = json.loads(twin.commander.mon("pg ls", {}))["pg_stats"]
+    degraded = [row for row in rows if row["stat_sum"]["num_objects_degraded"]]
+    awaited = sum(row["stat_sum"]["num_objects_degraded"] for row in degraded[::2])
+    for row in degraded[1::2]:
+        row["state"] = "active+undersized+degraded"
+    (work,) = describe(answering(twin, {"pg ls": rows})).model.recovery
+    assert work.objects / work.rounds / work.among == pytest.approx(awaited / 4000, rel=0.01)
+
+
+def test_an_assumed_loss_of_an_osd_lets_nobody_wait() -> None:
+    found = describe(with_window(small_twin(scrub=(ScrubWork("rbd", 9000, MIB),))), also={"recovery"})
+    assert found.model.recovery
+    assert not any(work.among for work in found.model.recovery)
+
+
 def test_recovery_goes_to_the_osd_that_lacks_the_copies() -> None:
     twin = with_window(small_twin(osds=8, recovery=(RecoveryWork("other", 5000, MIB),)))
     assert describe(twin).model.recovery[0].target is None

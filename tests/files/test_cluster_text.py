@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 import pytest
 from hypothesis import given, settings
@@ -85,9 +85,14 @@ def listed(work: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 def recovery(degraded: bool) -> st.SearchStrategy[Any]:
     target = st.none() | st.integers(0, 5)
     rounds = st.integers(1, 100)
-    return listed(
-        st.builds(RecoveryWork, WORKED, COUNTS, SIZES, st.just(degraded), target, rounds=rounds, times=TO_LAST)
-    )
+    works = st.builds(RecoveryWork, WORKED, COUNTS, SIZES, st.just(degraded), target, rounds=rounds, times=TO_LAST)
+    others = st.none() | st.integers(0, 10_000)
+    return listed(st.builds(_beside, works, others) if degraded else works)
+
+
+def _beside(work: RecoveryWork, others: Optional[int]) -> RecoveryWork:
+    """Clients go to its objects and to so many others."""
+    return work if others is None else replace(work, among=work.objects + others)
 
 
 MODELS = st.builds(

@@ -117,6 +117,10 @@ class PlacementGroups:
         for works in self._by_kind(simulation).values():
             for pgid, work in works.items():
                 objects[pgid] = max(work.objects, objects.get(pgid, 0))
+        for work in simulation.model.recovery:
+            for pool in self.pools:
+                if work.among and pool.name == work.pool:
+                    objects.update(dict.fromkeys(pool.ids, work.among // len(pool.ids)))
         self._objects.update(objects)
         ids = [pgid for pool in self.pools for pgid in pool.ids]
         for place, pgid in enumerate(ids):
@@ -200,13 +204,15 @@ class PlacementGroups:
         works = self._by_kind(simulation)
         acting = self._acting(simulation)
         deep = _deep(simulation.model)
+        # nobody waits for what an OSD lacks that is lost
+        lost = {work.pool for work in simulation.model.recovery if work.degraded and not work.among}
         rows = []
         for pool in self.pools:
             for pgid in pool.ids:
                 own = {kind: by_pg[pgid] for kind, by_pg in works.items() if pgid in by_pg}
                 objects, size = self._objects.get(pgid, 0), self._object_bytes.get(pool.name, 0)
                 sums = {"num_bytes": objects * size, "num_objects": objects, "num_object_copies": objects * pool.size}
-                rows.append(_row(pgid, sums, own, self._scrubs[pgid], acting.get(pgid, []), deep))
+                rows.append(_row(pgid, sums, own, self._scrubs[pgid], acting.get(pgid, []), deep, pool.name in lost))
         return rows
 
     def _by_kind(self, simulation: Simulation) -> Dict[str, Dict[str, PgWork]]:
@@ -262,11 +268,12 @@ def _row(
     scrub: _Scrub,
     acting: Sequence[int],
     deep: bool,
+    lost: bool,
 ) -> Dict[str, Any]:
     left = {kind: own[kind].left if kind in own else 0 for kind in _STATES}
     return {
         "pgid": pgid,
-        "state": _state(own, left, deep),
+        "state": _state(own, left, deep, lost),
         "last_scrub_stamp": scrub.ended,
         "last_deep_scrub_stamp": scrub.deep_ended,
         "objects_scrubbed": scrub.scrubbed,
@@ -286,9 +293,10 @@ def _row(
     }
 
 
-def _state(own: Mapping[str, PgWork], left: Mapping[str, int], deep: bool) -> str:
+def _state(own: Mapping[str, PgWork], left: Mapping[str, int], deep: bool, lost: bool) -> str:
     words = ["active"]
     words += [_STATES[kind][0 if own[kind].running else 1] for kind in ("degraded", "misplaced") if left[kind]]
+    words += ["undersized"] if left["degraded"] and lost else []
     words += ["degraded"] if left["degraded"] else []
     words += ["remapped"] if left["misplaced"] else []
     words += [] if left["degraded"] or left["misplaced"] else ["clean"]

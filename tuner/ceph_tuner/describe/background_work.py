@@ -5,6 +5,7 @@ Recovery and backfill, scrub, snaptrim. Work that is under way is taken to last 
 
 from __future__ import annotations
 
+import math
 from typing import AbstractSet, List, Mapping, Optional, Sequence
 
 from ceph_tuner.core.ceph.target import Place
@@ -55,16 +56,22 @@ class WorkSeen:
                 self._assume(kind, f"nothing is {'degraded' if is_degraded else 'misplaced'}: {what} is assumed")
             times = self._times(kind, counts, pools)
             # each PG's recovery has an end of its own, and what that costs shows where PGs have few objects
+            rounds = min(MOST_ROUNDS, round(times))
+            amounts = ((pool, round(times * counts.get(pool.name, 0))) for pool in pools if pool.size > 1)
             works += [
                 RecoveryWork(
-                    pool.name, round(times * counts.get(pool.name, 0)), pool.object_bytes, is_degraded,
-                    self._onto(pool) if is_degraded else None, rounds=min(MOST_ROUNDS, round(times)), times=times,
+                    pool.name, objects, pool.object_bytes, is_degraded, self._onto(pool) if is_degraded else None,
+                    rounds=rounds, times=times, among=_among(pool, objects / rounds) if is_degraded else 0,
                 )
-                for pool in pools
-                if round(times * counts.get(pool.name, 0)) and pool.size > 1
+                for pool, objects in amounts
+                if objects
             ]  # fmt: skip
         if any(work.degraded and work.target is None for work in works):
             self._notes.append("recovery is taken to go to all OSDs alike")
+        if any(work.among for work in works):
+            self._notes.append(
+                "clients are taken to go to all objects of a pool alike, those that lack a copy included"
+            )
         return works
 
     def _onto(self, pool: PoolSeen) -> Optional[int]:
@@ -117,3 +124,8 @@ class WorkSeen:
     def _assume(self, kind: str, note: str) -> None:
         self.assumed.append(kind)
         self._notes.append(note)
+
+
+def _among(pool: PoolSeen, objects: float) -> int:
+    """Of how many objects so many that lack a copy are to be, for a write to wait as often as in the pool."""
+    return math.ceil(objects * pool.objects / pool.awaited) if pool.awaited else 0

@@ -45,6 +45,8 @@ class PoolSeen:
     misplaced: float = 0.0
     lacking: Mapping[int, float] = field(default_factory=dict)
     """OSD -> degraded objects of PGs in whose acting set it is without having all of them."""
+    awaited: float = 0.0
+    """Degraded objects that a write to them waits for: of PGs that recover within their acting set, from their log."""
     clones: float = 0.0
     clones_to_trim: float = 0.0
     """Clones in PGs whose snaptrim queue is not empty: at most so many are trimmed."""
@@ -214,6 +216,7 @@ def _with_pgs(commander: Commander, pools: Dict[int, PoolSeen]) -> Dict[int, Poo
             degraded=total("num_objects_degraded"),
             misplaced=total("num_objects_misplaced"),
             lacking=_degraded_objects(by_pool[number]),
+            awaited=sum(map(_awaited, by_pool[number])),
             clones=total("num_object_clones"),
             clones_to_trim=total("num_object_clones", trim_rows),
             operations=total("num_read") + total("num_write"),
@@ -234,6 +237,21 @@ def _degraded_objects(rows: Sequence[Mapping[str, Any]]) -> Dict[int, float]:
                 if osd not in whole:
                     by_osd[int(osd)] += degraded
     return dict(by_osd)
+
+
+def _awaited(row: Mapping[str, Any]) -> float:
+    """Objects of a PG that a write to them waits for.
+
+    None where the PG is backfilled, or where the OSD that lacks them is outside of the acting set: it is down, or it
+    recovers asynchronously (osd_async_recovery_min_cost).
+    """
+    words = str(row["state"]).split("+")
+    if "undersized" in words or any(word.startswith("backfill") for word in words):
+        return 0.0
+    if sorted(row.get("up", ())) != sorted(row.get("acting", ())):
+        return 0.0
+    # one that lacks two copies counts twice
+    return float(min(row["stat_sum"].get(name, 0) for name in ("num_objects_degraded", "num_objects")))
 
 
 def _with_sums(commander: Commander, pools: Dict[int, PoolSeen]) -> Dict[int, PoolSeen]:

@@ -49,7 +49,7 @@ BOUNDS: Dict[str, QuantityBound] = dict(
         ("rate", QuantityBound(1e-6, 1e9, "operations a second of one stream of clients", (1e-3, 1e8))),
         ("block", QuantityBound(1, 128 * MIB, "an operation is not larger than an object (osd_max_object_size)")),
         ("object_size", QuantityBound(1, 4 * GIB, "the length of an object has 32 bits", (1, 128 * MIB))),
-        *_each("objects clones", QuantityBound(1, 1e13, "more than any cluster holds")),
+        *_each("objects among clones", QuantityBound(1, 1e13, "more than any cluster holds")),
         ("rounds", QuantityBound(1, 1000, "work that lasts a minute is enough for every run")),
         ("times", QuantityBound(1, 1e13, "there is not less than one object")),
         ("stored", QuantityBound(0, 1e20, "more than any cluster holds", (0, 1e19))),

@@ -219,6 +219,7 @@ class _ClusterReader:
                 self._onto(entry, keys, osds, osds_simulated),
                 rounds=self._values.number(entry, keys, "rounds", 1),
                 times=self._times(entry, keys),
+                among=self._count(entry, keys, "among") if "among" in entry else 0,
             )
             for kind in ("recovery", "backfill")
             for keys, entry in self._values.entries("background", kind)

@@ -82,10 +82,11 @@ _CLIENTS = _list(
 _WORK = {"pool": _TEXT, "objects": _AMOUNT, "object_size": _AMOUNT}
 
 _MOVED = {**_WORK, "onto": _WHOLE, "rounds": _WHOLE, "times": _AMOUNT}
+_RECOVERED = {**_MOVED, "among": _AMOUNT}
 
 _BACKGROUND = mapping(
     {
-        "recovery": _list(_MOVED, "pool", "objects"),
+        "recovery": _list(_RECOVERED, "pool", "objects"),
         "backfill": _list(_MOVED, "pool", "objects"),
         "scrub": _list({**_WORK, "deep": {"type": "boolean"}}, "pool", "objects"),
         "snaptrim": _list(

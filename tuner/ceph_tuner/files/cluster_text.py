@@ -146,6 +146,7 @@ def _background(model: ClusterModel) -> Dict[str, List[Dict[str, Any]]]:
                 **({} if work.target is None else {"onto": work.target}),
                 **({} if work.rounds == 1 else {"rounds": work.rounds}),
                 **_times(work.times),
+                **({"among": work.among} if work.among else {}),
             }
             for work in model.recovery
             if work.degraded == is_degraded
