@@ -16,6 +16,7 @@ from ceph_lab.loads.backfill import BackfillLoad
 from ceph_lab.loads.client import ClientLoad
 from ceph_lab.loads.client_work import FIO, LIBRBD, ClientWork
 from ceph_lab.loads.drive_speed import backfilled_at_once, objects_for, slowest_drive
+from ceph_lab.loads.image_recovery import ImageRecoveryLoad
 from ceph_lab.loads.layout import PoolLayout, layout_of
 from ceph_lab.loads.pools import Tell
 from ceph_lab.loads.recovery import RecoveryLoad
@@ -100,7 +101,7 @@ _SECONDS: Dict[str, Any] = {"seconds": 32.0}
 """For how long there is work at full speed: settling and the window."""
 
 
-def _client(bench: Bench, options: Options) -> Load:
+def _client(bench: Bench, options: Options) -> ClientLoad:
     if options["pattern"] not in PATTERNS:
         raise InputError("scenario option pattern", repr(options["pattern"]), " or ".join(PATTERNS))
     work = ClientWork(
@@ -112,6 +113,7 @@ def _client(bench: Bench, options: Options) -> Load:
         sequential=options["pattern"] == SEQUENTIAL,
         engine=str(options.get("engine", FIO)),
         seed=int(options.get("seed", 1)),
+        **({"object_bytes": int(options["object_bytes"])} if options.get("degraded_share") else {}),
     )
     return ClientLoad(bench.lab, bench.session, work, bench.tell, bench.layout(options, client.REPLICAS))
 
@@ -121,6 +123,15 @@ def _recovery(bench: Bench, options: Options) -> Load:
     layout = bench.layout(options, recovery.REPLICAS)
     objects = bench.moved(float(options["seconds"]), layout, size)
     return RecoveryLoad(bench.lab, bench.session, objects, size, tell=bench.tell, layout=layout)
+
+
+def _client_and_recovery(bench: Bench, options: Options) -> List[Load]:
+    """Objects of a pool of their own are recovered, or a share of those that the clients write."""
+    clients, share = _client(bench, options), float(options["degraded_share"])
+    if not 0 <= share <= 1:
+        raise InputError("scenario option degraded_share", f"{share:g}", "0 to 1")
+    recovered: Load = ImageRecoveryLoad(clients, share, bench.tell) if share else _recovery(bench, options)
+    return [clients, recovered]
 
 
 def _scrub(bench: Bench, options: Options) -> Load:
@@ -164,8 +175,8 @@ RECIPES: Dict[str, ScenarioRecipe] = {
     "client": ScenarioRecipe("clients alone: the baseline", _OPEN, lambda bench, options: [_client(bench, options)]),
     "client-recovery": ScenarioRecipe(
         "clients offering a rate, while degraded objects are recovered",
-        {**_OPEN, "object_bytes": MIB, **_SECONDS},
-        lambda bench, options: [_client(bench, options), _recovery(bench, options)],
+        {**_OPEN, "object_bytes": MIB, "degraded_share": 0.0, **_SECONDS},
+        _client_and_recovery,
     ),
     "client-backfill": ScenarioRecipe(
         "clients offering a rate, while misplaced objects are backfilled",

@@ -15,6 +15,7 @@ from ceph_lab.loads import scrub as scrub_load
 from ceph_lab.loads import snaptrim as snaptrim_load
 from ceph_lab.loads.client_work import FIO, ClientWork
 from ceph_lab.loads.drive_speed import DriveSpeed
+from ceph_lab.loads.image_recovery import degraded_objects
 from ceph_lab.loads.layout import PoolLayout
 from ceph_lab.memory import ram_devices
 from ceph_lab.options import LabOptions
@@ -95,7 +96,16 @@ def lab_model(
     recovery: Tuple[RecoveryWork, ...] = ()
     scrub: Tuple[ScrubWork, ...] = ()
     snaptrim: Tuple[SnaptrimWork, ...] = ()
-    if scenario in ("client-recovery", _BOTH, "mixed"):
+    share = float(work_options.get("degraded_share", 0.0))
+    image = _image(work_options)
+    if share:
+        # of the image's objects the OSD that was away misses so many
+        recovery = (
+            RecoveryWork(
+                "client", degraded_objects(image, share), image.object_bytes, target=len(osds) - 1, among=image.objects
+            ),
+        )
+    elif scenario in ("client-recovery", _BOTH, "mixed"):
         pools.append(pool("recovery", recovery_load.PGS, recovery_load.REPLICAS))
         object_bytes = int(work_options["object_bytes"])
         moved_bytes = object_bytes * _layout(work_options, 1).stored_share
@@ -133,9 +143,9 @@ def lab_model(
         drains="rate" in work_options and work_options.get("engine", FIO) == FIO,
     )
     stored = {
-        "client": ClientWork().image_bytes,
         **{work.pool: work.objects * work.object_bytes for work in recovery},
         **{work.pool: work.objects * work.object_bytes for work in scrub},
+        "client": image.image_bytes,
     }
     raw_bytes = sum(stored.get(each.name, 0) * each.size / (each.k or 1) for each in pools)
     return ClusterModel(
@@ -164,6 +174,11 @@ def drives_under(options: LabOptions, work: Mapping[str, Any]) -> List[str]:
 def _layout(work: Mapping[str, Any], replicas: int) -> PoolLayout:
     text = str(work.get("pool", ""))
     return PoolLayout.parse("scenario option pool", text) if text else PoolLayout(max(1, replicas))
+
+
+def _image(work: Mapping[str, Any]) -> ClientWork:
+    """The clients' image, as far as the scenario decides it."""
+    return ClientWork(object_bytes=int(work["object_bytes"])) if work.get("degraded_share") else ClientWork()
 
 
 def _clones(work: Mapping[str, Any], hardware: Hardware, drive: Optional[DriveSet], osds: int, replicas: int) -> int:

@@ -8,9 +8,10 @@ pauses. Closed loop (no rate): fio keeps as many operations on their way as the 
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import time
-from typing import Any, Dict, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ceph_lab.loads import LabUnderLoad, LoadProgress, LoadResult
 from ceph_lab.loads.client_process import ClientProcess, Fio, OpenLoop, popen
@@ -87,13 +88,19 @@ class ClientLoad:
         with contextlib.suppress(CommandFailed, LoadFailed):
             self.lab.run(["rbd", "rm", "--no-progress", self._image], timeout=300)
         # layering only: with the exclusive lock, jobs on one image take turns
-        create = ["rbd", "create", self._image, "--size", f"{-(-self.work.image_bytes >> 20)}M"]
+        size = ["--size", f"{-(-self.work.image_bytes >> 20)}M", "--object-size", f"{self.work.object_bytes}B"]
+        create = ["rbd", "create", self._image, *size]
         data = ["--data-pool", self.pool.name] if self.headers is not self.pool else []
         # the pool is validated by a snapshot that is taken and removed, for which each PG then holds a slot of snaptrim
         self.lab.run([*create, "--image-feature", "layering", "--rbd-validate-pool=false", *data])
         self.tell(f"{self._image}: the image of {self.work.image_bytes >> 20} MiB is written once")
         self._fill(timeout=60 + self.work.image_bytes / 5e6)
-        self.lab.run(["rbd", "image-meta", "set", self._image, "filled", str(self.work.image_bytes)])
+        self.lab.run(["rbd", "image-meta", "set", self._image, "filled", self._filled])
+
+    def objects(self) -> List[str]:
+        """Names of the image's objects, in the order of their places in it."""
+        info = json.loads(self.lab.run(["rbd", "info", self._image, "--format", "json"]))
+        return [f"{info['block_name_prefix']}.{number:016x}" for number in range(self.work.objects)]
 
     def lasts_s(self) -> Optional[float]:
         """Clients never end."""
@@ -190,6 +197,11 @@ class ClientLoad:
     def _image(self) -> str:
         return f"{self.headers.name}/{IMAGE}"
 
+    @property
+    def _filled(self) -> str:
+        """What is kept with an image that was written whole: how large it and its objects are."""
+        return f"{self.work.image_bytes} in {self.work.object_bytes}"
+
     def _metrics(self, start: float, end: float) -> Dict[str, float]:
         interval = self._process.interval(start, end) if self._process is not None else None
         return interval.metrics(self.work.block_bytes) if interval is not None else {}
@@ -199,7 +211,7 @@ class ClientLoad:
             text = self.lab.run(["rbd", "image-meta", "get", self._image, "filled"])
         except (CommandFailed, LoadFailed):
             return False
-        return text.strip() == str(self.work.image_bytes)
+        return text.strip() == self._filled
 
     def _fill(self, timeout: float) -> None:
         engine = fio_engine(self.headers.name)

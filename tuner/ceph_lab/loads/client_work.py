@@ -25,6 +25,8 @@ class ClientWork:
     read_share: float = 0.0
     jobs: int = 1
     image_bytes: int = 1 << 30
+    object_bytes: int = 4 << 20
+    """Of the image: the size of its objects, a power of two."""
     sequential: bool = False
     engine: Optional[str] = None
     seed: int = 1
@@ -44,10 +46,21 @@ class ClientWork:
             raise LoadFailed(
                 f"the block size must be within 512 and the image's size, got {self.block_bytes}", "give another value"
             )
+        # what `rbd create` takes
+        if not 4096 <= self.object_bytes <= 32 << 20 or self.object_bytes & (self.object_bytes - 1):
+            raise LoadFailed(
+                f"the image's objects must have 4096 bytes to 32 MiB, a power of two, got {self.object_bytes}",
+                "give another value",
+            )
         if self.engine_in_force not in ENGINES:
             raise LoadFailed(f"engine must be one of {', '.join(ENGINES)}, got {self.engine}", "give another value")
         if self.engine_in_force == LIBRBD and self.rate is None:
             raise LoadFailed(f"the engine {LIBRBD} offers a rate, got a closed loop", f"take --engine {FIO}")
+
+    @property
+    def objects(self) -> int:
+        """Of the image."""
+        return -(-self.image_bytes // self.object_bytes)
 
     @property
     def engine_in_force(self) -> str:
