@@ -117,10 +117,10 @@ class PlacementGroups:
         for works in self._by_kind(simulation).values():
             for pgid, work in works.items():
                 objects[pgid] = max(work.objects, objects.get(pgid, 0))
-        for work in simulation.model.recovery:
+        for recovery in simulation.model.recovery:
             for pool in self.pools:
-                if work.among and pool.name == work.pool:
-                    objects.update(dict.fromkeys(pool.ids, work.among // len(pool.ids)))
+                if recovery.among and pool.name == recovery.pool:
+                    objects.update(dict.fromkeys(pool.ids, recovery.among // len(pool.ids)))
         self._objects.update(objects)
         ids = [pgid for pool in self.pools for pgid in pool.ids]
         for place, pgid in enumerate(ids):
