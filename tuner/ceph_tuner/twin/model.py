@@ -240,11 +240,11 @@ class RecoveryWork:
     start_s: float = 0.0
     rounds: int = 1
     """Recoveries of each PG, one after the other, that the objects are of: work that lasts without larger PGs."""
-    times: float = 1.0
-    """So many times what there is, that it outlasts a run. What is left, and when it ends, is told of what there is."""
     among: int = 0
     """Objects of the pool that clients go to, all alike, where those that lack a copy are among them: a write to one of
     these waits until it is recovered. 0: clients go to none of these, or need not wait, as beside backfill."""
+    times: float = 1.0
+    """So many times what there is, that it outlasts a run. What is left, and when it ends, is told of what there is."""
 
 
 @dataclass(frozen=True)
