@@ -59,11 +59,16 @@ _DATA_BYTES = {"hdd": 5 << 30, "hybrid": 15 << 28}
 """Of the devices that the benches of PRESETS were run on, where their size counts."""
 
 
+def _kind(drive: DriveSet) -> Tuple[bool, bool]:
+    """Where the data lie, and where the log does: the bench is of both."""
+    return drive.rotational, drive.database is not None
+
+
 def bench_bound_iops(drive: DriveSet, release: str, data_bytes: float) -> float:
     """4 KiB writes a second that an OSD on a drive does at least on an idle machine, in slow motion.
 
     By the drive's model, and the least that OSDs made of a preset's model on that kind of drive.
     """
-    alike = {name: one for name, one in PRESETS.items() if one.rotational == drive.rotational}
+    alike = {name: one for name, one in PRESETS.items() if _kind(one) == _kind(drive)}
     shares = [one.bench_iops[release] / one.small_writes_s(_DATA_BYTES.get(name, 1)) for name, one in alike.items()]
     return min(shares) * drive.small_writes_s(data_bytes)
