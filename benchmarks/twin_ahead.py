@@ -220,6 +220,15 @@ def again(lines: Sequence[Mapping[str, Any]], folder: Path, processes: Optional[
     return found
 
 
+def among(
+    before: Sequence[Mapping[str, Any]], today: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any]]
+) -> List[Mapping[str, Any]]:
+    """What the twin says of all windows, in their order: what was said before stays where it does not say it today."""
+    said = {tuple(line[key] for key in WINDOW): line for line in (*before, *today)}
+    keys = (tuple(line[key] for key in WINDOW) for line in windows)
+    return [said[key] for key in keys if key in said]
+
+
 def again_table(today: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any]]) -> str:
     """Median errors of each kind of windows as predicted and today, the worst kind of today first."""
     by_window = {tuple(line[key] for key in WINDOW): line["predicted"] for line in today}
@@ -417,11 +426,11 @@ def main() -> None:
             line for line in windows if line["load"] in loads and (file is None or line["ahead_file"] == file.name)
         ]
         today = again(chosen, arguments.render.parent, arguments.processes)
-        text = again_table(today, windows)
-        print(text)
+        print(again_table(today, windows))
         if arguments.page is not None:
-            AGAIN.write_text("".join(json.dumps(line) + "\n" for line in today), encoding="utf-8")
-            measured_page.put(text, arguments.page, "again")
+            whole = among(runs_file.lines_of(AGAIN), today, windows)
+            runs_file.rewrite(AGAIN, whole)
+            measured_page.put(again_table(whole, windows), arguments.page, "again")
         return
     runs_file.measure_and_show(arguments, measure, table)
 
