@@ -14,7 +14,7 @@ from rich.console import Group
 from ceph_lab import windows_file
 from ceph_lab.cluster import lab_of
 from ceph_lab.twin_model import KNOWN, lab_model
-from ceph_tuner.cluster.config_log import last_change
+from ceph_tuner.cluster.config_log import last_change_or_note
 from ceph_tuner.core.atomic_write import check_free
 from ceph_tuner.core.changes.journal import APPLIED
 from ceph_tuner.core.errors import InputError
@@ -171,7 +171,8 @@ def _from_cluster(cluster: str, description: Optional[DescribedCluster], scenari
             )
         entries = [entry for entry in connection.applier().history() if entry.state == APPLIED and not entry.trial]
         changed_at = max((entry.at for entry in entries), default=0.0)
-        last = last_change(connection.commander, connection.config.places())
+        notes: List[str] = []
+        last = last_change_or_note(connection, notes)
         observations, omissions = past_of(
             History(connection.store),
             name,
@@ -186,7 +187,7 @@ def _from_cluster(cluster: str, description: Optional[DescribedCluster], scenari
             f"cluster {cluster}", "no windows in its history", "some: the plugin keeps them, `ceph-tuner tune` as well"
         )
     origin = {"ceph": connection.version, "hardware": asdict(now.hardware), "source": f"history of {cluster}"}
-    return Given(observations, {name: model}, dict(now.settings), origin, fixed_parameters, omissions)
+    return Given(observations, {name: model}, dict(now.settings), origin, fixed_parameters, [*notes, *omissions])
 
 
 def _selection(observations: Sequence[Observation], only: Optional[str]) -> List[Observation]:

@@ -270,6 +270,23 @@ def test_where_no_window_of_the_settings_in_force_is_left_the_cluster_is_sampled
     assert any("sampled" in note for note in found.notes)
 
 
+def test_where_nothing_can_be_sampled_the_newest_window_stands_for_what_clients_do() -> None:
+    twin = small_twin()
+    twin.clock.sleep(120.0)
+    twin.commander.mon("config set", {"who": "osd", "name": "osd_max_scrubs", "value": "3"})
+    twin.clock.sleep(30.0)
+    found = describe(with_minutes(twin, 3), sample_s=0.0)
+    assert found.seen["client.p95_ms"] == 2.0
+    why = "osd_max_scrubs was changed at 2026-01-01 00:02:00 UTC"
+    assert f"what clients do is of before or just after a change: {why}" in found.notes
+
+
+def test_a_change_that_is_stamped_by_a_clock_that_was_ahead_leaves_no_window_out() -> None:
+    ahead = {"timestamp": "2031-01-01T00:00:00.000000+0000", "changes": [{"name": "osd/osd_max_scrubs"}]}
+    found = describe(answering(with_minutes(small_twin(), 3), {"config log": [ahead]}))
+    assert found.seen["client.p95_ms"] == 1.0
+
+
 def test_who_may_not_read_the_log_of_changes_is_told_so() -> None:
     class Refusing(Answering):
         def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:

@@ -71,6 +71,17 @@ def test_there_is_no_recovery_of_no_round() -> None:
         cluster(recovery=(RecoveryWork("rbd", 9000, rounds=0),))
 
 
+@pytest.mark.parametrize("rounds", [1, 3, 50, 1000])
+def test_a_write_meets_an_object_that_lacks_a_copy_as_often_in_every_number_of_rounds(rounds: int) -> None:
+    """Rounds that have no room are put together, and have more objects."""
+    work = RecoveryWork("rbd", 90 * rounds, rounds=rounds, among=1800)
+    tasks, _ = shared_out(cluster(recovery=(work,)))
+    own = [task for task in tasks if task.among]
+    assert own
+    assert sum(task.objects for task in own) / sum(task.among for task in own) == pytest.approx(0.05, rel=0.5)
+    assert all(task.objects <= task.among for task in own)
+
+
 @pytest.mark.parametrize("degraded", [True, False])
 def test_an_osd_that_came_back_is_the_target_in_each_of_its_pgs_and_in_no_other(degraded: bool) -> None:
     tasks, pools = shared_out(cluster(recovery=(RecoveryWork("rbd", 9000, degraded=degraded, target=2),)))

@@ -56,14 +56,11 @@ def test_finish_times_are_those_of_what_there_is_and_not_of_what_is_simulated_to
         small_model(clients=(), recovery=works, snaptrim=(SnaptrimWork("rbd", 9000, MIB, times=10.0),)), 10.0
     )
     values = sample.values
-    # 2000 and 4000 objects lack a copy, a half of what is simulated
-    done = 12.0 * values["recovery.copies_s"]
-    assert values["recovery.objects_left"] == pytest.approx((12000 - done) / 2, rel=0.01)
-    assert values["recovery.finish_s"] == pytest.approx(values["recovery.objects_left"] / values["recovery.copies_s"])
-    assert values["backfill.objects_left"] == pytest.approx(2000, rel=0.15)
-    assert values["backfill.objects_left"] < 2000
-    rate = values["snaptrim.objects_s"]
-    assert values["snaptrim.drain_s"] == pytest.approx((9000 - 12.0 * rate) / 10 / rate, rel=0.05)
+    # 2000 and 4000 objects lack a copy, however long the run is that has used up some of what is simulated
+    assert values["recovery.objects_left"] == 6000
+    assert values["recovery.finish_s"] == pytest.approx(6000 / values["recovery.copies_s"])
+    assert values["backfill.objects_left"] == 2000
+    assert values["snaptrim.drain_s"] == pytest.approx(900 / values["snaptrim.objects_s"])
     with pytest.raises(ValueError, match=r"times\(=0.5\)"):
         small_model(recovery=(RecoveryWork("rbd", 4000, MIB, times=0.5),))
 

@@ -183,7 +183,7 @@ def _image(work: Mapping[str, Any]) -> ClientWork:
 
 def _clones(work: Mapping[str, Any], hardware: Hardware, drive: Optional[DriveSet], osds: int, replicas: int) -> int:
     """As many as the lab makes, for trimming to last."""
-    log_on_flash = drive is not None and drive.database is not None
+    log_on_flash = drive is not None and drive.rotational and drive.database is not None
     speed = DriveSpeed.of(hardware.bandwidth_bytes_s, hardware.capacity_iops, log_on_flash)
     return max(int(work["clones"]), speed.lasting_clones(float(work["seconds"]), _layout(work, replicas), osds))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import AbstractSet, List, Mapping, Optional
 
-from ceph_tuner.cluster.config_log import OptionChange, last_change
+from ceph_tuner.cluster.config_log import last_change_or_note
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler, observe
 from ceph_tuner.core.changes.journal import Journal
@@ -130,18 +130,19 @@ class _Description:
     def _newest(self, sample_s: float) -> Optional[Window]:
         """Of the windows that are kept, or of a short sampling."""
         cluster = self._cluster
-        window = self._recent_window()
-        if window is None and sample_s > 0 and len(self._osds.running) <= OSDS_MAX:
+        can_sample = sample_s > 0 and len(self._osds.running) <= OSDS_MAX
+        window = self._recent_window(can_sample)
+        if window is None and can_sample:
             try:
                 window, samples = observe(ClusterSampler(cluster.commander, cluster.clock), cluster.clock, sample_s)
             except (CommandFailed, PermissionRefused) as fault:
                 self._notes.append(f"what clients do cannot be sampled ({fault})")
                 return None
             seconds = sum(sample.seconds for sample in samples)
-            self._notes.append(f"what clients do was sampled for {seconds:.3g} s, as no window of it is kept")
+            self._notes.append(f"what clients do was sampled for {seconds:.3g} s, as no window of it is there")
         return window
 
-    def _recent_window(self) -> Optional[Window]:
+    def _recent_window(self, can_sample: bool) -> Optional[Window]:
         now = self._cluster.clock.now()
         try:
             windows = History(self._cluster.store).windows(now, now - RECENT_S)
@@ -149,15 +150,9 @@ class _Description:
             self._notes.append(f"windows that the plugin keeps are not seen, and latencies with them ({fault})")
             return None
         if windows:
-            windows = settled_windows(windows, self._last_change(), self._notes)
+            change = last_change_or_note(self._cluster, self._notes)
+            windows = settled_windows(windows, change, can_sample, self._notes)
         return merged(present_windows(windows, self._notes))
-
-    def _last_change(self) -> Optional[OptionChange]:
-        try:
-            return last_change(self._cluster.commander, self._cluster.config.places())
-        except (CommandFailed, PermissionRefused) as fault:
-            self._notes.append(f"whether windows are of the settings in force is not told ({fault})")
-            return None
 
     @property
     def _has_client_rate(self) -> bool:

@@ -26,14 +26,23 @@ def present_windows(windows: Sequence[Window], notes: List[str]) -> List[Window]
     return list(windows)
 
 
-def settled_windows(windows: Sequence[Window], change: Optional[OptionChange], notes: List[str]) -> List[Window]:
-    """Those of the settings in force, by the last change of any; `notes` grows by one where any is left out."""
+def settled_windows(
+    windows: Sequence[Window], change: Optional[OptionChange], can_sample: bool, notes: List[str]
+) -> List[Window]:
+    """Those of the settings in force, by the last change of any; `notes` grows by one where any is left out.
+
+    Where none is left and the cluster cannot be sampled, the newest stands for what clients do.
+    """
     if change is None:
         return list(windows)
     settled = sum(window.start >= change.at + SETTLED_S for window in windows)
+    why = f"{change.option} was changed at {utc(change.at)}"
     if settled == len(windows):
         return list(windows)
-    return _newest(windows, settled, f"{change.option} was changed at {utc(change.at)}", notes)
+    if not settled and not can_sample:
+        notes.append(f"what clients do is of before or just after a change: {why}")
+        return list(windows[-1:])
+    return _newest(windows, settled, why, notes)
 
 
 def _newest(windows: Sequence[Window], count: int, why: str, notes: List[str]) -> List[Window]:

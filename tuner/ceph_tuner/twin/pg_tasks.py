@@ -75,10 +75,12 @@ def pg_tasks(
         objects = _shared_out(work.objects * share, affected, len(acting), random)
         number = records.DEGRADED if work.degraded else records.MISPLACED
         rounds = max(1, min(work.rounds, MOST_RECOVERIES // max(1, len(affected))))
+        # fewer rounds have more objects each: a write meets one that lacks a copy as often as in the others
+        among = work.among * share / len(acting) * work.rounds / rounds
         tasks += [
             PgTask(number, first + pg, count, class_of(kind, model), pool.size, pool.k, size, work.start_s,
                    target=targets[pg], read_lane=reads, closing_lane=closes,
-                   among=work.among * share / len(acting))
+                   among=among)
             for pg, whole in enumerate(objects)
             for count in _parts(whole, rounds)
         ]  # fmt: skip

@@ -131,12 +131,12 @@ def _background(
         degraded = [work for work in model.recovery if work.degraded]
         misplaced = [work for work in model.recovery if not work.degraded]
         if degraded:
-            left = values["recovery.objects_left"] = after.degraded_left / share / _times(degraded)
+            left = values["recovery.objects_left"] = _left(after.degraded_left / share, degraded)
             values["recovery.copies_s"] = max(before.degraded_left - after.degraded_left, 0.0) / share / seconds
             values["recovery.finish_s"] = finish_s(left, values["recovery.copies_s"])
         if misplaced:
             values["backfill.objects_s"] = backfilled
-            left = values["backfill.objects_left"] = after.misplaced_left / share / _times(misplaced)
+            left = values["backfill.objects_left"] = _left(after.misplaced_left / share, misplaced)
             values["backfill.finish_s"] = finish_s(left, backfilled)
     if model.scrub:
         values["scrub.objects_s"], values["scrub.bytes_s"] = rate("scrub_objects"), rate("scrub_bytes")
@@ -149,16 +149,19 @@ def _background(
             values["scrub.interval_s"] = finish_s(pool_bytes, values["scrub.bytes_s"])
     if model.snaptrim:
         values["snaptrim.objects_s"] = rate("trimmed")
-        left = after.clones_left / share / _times(model.snaptrim)
+        left = _left(after.clones_left / share, model.snaptrim)
         values["snaptrim.drain_s"] = finish_s(left, values["snaptrim.objects_s"])
     return values
 
 
-def _times(works: Sequence[Union[RecoveryWork, SnaptrimWork]]) -> float:
-    """How many times what there is was simulated of works of a kind."""
-    simulated = [work.clones if isinstance(work, SnaptrimWork) else work.objects for work in works]
-    there = sum(amount / work.times for amount, work in zip(simulated, works))
-    return sum(simulated) / there if there else 1.0
+def _left(simulated: float, works: Sequence[Union[RecoveryWork, SnaptrimWork]]) -> float:
+    """What is left of works of a kind; of those that are simulated many times over, what there is of them.
+
+    A run uses up some of such work, and what there is does not end with it.
+    """
+    if all(work.times == 1.0 for work in works):
+        return simulated
+    return sum((work.clones if isinstance(work, SnaptrimWork) else work.objects) / work.times for work in works)
 
 
 def _latency(before: CounterSnapshot, after: CounterSnapshot, row: int) -> Histogram:
