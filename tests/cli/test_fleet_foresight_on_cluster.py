@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import time
 from contextlib import closing
@@ -28,7 +29,8 @@ from running_program import Run
 pytestmark = pytest.mark.long_on_reef
 
 
-CLIENTS = ["rados", "bench", "-p", "rbd", "12", "write", "-b", "65536", "-t", "4", "--no-cleanup"]
+CLIENTS = ["rados", "bench", "-p", "rbd", "90", "write", "-b", "65536", "-t", "4", "--no-cleanup"]
+"""For longer than a test: a cluster whose settings were changed a minute before is sampled anew."""
 SLO = "schema: 1\nname: night\nobjectives:\n  - client.p95_ms <= 10 s\n  - recovery.bytes_s >= 500 kB/s\n"
 STARVED = nine((0.5, 8, 0.0), (0.01, 1, 0.02), (0.05, 1, 0.3))
 """Recovery at 2% of the capacity: a twentieth of a MB/s on this device, and a tenth of the objective."""
@@ -48,13 +50,14 @@ def cluster(any_lab: Lab) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def under_load(any_lab: Lab, cluster: Cluster) -> DescribedCluster:
-    """What the cluster tells while clients write 64 KiB objects."""
+def under_load(any_lab: Lab, cluster: Cluster) -> Iterator[DescribedCluster]:
+    """What the cluster tells while clients write 64 KiB objects, until the test is over."""
     with subprocess.Popen(any_lab.argv(CLIENTS), stdout=subprocess.DEVNULL) as clients:
         try:
             time.sleep(2)
-            return describe(cluster, sample_s=5)
+            yield describe(cluster, sample_s=5)
         finally:
+            clients.send_signal(signal.SIGINT)
             clients.wait(timeout=60)
 
 
