@@ -26,7 +26,7 @@ import time
 from contextlib import ExitStack
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import measured_page
 import numpy as np
@@ -220,24 +220,24 @@ def again(lines: Sequence[Mapping[str, Any]], folder: Path, processes: Optional[
     return found
 
 
-def among(
-    before: Sequence[Mapping[str, Any]], today: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any]]
-) -> List[Mapping[str, Any]]:
-    """What the twin says of all windows, in their order: what was said before stays where it does not say it today."""
-    said = {tuple(line[key] for key in WINDOW): line for line in (*before, *today)}
-    keys = (tuple(line[key] for key in WINDOW) for line in windows)
-    return [said[key] for key in keys if key in said]
+def said_of(
+    windows: Sequence[Mapping[str, Any]], *said: Mapping[str, Any]
+) -> Iterator[Tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Each window with the last line that was said of it; none that nothing was said of."""
+    by_window = {tuple(line[key] for key in WINDOW): line for line in said}
+    for window in windows:
+        key = tuple(window[key] for key in WINDOW)
+        if key in by_window:
+            yield window, by_window[key]
 
 
 def again_table(today: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any]]) -> str:
     """Median errors of each kind of windows as predicted and today, the worst kind of today first."""
-    by_window = {tuple(line[key] for key in WINDOW): line["predicted"] for line in today}
     kinds: Dict[Tuple[str, str], List[Tuple[Mapping[str, Any], Mapping[str, Any]]]] = {}
-    for line in windows:
-        said = by_window.get(tuple(line[key] for key in WINDOW))
-        if line["failed"] is None and said is not None:
+    for line, said in said_of(windows, *today):
+        if line["failed"] is None:
             kind = (name_of(line["ahead_file"]), line["load"])
-            kinds.setdefault(kind, []).append((line, {**line, "predicted": said}))
+            kinds.setdefault(kind, []).append((line, {**line, "predicted": said["predicted"]}))
     rows = []
     labs: Dict[str, Tuple[List[Count], List[Count]]] = {}
     for (name, load), pairs in kinds.items():
@@ -428,7 +428,8 @@ def main() -> None:
         today = again(chosen, arguments.render.parent, arguments.processes)
         print(again_table(today, windows))
         if arguments.page is not None:
-            whole = among(runs_file.lines_of(AGAIN), today, windows)
+            # what is not said today stays as it was said before
+            whole = [line for _, line in said_of(windows, *runs_file.lines_of(AGAIN), *today)]
             runs_file.rewrite(AGAIN, whole)
             measured_page.put(again_table(whole, windows), arguments.page, "again")
         return

@@ -18,7 +18,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 
 import runs_file
 import twin_on_lab
-from twin_ahead import HEAD, WINDOW, Count, count_of, name_of, row_of, total
+from twin_ahead import HEAD, Count, count_of, name_of, row_of, said_of, total
 
 from ceph_lab import windows_file
 from ceph_lab.twin_model import KNOWN
@@ -79,12 +79,9 @@ def predictions(name: str, given: windows_file.Windows, arguments: argparse.Name
 
 def table(fitted: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any]]) -> str:
     """Median errors of the drawn settings of each kind of windows."""
-    by_window = {tuple(line[key] for key in WINDOW): line["predicted"] for line in fitted}
     kinds: Dict[Any, List[Mapping[str, Any]]] = {}
-    for line in windows:
-        said = by_window.get(tuple(line[key] for key in WINDOW))
-        if said is not None:
-            kinds.setdefault((line["ahead_file"], line["load"]), []).append({**line, "predicted": said})
+    for line, said in said_of(windows, *fitted):
+        kinds.setdefault((line["ahead_file"], line["load"]), []).append({**line, "predicted": said["predicted"]})
     rows = list(HEAD)
     labs: Dict[str, List[Count]] = {}
     for (name, load), own in kinds.items():

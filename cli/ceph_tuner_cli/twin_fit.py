@@ -14,7 +14,7 @@ from rich.console import Group
 from ceph_lab import windows_file
 from ceph_lab.cluster import lab_of
 from ceph_lab.twin_model import KNOWN, lab_model
-from ceph_tuner.cluster.config_log import last_change_or_note
+from ceph_tuner.cluster.config_log import last_change
 from ceph_tuner.core.atomic_write import check_free
 from ceph_tuner.core.changes.journal import APPLIED
 from ceph_tuner.core.errors import InputError
@@ -172,7 +172,7 @@ def _from_cluster(cluster: str, description: Optional[DescribedCluster], scenari
         entries = [entry for entry in connection.applier().history() if entry.state == APPLIED and not entry.trial]
         changed_at = max((entry.at for entry in entries), default=0.0)
         notes: List[str] = []
-        last = last_change_or_note(connection, notes)
+        last = last_change(connection, notes)
         observations, omissions = past_of(
             History(connection.store),
             name,

@@ -16,7 +16,7 @@ from ceph_lab.loads.backfill import BackfillLoad
 from ceph_lab.loads.client import ClientLoad
 from ceph_lab.loads.client_work import FIO, LIBRBD, ClientWork
 from ceph_lab.loads.drive_speed import backfilled_at_once, objects_for, slowest_drive
-from ceph_lab.loads.image_recovery import ImageRecoveryLoad
+from ceph_lab.loads.image_recovery import ImageRecoveryLoad, image_object_bytes
 from ceph_lab.loads.layout import PoolLayout, layout_of
 from ceph_lab.loads.pools import Tell
 from ceph_lab.loads.recovery import RecoveryLoad
@@ -113,7 +113,7 @@ def _client(bench: Bench, options: Options) -> ClientLoad:
         sequential=options["pattern"] == SEQUENTIAL,
         engine=str(options.get("engine", FIO)),
         seed=int(options.get("seed", 1)),
-        **({"object_bytes": int(options["object_bytes"])} if options.get("degraded_share") else {}),
+        object_bytes=image_object_bytes(options),
     )
     return ClientLoad(bench.lab, bench.session, work, bench.tell, bench.layout(options, client.REPLICAS))
 

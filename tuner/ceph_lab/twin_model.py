@@ -15,7 +15,7 @@ from ceph_lab.loads import scrub as scrub_load
 from ceph_lab.loads import snaptrim as snaptrim_load
 from ceph_lab.loads.client_work import FIO, ClientWork
 from ceph_lab.loads.drive_speed import DriveSpeed
-from ceph_lab.loads.image_recovery import degraded_objects
+from ceph_lab.loads.image_recovery import degraded_objects, image_object_bytes
 from ceph_lab.loads.layout import PoolLayout
 from ceph_lab.memory import ram_devices
 from ceph_lab.options import LabOptions
@@ -97,7 +97,7 @@ def lab_model(
     scrub: Tuple[ScrubWork, ...] = ()
     snaptrim: Tuple[SnaptrimWork, ...] = ()
     share = float(work_options.get("degraded_share", 0.0))
-    image = _image(work_options)
+    image = ClientWork(object_bytes=image_object_bytes(work_options))
     if share:
         # of the image's objects the OSD that was away misses so many
         recovery = (
@@ -174,11 +174,6 @@ def drives_under(options: LabOptions, work: Mapping[str, Any]) -> List[str]:
 def _layout(work: Mapping[str, Any], replicas: int) -> PoolLayout:
     text = str(work.get("pool", ""))
     return PoolLayout.parse("scenario option pool", text) if text else PoolLayout(max(1, replicas))
-
-
-def _image(work: Mapping[str, Any]) -> ClientWork:
-    """The clients' image, as far as the scenario decides it."""
-    return ClientWork(object_bytes=int(work["object_bytes"])) if work.get("degraded_share") else ClientWork()
 
 
 def _clones(work: Mapping[str, Any], hardware: Hardware, drive: Optional[DriveSet], osds: int, replicas: int) -> int:

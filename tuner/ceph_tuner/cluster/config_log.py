@@ -24,13 +24,20 @@ class OptionChange(NamedTuple):
     option: str
 
 
-def last_change(commander: Commander, places: Collection[Place], now: float) -> Optional[OptionChange]:
-    """When an option in KNOBS was last set or removed in a section that covers any running OSD of `places`.
+def last_change(cluster: Cluster, notes: List[str]) -> Optional[OptionChange]:
+    """When an option in KNOBS was last set or removed in a section that covers any running OSD.
 
-    None where none was, as far as the log is looked at. `ceph config log` (ConfigMonitor.cc) has the newest first. What
-    is stamped by a clock that was ahead of `now` tells nothing.
-    Raises CommandFailed, ClusterTimeout, PermissionRefused.
+    None where none was, as far as the log is looked at, and with a note where the cluster does not tell it.
     """
+    try:
+        return _newest(cluster.commander, cluster.config.places(), cluster.clock.now())
+    except (ClusterTimeout, CommandFailed, PermissionRefused) as fault:
+        notes.append(f"whether windows are of the settings in force is not told ({fault})")
+        return None
+
+
+def _newest(commander: Commander, places: Collection[Place], now: float) -> Optional[OptionChange]:
+    """`ceph config log` (ConfigMonitor.cc) has the newest first. A clock that was ahead of `now` tells nothing."""
     command = "config log"
     rows = parsed(commander.mon(command, {"num": ENTRIES}), command)
     with shaped(command):
@@ -41,12 +48,3 @@ def last_change(commander: Commander, places: Collection[Place], now: float) -> 
                 if option in KNOBS and at <= now + AHEAD_S and covered(who, places):
                     return OptionChange(at, option)
     return None
-
-
-def last_change_or_note(cluster: Cluster, notes: List[str]) -> Optional[OptionChange]:
-    """The same; None and a note where the cluster does not tell it."""
-    try:
-        return last_change(cluster.commander, cluster.config.places(), cluster.clock.now())
-    except (ClusterTimeout, CommandFailed, PermissionRefused) as fault:
-        notes.append(f"whether windows are of the settings in force is not told ({fault})")
-        return None

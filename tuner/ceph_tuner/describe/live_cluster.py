@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import AbstractSet, List, Mapping, Optional
 
-from ceph_tuner.cluster.config_log import last_change_or_note
+from ceph_tuner.cluster.config_log import last_change
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler, observe
 from ceph_tuner.core.changes.journal import Journal
@@ -150,7 +150,7 @@ class _Description:
             self._notes.append(f"windows that the plugin keeps are not seen, and latencies with them ({fault})")
             return None
         if windows:
-            change = last_change_or_note(self._cluster, self._notes)
+            change = last_change(self._cluster, self._notes)
             windows = settled_windows(windows, change, can_sample, self._notes)
         return merged(present_windows(windows, self._notes))
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Callable, Dict, List, Sequence, Set, Tuple
 
-from ceph_tuner.cluster.config_log import last_change_or_note
+from ceph_tuner.cluster.config_log import last_change
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler, deep_scrub_interval
 from ceph_tuner.core.bounded import MISREAD
@@ -121,7 +121,7 @@ class _StateReader:
         """What a description asks for, of all OSDs and of each device class."""
         self._report("pools and device classes", 0, 1)
         self._ignore_faults(lambda: pools_seen(self._recorder))
-        self._ignore_faults(lambda: last_change_or_note(self._cluster, []))
+        last_change(self._cluster, [])
         # of fewer PGs these are not asked for
         self._ignore_faults(lambda: self._recorder.mon("df", {"detail": "detail"}))
         classes = {""}

@@ -72,7 +72,7 @@ def _recovery(
         return 0.0
     size = sum(count * own for count, own in sizes) / objects
     rate = _least_rate(
-        sum(work.objects / work.times for work in works),
+        sum(work.there for work in works),
         bounds.get(f"{kind}.finish_s"),
         bounds.get(f"{kind}.objects_s"),
         (bounds.get(f"{kind}.bytes_s") or 0.0) / size,
@@ -127,7 +127,7 @@ def _snaptrim(
         return 0.0
     size = sum(work.clones * work.object_bytes for work in model.snaptrim) / clones
     one, per_batch = trim_cost(size, settings, model)
-    there = sum(work.clones / work.times for work in model.snaptrim)
+    there = sum(work.there for work in model.snaptrim)
     rate = _least_rate(there, bounds.get("snaptrim.drain_s"), bounds.get("snaptrim.objects_s"))
     return (rate or metrics.get("snaptrim.objects_s", 0.0)) * (
         one or per_batch / limits_of(settings, model).concurrent_trims

@@ -246,6 +246,11 @@ class RecoveryWork:
     times: float = 1.0
     """So many times what there is, that it outlasts a run. What is left, and when it ends, is told of what there is."""
 
+    @property
+    def there(self) -> float:
+        """Objects that there are."""
+        return self.objects / self.times
+
 
 @dataclass(frozen=True)
 class ScrubWork:
@@ -276,6 +281,11 @@ class SnaptrimWork:
     """Objects that the clones are of; None: one for each clone."""
     times: float = 1.0
     """As `RecoveryWork.times`."""
+
+    @property
+    def there(self) -> float:
+        """Clones that there are."""
+        return self.clones / self.times
 
 
 @dataclass(frozen=True)

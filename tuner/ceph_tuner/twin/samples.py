@@ -161,7 +161,7 @@ def _left(simulated: float, works: Sequence[Union[RecoveryWork, SnaptrimWork]]) 
     """
     if all(work.times == 1.0 for work in works):
         return simulated
-    return sum((work.clones if isinstance(work, SnaptrimWork) else work.objects) / work.times for work in works)
+    return sum(work.there for work in works)
 
 
 def _latency(before: CounterSnapshot, after: CounterSnapshot, row: int) -> Histogram:
