@@ -82,7 +82,7 @@ def made(*loads: Noted) -> Scenario:
 @pytest.fixture
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenarios, "wait_until_quiet", lambda *_, **__: Quiet(0.0, ()))
-    monkeypatch.setattr(scenarios, "compact", lambda *_: None)
+    monkeypatch.setattr(scenarios, "compact", lambda *_, **__: None)
     monkeypatch.setattr(scenarios, "send_deferred_in_turn", lambda *_: None)
 
 
@@ -140,6 +140,24 @@ def test_disks_count_the_time_of_their_deferred_writes_anew_one_after_the_other(
         (1, "config unset", None),
     ]
     assert waits == [1.5, 1.5]
+
+
+def test_rocksdb_of_a_disk_is_compacted_once_and_that_on_flash_before_every_window(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class OneLogOnFlash(Asked):
+        def mon(self, prefix: str, **arguments: Any) -> Any:
+            log = {"bluefs_dedicated_db": "1", "bluefs_db_rotational": "0"} if arguments.get("id") == 1 else {}
+            return {**super().mon(prefix, **arguments), **log}
+
+    session = OneLogOnFlash()
+    monkeypatch.setattr(HostLab, "osds", [0, 1, 2, 3])
+    monkeypatch.setattr(scenarios, "wait_until_quiet", lambda *_, **__: Quiet(0.0, ()))
+    with Scenario("test", HostLab(""), [], session) as scenario:
+        scenario.prepare()
+        assert [(osd, prefix) for osd, prefix, _ in session.told] == [(osd, "compact") for osd in range(3)]
+        scenario.prepare()
+    assert [(osd, prefix) for osd, prefix, _ in session.told[3:]] == [(1, "compact"), (2, "compact")]
 
 
 def test_an_interrupt_meanwhile_leaves_no_disk_in_haste(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 from ceph_lab.loads import LabUnderLoad
 from ceph_lab.loads.session import LabSession
 from ceph_tuner.core.errors import NotQuiet
-from ceph_tuner.core.profiles.in_force import kind_of
+from ceph_tuner.core.profiles.in_force import kind_of, log_is_on_flash
 
 BUSY_STATES = {
     "peering": "peering",
@@ -140,10 +140,16 @@ def wait_until_quiet(
             raise NotQuiet(f"lab {lab.name!r} is not quiet after {waited_s:.0f} s: {', '.join(going_on.values())}")
 
 
-def compact(lab: LabUnderLoad, session: LabSession) -> None:
-    """What was written leaves RocksDB work to do: done now, so that every window begins with the same."""
+def compact(lab: LabUnderLoad, session: LabSession, again: bool = False) -> None:
+    """What was written leaves RocksDB work to do: done now, so that every window begins with the same.
+
+    Not `again` where RocksDB's log lies on a disk: it goes on in another place after a compaction, and a write waits
+    for the head's way there and back. So windows under the same settings would differ by a factor of two.
+    """
     for osd in _up(session, lab):
-        session.osd(osd, "compact")
+        metadata = session.mon("osd metadata", id=osd)
+        if not again or kind_of(metadata) != "hdd" or log_is_on_flash(metadata):
+            session.osd(osd, "compact")
 
 
 def send_deferred_in_turn(lab: LabUnderLoad, session: LabSession) -> None:

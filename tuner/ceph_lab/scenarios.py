@@ -70,7 +70,7 @@ class Scenario:
         self.results: Tuple[LoadResult, ...] = ()
         self._session = session
         self._tell = tell
-        self._prepared = self._running = False
+        self._prepared = self._running = self._compacted = False
         self._remarks: List[str] = []
 
     def __enter__(self) -> Scenario:
@@ -109,7 +109,8 @@ class Scenario:
                     check_room(self._session, self.loads)
                 for load in self.loads:
                     load.prepare()
-                compact(self.lab, self._session)
+                compact(self.lab, self._session, again=self._compacted)
+                self._compacted = True
         except BaseException:
             self.stop()
             raise
