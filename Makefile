@@ -145,9 +145,12 @@ quiet: setup
 long: setup
 	$(BIN)/pytest -m long --durations=0
 
+# SUITE=trixie is one of the two alone
+SUITE ?=
+
 # on a machine that is fresh each time, of each of Debian's releases
 bare: setup
-	$(BIN)/pytest tests/bare_machine.py --durations=0
+	$(BIN)/pytest tests/bare_machine.py --durations=0 -k '$(SUITE)'
 
 laws: setup
 	CEPH_TUNER_EXAMPLES=1000 $(BIN)/pytest -n 2 -m 'hypothesis and not cluster' --hypothesis-profile=new
