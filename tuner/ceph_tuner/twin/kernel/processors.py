@@ -1,0 +1,42 @@
+"""Processors: the OSDs of a host share them, and work takes the one that is free first, in the order of its arrival.
+
+Who computes is not interrupted: what a thread does at a time is shorter than a time slice of Linux. So a host is a
+queue with as many servers as it has processors.
+"""
+
+from __future__ import annotations
+
+from ceph_tuner.twin.kernel.state import SimulationState
+
+
+def waits_for_processor(state: SimulationState, osd: int, now: float, work_s: float) -> float:
+    """How long an OSD's work that comes now waits for one of its host's processors, which it then has.
+
+    0 where nobody said how many there are.
+    """
+    if state.parameters.processors > 0 and work_s > 0.0:
+        return take_processor(state, osd, now, work_s)
+    return 0.0
+
+
+def take_processor(state: SimulationState, osd: int, now: float, work_s: float) -> float:
+    """The same where they are described. When a host's processors are free is a heap: the first place has the least."""
+    count = state.parameters.processors
+    own, free = state.osds[osd], state.processors
+    first, taken_s = own.first_processor, work_s * state.parameters.processor_slowness
+    own.counters.processor_s += work_s
+    at = free[first]
+    at = at if at > now else now
+    end, place = at + taken_s, 0
+    while True:
+        child = 2 * place + 1
+        if child >= count:
+            break
+        if child + 1 < count and free[first + child + 1] < free[first + child]:
+            child += 1
+        if free[first + child] >= end:
+            break
+        free[first + place] = free[first + child]
+        place = child
+    free[first + place] = end
+    return at - now
