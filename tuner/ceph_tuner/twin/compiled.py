@@ -48,7 +48,7 @@ MODULES = (
 SELDOM = frozenset(
     {
         (dmclock, "clean"),
-        (processors, "take_processor"),
+        (processors, "waits_for_processor"),
         (drive, "in_slices"),
         (threads, "choose_wpq"),
         (commits, "trims_applied"),

@@ -63,9 +63,10 @@ def issue(state: SimulationState, number: int, now: float) -> None:
     operation = state.operations[op]
     operation.issued_at_s = now - state.parameters.network_s
     operation.size_bytes = size
-    slot = pg * state.parameters.width
+    slot, waits = pg * state.parameters.width, 0.0
     i = new_item(state, role, 0, slot, op, cost, size, ios)
-    waits = waits_for_processor(state, state.slots[slot].osd, now, state.parameters.message_cpu_s)
+    if state.parameters.processors > 0:
+        waits = waits_for_processor(state, state.slots[slot].osd, now, state.parameters.message_cpu_s)
     if waits > 0.0:
         arrives(state, i, now + waits)
     else:
@@ -99,7 +100,9 @@ def operation_done(state: SimulationState, op: int, now: float) -> None:
     exponent = frexp(seconds * 1e4)[1]
     exponent = 0 if exponent < 0 else (exponent if exponent < OSD_BUCKETS else OSD_BUCKETS - 1)
     own.latency[kind][exponent] += 1
-    sent = now + waits_for_processor(state, osd, now, state.parameters.message_cpu_s + stream.cpu_s)
+    sent = now
+    if state.parameters.processors > 0:
+        sent += waits_for_processor(state, osd, now, state.parameters.message_cpu_s + stream.cpu_s)
     latency = sent + state.parameters.network_s + stream.latency_s - operation.issued_at_s
     stream.latency[kind][bucket(latency)] += 1
     stream.operations += 1.0

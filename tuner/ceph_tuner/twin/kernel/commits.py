@@ -66,10 +66,14 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
     end = transfer(state, osd, COMMITS, begin, ios, taken * parameters.kv_bytes + data_bytes)
     # one thread applies them to the key-value store, one after another, before it waits for the drive
     applied_s = taken * parameters.kv_cpu_s + trims * parameters.trim_kv_cpu_s
-    # before the drive writes them, and after
-    waits = 2.0 * waits_for_processor(state, osd, now, parameters.commit_cpu_s + applied_s)
     end += spread(state, parameters.kv_latency_s) + applied_s
-    schedule(state, end + waits, COMMIT_ENDS, osd)
+    applied_at = begin + applied_s
+    if parameters.processors > 0:
+        # before the drive writes them, and after
+        waits = 2.0 * waits_for_processor(state, osd, now, parameters.commit_cpu_s + applied_s)
+        end += waits
+        applied_at += waits
+    schedule(state, end, COMMIT_ENDS, osd)
     waiting = own.throttled_head
     while waiting >= 0 and not blocked(state, own, items[waiting].throttle_bytes):
         following = items[waiting].next_item
@@ -80,7 +84,7 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
         waiting = following
     if trims > 0:
         own.snaps_applying = trims
-        schedule(state, begin + applied_s + waits, TRIMS_APPLIED, osd)
+        schedule(state, applied_at, TRIMS_APPLIED, osd)
 
 
 def trims_applied(state: SimulationState, osd: int, now: float) -> None:

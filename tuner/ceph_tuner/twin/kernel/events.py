@@ -130,10 +130,12 @@ def _line_up(line: Sequence[Due], mask: int, head: int, tail: int, time: float, 
 
 def send(state: SimulationState, i: int, now: float) -> None:
     """An item is on its way to its OSD, from another one."""
-    parameters = state.parameters
-    # who sends is taken to be as busy as who receives
-    waits = 2.0 * waits_for_processor(state, state.slots[state.items[i].slot].osd, now, 2.0 * parameters.message_cpu_s)
-    arrives(state, i, now + parameters.network_s + waits)
+    parameters, time = state.parameters, now + state.parameters.network_s
+    if parameters.processors > 0:
+        # who sends is taken to be as busy as who receives
+        osd = state.slots[state.items[i].slot].osd
+        time += 2.0 * waits_for_processor(state, osd, now, 2.0 * parameters.message_cpu_s)
+    arrives(state, i, time)
 
 
 def arrives(state: SimulationState, i: int, time: float) -> None:

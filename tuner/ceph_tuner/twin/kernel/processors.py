@@ -12,15 +12,11 @@ from ceph_tuner.twin.kernel.state import SimulationState
 def waits_for_processor(state: SimulationState, osd: int, now: float, work_s: float) -> float:
     """How long an OSD's work that comes now waits for one of its host's processors, which it then has.
 
-    0 where nobody said how many there are.
+    Only for clusters whose processors are described (`Parameters.processors` above 0). When those of a host are free is
+    a heap: the first place has the least.
     """
-    if state.parameters.processors > 0 and work_s > 0.0:
-        return take_processor(state, osd, now, work_s)
-    return 0.0
-
-
-def take_processor(state: SimulationState, osd: int, now: float, work_s: float) -> float:
-    """The same where they are described. When a host's processors are free is a heap: the first place has the least."""
+    if work_s <= 0.0:
+        return 0.0
     count = state.parameters.processors
     own, free = state.osds[osd], state.processors
     first, taken_s = own.first_processor, work_s * state.parameters.processor_slowness

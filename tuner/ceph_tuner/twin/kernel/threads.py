@@ -79,10 +79,9 @@ def start(state: SimulationState, i: int, now: float) -> None:
         role, size = item.role, item.size_bytes
     begin = slot.locked_until_s
     begin = begin if begin > now else now
-    moved_bytes, reads = 0.0, False
+    reads = False
     if role <= SUBWRITE or role == PUSH:
         end = begin + parameters.write_cpu_s + size * parameters.cpu_s_per_byte
-        moved_bytes = size
     elif role == REPLY or role == PUSHED or role == PULLED or role == SCRUB_STEP or role == SCRUB_MAP:
         end = begin + parameters.reply_cpu_s
         if role == PUSHED and reads_next_part(state, item.owner):
@@ -105,12 +104,13 @@ def start(state: SimulationState, i: int, now: float) -> None:
         reads = size > 0.0 and not asks
     if reads:
         end += size * parameters.cpu_s_per_byte
-        moved_bytes = size
-    work_s = end - begin + moved_bytes * parameters.moved_cpu_s_per_byte
-    ready = now + waits_for_processor(state, slot.osd, now, work_s)
-    if ready > begin:
-        # it has waited for its PG's lock meanwhile
-        end += ready - begin
+    if parameters.processors > 0:
+        work_s = end - begin
+        if reads or role <= SUBWRITE or role == PUSH:
+            work_s += size * parameters.moved_cpu_s_per_byte
+        ready = now + waits_for_processor(state, slot.osd, now, work_s)
+        # meanwhile it has waited for its PG's lock as well
+        end += ready - begin if ready > begin else 0.0
     if reads:
         end = read(state, slot.osd, end, size)
     slot.locked_until_s = end
