@@ -132,11 +132,16 @@ class OsdModel:
     trim_bytes: float = 8.0 * KIB
     throttle_bytes: float = 64.0 * MIB
     """`bluestore_throttle_bytes`; 0: none."""
-    message_cpu_s: float = 120e-6
-    """Processor time of a message at each of its ends. It and the next two count where processors are described."""
-    commit_cpu_s: float = 160e-6
+    message_cpu_s: float = field(default=120e-6, repr=False)
+    """Processor time of a message at each of its ends.
+
+    It and the next two count where processors are described, and are not shown. They are fitted on what two processors
+    of a lab did (benchmarks/twin_processors.py). With a write's thread time an OSD without copies does 2 300 a second
+    on a processor, where Ceph's guidance is 1 000 to 3 000.
+    """
+    commit_cpu_s: float = field(default=160e-6, repr=False)
     """Processor time of BlueStore's and RocksDB's own threads for a commit, beside `kv_cpu_s`."""
-    moved_cpu_s_per_byte: float = 0.9e-9
+    moved_cpu_s_per_byte: float = field(default=0.9e-9, repr=False)
     """Processor time of a byte that is read or written, beside a thread's: messengers and the kernel."""
     db: Optional[Device] = None
     """The drive of its key-value store and the store's log, where that is another one (`block.db`)."""
