@@ -49,6 +49,8 @@ SELDOM = frozenset(
     {
         (dmclock, "clean"),
         (processors, "waits_for_processor"),
+        (processors, "message_waits"),
+        (processors, "thread_waits"),
         (drive, "in_slices"),
         (threads, "choose_wpq"),
         (commits, "trims_applied"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from ceph_tuner.twin.kernel.processors import waits_for_processor
+from ceph_tuner.twin.kernel.processors import message_waits
 from ceph_tuner.twin.kernel.records import VARIATES, Due
 from ceph_tuner.twin.kernel.state import SimulationState
 
@@ -130,11 +130,9 @@ def _line_up(line: Sequence[Due], mask: int, head: int, tail: int, time: float, 
 
 def send(state: SimulationState, i: int, now: float) -> None:
     """An item is on its way to its OSD, from another one."""
-    parameters, time = state.parameters, now + state.parameters.network_s
-    if parameters.processors > 0:
-        # who sends is taken to be as busy as who receives
-        osd = state.slots[state.items[i].slot].osd
-        time += 2.0 * waits_for_processor(state, osd, now, 2.0 * parameters.message_cpu_s)
+    time = now + state.parameters.network_s
+    if state.parameters.processors > 0:
+        time += message_waits(state, i, now)
     arrives(state, i, time)
 
 

@@ -36,3 +36,18 @@ def waits_for_processor(state: SimulationState, osd: int, now: float, work_s: fl
         place = child
     free[first + place] = end
     return at - now
+
+
+def message_waits(state: SimulationState, i: int, now: float) -> float:
+    """How long a message waits at both ends. Who sends it is taken to be as busy as who receives it."""
+    osd = state.slots[state.items[i].slot].osd
+    return 2.0 * waits_for_processor(state, osd, now, 2.0 * state.parameters.message_cpu_s)
+
+
+def thread_waits(
+    state: SimulationState, osd: int, now: float, begin: float, thread_s: float, moved_bytes: float
+) -> float:
+    """How much later than `begin` a thread begins: it waits for a processor while it waits for its PG's lock."""
+    work_s = thread_s + moved_bytes * state.parameters.moved_cpu_s_per_byte
+    ready = now + waits_for_processor(state, osd, now, work_s)
+    return ready - begin if ready > begin else 0.0

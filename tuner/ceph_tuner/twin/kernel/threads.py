@@ -21,7 +21,7 @@ from ceph_tuner.twin.kernel.dmclock import FUTURE, NONE, add, choose, take
 from ceph_tuner.twin.kernel.drive import read
 from ceph_tuner.twin.kernel.events import appended, mark_dirty, new_item, part_done, release, schedule, send, uniform
 from ceph_tuner.twin.kernel.osd_records import Shard
-from ceph_tuner.twin.kernel.processors import waits_for_processor
+from ceph_tuner.twin.kernel.processors import thread_waits
 from ceph_tuner.twin.kernel.records import (
     BEST_EFFORT,
     DELETE,
@@ -105,12 +105,8 @@ def start(state: SimulationState, i: int, now: float) -> None:
     if reads:
         end += size * parameters.cpu_s_per_byte
     if parameters.processors > 0:
-        work_s = end - begin
-        if reads or role <= SUBWRITE or role == PUSH:
-            work_s += size * parameters.moved_cpu_s_per_byte
-        ready = now + waits_for_processor(state, slot.osd, now, work_s)
-        # meanwhile it has waited for its PG's lock as well
-        end += ready - begin if ready > begin else 0.0
+        moved_bytes = size if reads or role <= SUBWRITE or role == PUSH else 0.0
+        end += thread_waits(state, slot.osd, now, begin, end - begin, moved_bytes)
     if reads:
         end = read(state, slot.osd, end, size)
     slot.locked_until_s = end
