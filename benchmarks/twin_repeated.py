@@ -2,10 +2,12 @@ r"""Holds the twin, told of a lab and fitted to nothing, against the windows of 
 
     python benchmarks/twin_repeated.py
     python benchmarks/twin_repeated.py --render benchmarks/results/twin-repeated.jsonl --page PAGE.md
+    python benchmarks/twin_repeated.py --shared --output benchmarks/results/twin-repeated-shared.jsonl
 
 Up to ten windows of each drive and load had the same settings, those in force. So their median error is no chance of
 one window. They were measured before the twin was asked: this is no prediction. No lab is needed. What was in force,
-and how large devices were, is that of the files of predictions on such drives. The capacity is the preset's.
+and how large devices were, is that of the files of predictions on such drives. The capacity is the preset's. With
+`--shared` the twin is also told that all daemons and clients shared two processors.
 """
 
 from __future__ import annotations
@@ -25,15 +27,19 @@ from ceph_lab.recipes import options_for_window
 from ceph_lab.scenarios import SETTLE_S
 from ceph_lab.twin_model import lab_model
 from ceph_tuner.core.knobs.cost import Hardware
-from ceph_tuner.core.knobs.releases import parse_version, release_of
+from ceph_tuner.core.knobs.releases import Settings, parse_version, release_of
 from ceph_tuner.tune.measurement import Timing
 from ceph_tuner.twin.fit_runs import Runner
+from ceph_tuner.twin.model import ClusterModel
 
 RESULTS = Path("benchmarks/results")
 IN_FORCE = {"nvme": "nvme", "sata-ssd": "nvme", "hdd": "hdd", "hybrid": "hybrid"}
 """By drive, the file of predictions that says what was in force."""
 
 Kind = Tuple[str, str, float]
+
+PROCESSORS = 2
+"""Of the machine on which all of them were measured."""
 
 
 def kinds_of(windows: Sequence[Mapping[str, Any]]) -> Dict[Kind, List[Mapping[str, Any]]]:
@@ -45,8 +51,8 @@ def kinds_of(windows: Sequence[Mapping[str, Any]]) -> Dict[Kind, List[Mapping[st
     return found
 
 
-def said(kind: Kind, runner: Runner) -> Dict[str, Any]:
-    """What the twin says of windows of a kind."""
+def told_of(kind: Kind, processors: int = 0) -> Tuple[ClusterModel, Settings]:
+    """What the twin is told of windows of a kind, and the settings in force."""
     drive, load, seconds = kind
     name, _, slower = drive.partition(", ")
     preset = name.lstrip("0123456789x")
@@ -59,8 +65,15 @@ def said(kind: Kind, runner: Runner) -> Dict[str, Any]:
         shards=ahead["hardware"]["shards"], device_class=drives.media,
     )  # fmt: skip
     work = options_for_window(load, {"rate": RATE_S[drives.media] / factor}, seconds + SETTLE_S)
-    model = lab_model(options, hardware, load, release, parse_version(ahead["ceph"]), work)
-    values = predicted(model, {}, ahead["in_force"], Timing(SETTLE_S, seconds), runner)
+    model = lab_model(options, hardware, load, release, parse_version(ahead["ceph"]), work, processors)
+    return model, ahead["in_force"]
+
+
+def said(kind: Kind, runner: Runner, processors: int = 0) -> Dict[str, Any]:
+    """What the twin says of windows of a kind."""
+    drive, load, seconds = kind
+    model, in_force = told_of(kind, processors)
+    values = predicted(model, {}, in_force, Timing(SETTLE_S, seconds), runner)
     rounded = {metric: [float(f"{value:.4g}") for value in three] for metric, three in values.items()}
     return {"drive": drive, "load": load, "seconds": seconds, "predicted": rounded}
 
@@ -80,14 +93,17 @@ def table(lines: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any
 def main() -> None:
     parser = runs_file.parser(__doc__, "twin-repeated.jsonl")
     parser.add_argument("--processes", type=int)
+    parser.add_argument("--shared", action="store_true", help="with the machine's processors")
     arguments = parser.parse_args()
     windows = runs_file.lines_of(RESULTS / "repeatability.jsonl")
 
     def measure(arguments: argparse.Namespace) -> None:
+        processors = PROCESSORS if arguments.shared else 0
         with Runner(arguments.processes) as runner:
-            runs_file.rewrite(arguments.output, [said(kind, runner) for kind in kinds_of(windows)])
+            runs_file.rewrite(arguments.output, [said(kind, runner, processors) for kind in kinds_of(windows)])
 
-    runs_file.measure_and_show(arguments, measure, lambda lines: table(lines, windows), "repeated")
+    part = "repeated, shared" if arguments.shared else "repeated"
+    runs_file.measure_and_show(arguments, measure, lambda lines: table(lines, windows), part)
 
 
 if __name__ == "__main__":

@@ -92,6 +92,8 @@ def test_a_page_says_what_the_twin_says_of_windows_of_the_same_settings() -> Non
     windows, said = (runs_file.lines_of(RESULTS / f"{name}.jsonl") for name in ("repeatability", "twin-repeated"))
     assert measured(RESULTS / "twin-ahead.md", "repeated") == twin_repeated.table(said, windows)
     assert {(line["drive"], line["load"], line["seconds"]) for line in said} == set(twin_repeated.kinds_of(windows))
+    shared = runs_file.lines_of(RESULTS / "twin-repeated-shared.jsonl")
+    assert measured(RESULTS / "twin-ahead.md", "repeated, shared") == twin_repeated.table(shared, windows)
 
 
 @pytest.mark.parametrize("name", ["hdd", "hdd-ec", "hybrid", "nvme-2"])

@@ -9,7 +9,7 @@ from ceph_tuner.core.knobs.releases import QUINCY_EARLY, REEF, SQUID, TENTACLE
 from ceph_tuner.files import cluster_file, cluster_text
 from ceph_tuner.files.cluster_bounds import MOST_ENTRIES
 from ceph_tuner.files.quantities import quantity
-from ceph_tuner.twin.model import ClientStream, Device, ScrubWork, SnaptrimWork
+from ceph_tuner.twin.model import MIB, ClientStream, Device, ScrubWork, SnaptrimWork
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -79,6 +79,18 @@ def test_what_is_left_out_is_as_the_release_has_it() -> None:
     assert (early.osd.shards, early.release, early.version) == (5, QUINCY_EARLY, (17, 2, 0))
 
 
+def test_processors_and_what_work_takes_of_them_are_read() -> None:
+    text = GOOD.replace("hosts: 3\n", "hosts: 3\nprocessors: 16\n").replace(
+        "  throttle: 256 KiB\n", "  throttle: 256 KiB\n  message_cpu: 30 us\n  commit_cpu: 90 us\n  mib_cpu: 1 ms\n"
+    )
+    model = cluster_file.from_text(text.replace("depth: 32}", "depth: 32, cpu: 50 us}")).model
+    assert model.processors == 16
+    assert (model.osd.message_cpu_s, model.osd.commit_cpu_s) == (30e-6, 90e-6)
+    assert model.osd.moved_cpu_s_per_byte * MIB == 1e-3
+    assert [client.cpu_s for client in model.clients] == [0.0, 50e-6]
+    assert cluster_file.from_text(GOOD).model.processors == 0
+
+
 def test_rocksdb_may_lie_on_a_drive_of_its_own() -> None:
     text = GOOD.replace("  capacity_iops:", "  db: {iops: 20 kIOPS, bandwidth: 300 MB/s}\n  capacity_iops:")
     osd = cluster_file.from_text(text).model.osd
@@ -121,6 +133,9 @@ def test_of_a_large_cluster_a_part_is_simulated(osds: int, simulated: int) -> No
             "found 'nvme', expected one of ssd, hdd",
         ),
         ("osd:\n", "osd:\n  device_class: [ssd]\n", "some.yaml:6 osd.device_class", "expected one of ssd, hdd"),
+        ("hosts: 3", "hosts: 3\nprocessors: 0", "some.yaml:5 processors", "found 0, expected 1 to 4096"),
+        ("hosts: 3", "hosts: 3\nprocessors: 2.5", "some.yaml:5 processors", "a whole number"),
+        ("throttle: 256 KiB", "mib_cpu: 2 MB", "some.yaml:8 osd.mib_cpu", "a time of 0 or more"),
         ("osds: 12", "osds: 4.0", "some.yaml:3 osds", "found 4.0, expected a whole number"),
         ("osds: 12", "osds: 1000000000000000000", "some.yaml:3 osds", "1 to 100000: Ceph has been run with"),
         ("capacity_iops: 18 kIOPS", "capacity_iops: 1e-9", "some.yaml:7 osd.capacity_iops", "1 to 1e+07"),

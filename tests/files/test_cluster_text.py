@@ -14,6 +14,7 @@ from ceph_tuner.files import cluster_file, cluster_text
 from ceph_tuner.files.quantities import quantity
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.model import (
+    MIB,
     ClientStream,
     ClusterModel,
     DeleteWork,
@@ -59,6 +60,9 @@ OSDS = st.builds(
     read_cpu_s=TIMES,
     kv_latency_s=TIMES,
     throttle_bytes=st.just(0.0) | AMOUNTS,
+    message_cpu_s=TIMES,
+    commit_cpu_s=TIMES,
+    moved_cpu_s_per_byte=TIMES.map(lambda of_a_mib: of_a_mib / MIB),
     db=st.none() | DEVICES,
 )
 CLIENTS = st.builds(
@@ -69,6 +73,7 @@ CLIENTS = st.builds(
     read_share=st.floats(0, 1),
     block_bytes=BLOCKS,
     latency_s=TIMES,
+    cpu_s=TIMES,
     drains=st.booleans(),
     partial_stripe=st.booleans(),
 )
@@ -109,6 +114,8 @@ MODELS = st.builds(
     version=st.none() | st.just((20, 2, 4)),
     network_s=TIMES,
     hosts=st.integers(0, 40),
+    # without them their times are not written
+    processors=st.integers(1, 256),
     scrub_backoff_ratio=st.floats(0, 1),
     simulated_osds=st.sampled_from((0, 6)),
 )

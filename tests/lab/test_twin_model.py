@@ -54,6 +54,19 @@ def test_a_write_alone_takes_as_long_as_on_labs_of_four_speeds(slower: float, ra
     assert clients.seconds / clients.operations == pytest.approx(mean_s, rel=0.1)
 
 
+@pytest.mark.parametrize(("slower", "rate", "mean_s"), [(1, 250, 4.0e-3), (6, 42, 12.3e-3)])
+def test_it_does_so_with_the_machine_s_processors_as_well(slower: float, rate: float, mean_s: float) -> None:
+    """And some wait for a processor then: 29 to 35% of two were busy at the lab's own speed."""
+    hardware = Hardware(1740 / slower, 56e6 / slower, 8, "ssd")
+    options = LabOptions.from_dict({"osds": "3xnvme", "slower": float(slower)})
+    work = {"rate": float(rate), "engine": "librbd"}
+    simulation = Simulation(lab_model(options, hardware, "client", TENTACLE, work=work, processors=2), {}, 1)
+    simulation.advance(60.0)
+    clients = simulation.clients()[0]
+    assert clients.seconds / clients.operations == pytest.approx(mean_s, rel=0.1)
+    assert simulation.processors_busy == pytest.approx({1: 0.31, 6: 0.05}[int(slower)], rel=0.1)
+
+
 def test_both_kinds_of_work_are_those_of_each_alone() -> None:
     both, recovery, snaptrim = (
         lab_model(LabOptions("tentacle"), HARDWARE, name, TENTACLE)

@@ -69,4 +69,5 @@ def test_a_recommendation_says_so_and_keeps_objectives_about_both() -> None:
 
     told = document(recommend(Question(BOTH, SLO), effort, SilentListener(), 1, explain=False), "night")
     assert any("one after the other" in note for note in told["notes"])
+    assert not any("processors" in note for note in told["notes"])
     assert {entry["met"] for each in told["predictions"] for entry in each["verdicts"]} == {True}

@@ -70,6 +70,7 @@ CLIENTS = st.lists(
         read_share=st.sampled_from((0.0, 0.4, 1.0)),
         block_bytes=SIZES,
         latency_s=st.sampled_from((0.0, 2e-4)),
+        cpu_s=st.sampled_from((0.0, 1e-4)),
         drains=st.booleans(),
         partial_stripe=st.booleans(),
     ),
@@ -130,6 +131,8 @@ def models(clients: st.SearchStrategy[Any] = CLIENTS, endless: bool = True) -> s
         network_s=st.sampled_from((0.0, 5e-5)),
         scheduler=st.sampled_from((MCLOCK, MCLOCK, WPQ)),
         simulated_osds=st.sampled_from((0, 4)),
+        hosts=st.sampled_from((0, 0, 2)),
+        processors=st.sampled_from((0, 0, 1, 3)),
         **background(endless),
     )
 

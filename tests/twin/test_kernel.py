@@ -54,7 +54,7 @@ def test_events_come_in_the_order_of_their_times(times: List[float]) -> None:
 def test_messages_keep_the_order_of_arrival_and_among_equals_that_of_sending(times: List[float]) -> None:
     state = bare_state()
     for item, time in enumerate(times):
-        events.send(state, item, time)
+        events.arrives(state, item, time)
     order = [state.messages[place].number for place in range(state.progress.message_head, state.progress.message_tail)]
     assert order == sorted(range(len(times)), key=lambda item: times[item])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_lab.configuration import throttle_bytes
 from ceph_lab.drives import Drive, DriveSet, Flash
@@ -49,6 +49,12 @@ NETWORK_S, THROTTLED_NETWORK_S = 3.5e-4, 1.5e-4
 """A message's way on two cores that all daemons share: with it a write alone takes the 4.0 to 12.3 ms that it does on
 drives from 1 to 6 times slower than the lab's own. A fit on the throttle had some of that elsewhere."""
 
+UNSHARED_NETWORK_S = 2.8e-4
+"""The same without what a message waits for a processor: where processors are described, these waits are simulated."""
+
+CLIENT_CPU_S = 1e-4
+"""Processor time of an operation at its client, which is on the lab's machine: a fifth of one at 2 000 a second."""
+
 OPEN_DEPTH = 256
 """Operations that an open-loop client lets wait at most."""
 
@@ -73,8 +79,11 @@ def lab_model(
     release: Release,
     version: Optional[Version] = None,
     work: Optional[Mapping[str, Any]] = None,
+    processors: int = 0,
 ) -> ClusterModel:
     """The model of a lab under a scenario; `work` are the scenario's options where they are not its defaults.
+
+    `processors`: of the machine, which all daemons and the clients share; 0: nobody waits for one.
 
     Of a lab of several device classes, the OSDs of the class that the options name. Raises InputError for OSDs on
     different drives: the twin's are all alike.
@@ -139,6 +148,7 @@ def lab_model(
         read_share=float(work_options["read_share"]),
         block_bytes=int(work_options["block_bytes"]),
         latency_s=3e-4,
+        cpu_s=CLIENT_CPU_S,
         # fio's own way to keep a rate
         drains="rate" in work_options and work_options.get("engine", FIO) == FIO,
     )
@@ -150,10 +160,18 @@ def lab_model(
     raw_bytes = sum(stored.get(each.name, 0) * each.size / (each.k or 1) for each in pools)
     return ClusterModel(
         len(osds), _osd(options, first, hardware, raw_bytes / len(osds)), tuple(pools), (client,),
-        release=release, version=version, network_s=THROTTLED_NETWORK_S if THROTTLE in drives else NETWORK_S,
+        release=release, version=version, network_s=_network_s(drives, processors),
         # a lab's scrubs begin without chance (configuration.py)
         recovery=recovery, scrub=scrub, snaptrim=snaptrim, scrub_backoff_ratio=0.0,
+        # one machine, on which each OSD is a failure domain all the same
+        hosts=1 if processors else 0, processors=processors,
     )  # fmt: skip
+
+
+def _network_s(drives: Sequence[str], processors: int) -> float:
+    if THROTTLE in drives:
+        return THROTTLED_NETWORK_S
+    return UNSHARED_NETWORK_S if processors else NETWORK_S
 
 
 def osds_under(options: LabOptions, work: Mapping[str, Any]) -> List[int]:

@@ -32,6 +32,7 @@ BOUNDS: Dict[str, QuantityBound] = dict(
     [
         ("osds", QuantityBound(1, 100_000, "Ceph has been run with some ten thousand OSDs", (1, 20_000))),
         ("hosts", QuantityBound(0, 100_000, "failure domains hold an OSD each at least")),
+        ("processors", QuantityBound(1, 4096, "a host has some, and its OSDs share them", (1, 1024))),
         ("simulate_osds", QuantityBound(1, 1000, "some dozen stand for thousands, and each has queues of its own")),
         *_each("shards threads_per_shard", QuantityBound(1, 64, "an OSD has some, and each is a queue or a thread")),
         ("pgs", QuantityBound(1, 65_536, "mon_max_pool_pg_num is 65536")),
@@ -43,7 +44,10 @@ BOUNDS: Dict[str, QuantityBound] = dict(
         ("capacity_iops", QuantityBound(1, 1e7, "a drive's operations a second", (20, 5e6))),
         *_each("bandwidth read_bandwidth", QuantityBound(10_000, 1e12, "a drive's bytes a second", (5e6, 50e9))),
         *_each("latency read_latency slice network", QuantityBound(0, 60, _LATENCY, (0, 1))),
-        *_each("write_cpu read_cpu commit_latency", QuantityBound(0, 60, _LATENCY, (0, 0.1))),
+        *_each(
+            "write_cpu read_cpu message_cpu commit_cpu mib_cpu cpu commit_latency",
+            QuantityBound(0, 60, _LATENCY, (0, 0.1)),
+        ),
         ("request", QuantityBound(512, GIB, "a drive's block has 512 bytes at least", (4 * KIB, 16 * MIB))),
         ("throttle", QuantityBound(0, 1 << 40, "bytes that wait for a commit are held in memory", (0, 4 * GIB))),
         ("rate", QuantityBound(1e-6, 1e9, "operations a second of one stream of clients", (1e-3, 1e8))),

@@ -39,6 +39,7 @@ from ceph_tuner.files.sound_values import Keys, SoundValues
 from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
 from ceph_tuner.twin.model import (
     LATENCY_S,
+    MIB,
     SCRUB_BACKOFF_RATIO,
     ClientStream,
     ClusterModel,
@@ -205,6 +206,7 @@ class _ClusterReader:
         default = SIMULATED if osds > SIMULATE_ALL else osds
         osds_simulated = min(osds, self._values.number(self._values.data, (), "simulate_osds", default))
         hosts = self._values.number(self._values.data, (), "hosts", 0)
+        processors = self._values.number(self._values.data, (), "processors", 0)
         if hosts > osds:
             self._values.bounds.unlikely.append(f"{self._values.place('hosts')}: {hosts} hosts for {osds} OSDs")
         # a pool with a fault is one all the same to what refers to it
@@ -260,6 +262,7 @@ class _ClusterReader:
                 version=self._version,
                 network_s=network_s,
                 hosts=hosts,
+                processors=processors,
                 scrub_backoff_ratio=self._values.data.get("scrub_backoff", SCRUB_BACKOFF_RATIO),
                 simulated_osds=0 if osds_simulated == osds else osds_simulated,
             ),
@@ -291,10 +294,14 @@ class _ClusterReader:
         for name, field_name in (
             ("write_cpu", "write_cpu_s"),
             ("read_cpu", "read_cpu_s"),
+            ("message_cpu", "message_cpu_s"),
+            ("commit_cpu", "commit_cpu_s"),
             ("commit_latency", "kv_latency_s"),
         ):
             if name in data:
                 fields[field_name] = self._values.amount(data, keys, name, "time", 0.0, zero=True)
+        if "mib_cpu" in data:
+            fields["moved_cpu_s_per_byte"] = self._values.amount(data, keys, "mib_cpu", "time", 0.0, zero=True) / MIB
         drive = self._drive(("osd", "drive"), data["drive"], LATENCY_S[device_class])
         if isinstance(data.get("db"), dict):
             fields["db"] = self._drive(("osd", "db"), data["db"], LATENCY_S["ssd"])
@@ -345,12 +352,14 @@ class _ClusterReader:
             round(self._values.amount(data, keys, "block", "size", 4096.0)),
             self._values.amount(data, keys, "latency", "time", 0.0, zero=True),
         )
+        cpu_s = self._values.amount(data, keys, "cpu", "time", 0.0, zero=True)
         return self._values.part(
             keys,
             lambda: ClientStream(
                 *values,
                 drains=data.get("drains", False),
                 partial_stripe=not data.get("full_stripes", False),
+                cpu_s=cpu_s,
             ),
         )
 

@@ -17,7 +17,7 @@ from ceph_tuner.files.cluster_file import SCHEMA_VERSION
 from ceph_tuner.files.profile_file import plain_to_text
 from ceph_tuner.files.quantities import UNITS, quantity
 from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
-from ceph_tuner.twin.model import SCRUB_BACKOFF_RATIO, ClientStream, ClusterModel, Device, OsdModel, Pool
+from ceph_tuner.twin.model import MIB, SCRUB_BACKOFF_RATIO, ClientStream, ClusterModel, Device, OsdModel, Pool
 
 _WRITTEN = {
     "size": ("PiB", "PB", "TiB", "TB", "GiB", "GB", "MiB", "KiB", "B"),
@@ -30,7 +30,8 @@ _WRITTEN = {
 
 _USUAL: Dict[str, Any] = {
     "target": "osd",
-    "hosts": 0, "spread": 0.3, "shared": True, "slice": 0, "request": "256 KiB", "latency": 0, "full_stripes": False,
+    "hosts": 0, "processors": 0, "cpu": 0, "spread": 0.3, "shared": True, "slice": 0, "request": "256 KiB",
+    "latency": 0, "full_stripes": False,
     "drains": False,
     "deep": True,
     "scrub_backoff": SCRUB_BACKOFF_RATIO,
@@ -65,10 +66,11 @@ def to_dict(description: DescribedCluster) -> Dict[str, Any]:
         "osds": model.osds,
         "target": description.target,
         "hosts": model.hosts,
+        "processors": model.processors,
         "simulate_osds": None if osds_simulated == usual else osds_simulated,
         "network": _amount(model.network_s, "time"),
         "scrub_backoff": model.scrub_backoff_ratio,
-        "osd": _osd(model.osd),
+        "osd": {**_osd(model.osd), **(_processor_times(model.osd) if model.processors else {})},
         "pools": [_pool(pool, description.stored) for pool in model.pools],
         "clients": [_client(stream) for stream in model.clients],
         "background": work,
@@ -95,6 +97,15 @@ def _osd(osd: OsdModel) -> Dict[str, Any]:
         "write_cpu": _amount(osd.write_cpu_s, "time"),
         "read_cpu": _amount(osd.read_cpu_s, "time"),
         "commit_latency": _amount(osd.kv_latency_s, "time"),
+    }
+
+
+def _processor_times(osd: OsdModel) -> Dict[str, Any]:
+    """Give what counts where processors are described."""
+    return {
+        "message_cpu": _amount(osd.message_cpu_s, "time"),
+        "commit_cpu": _amount(osd.commit_cpu_s, "time"),
+        "mib_cpu": _amount(osd.moved_cpu_s_per_byte * MIB, "time"),
     }
 
 
@@ -132,6 +143,7 @@ def _client(stream: ClientStream) -> Dict[str, Any]:
         "read_share": stream.read_share,
         "block": _amount(stream.block_bytes, "size"),
         "latency": _amount(stream.latency_s, "time"),
+        "cpu": _amount(stream.cpu_s, "time"),
         "full_stripes": not stream.partial_stripe,
         "drains": stream.drains,
     }

@@ -15,6 +15,7 @@ from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import to_release_units
 from ceph_tuner.core.wording import rounded
 from ceph_tuner.recommend import Prediction, Question, changed
+from ceph_tuner.recommend.busy_processors import busy_processors
 from ceph_tuner.recommend.search import SearchedSettings
 from ceph_tuner.recommend.turns import told
 
@@ -42,8 +43,9 @@ def answer(search_result: SearchedSettings) -> Instructions:
     """
     model, question = search_result.question.model, search_result.question
     release, hardware = model.release, model.osd.hardware
+    common = (*told(model), *busy_processors(search_result))
     if not search_result.choice.better:
-        return Instructions(question.target, {}, (), (), told(model))
+        return Instructions(question.target, {}, (), (), common)
     settings = changed(search_result.winner.settings, question)
     own = to_release_units(settings, release, hardware)
     settings_text = check_settings(own, release)
@@ -57,7 +59,7 @@ def answer(search_result: SearchedSettings) -> Instructions:
         settings_text,
         tuple(plan.commands),
         way_back(current, plan, places, release),
-        (*told(model), *notes_on(whole, release), *plan.warnings),
+        (*common, *notes_on(whole, release), *plan.warnings),
     )
 
 

@@ -30,6 +30,7 @@ from ceph_tuner.twin.kernel import (
     drive,
     events,
     loop,
+    processors,
     recovery,
     scrub,
     snaptrim,
@@ -39,14 +40,17 @@ from ceph_tuner.twin.kernel_cache import digest_of, folder_for
 from ceph_tuner.twin.machine_code import Entry, MachineCode, keep, kept, loaded, made_for
 
 MODULES = (
-    dmclock, events, drive, bluestore, degraded, recovery, scrub, snaptrim, deletion, background, clients, threads,
-    commits, loop,
+    dmclock, processors, events, drive, bluestore, degraded, recovery, scrub, snaptrim, deletion, background, clients,
+    threads, commits, loop,
 )  # fmt: skip
 """Each calls only those before it."""
 
 SELDOM = frozenset(
     {
         (dmclock, "clean"),
+        (processors, "waits_for_processor"),
+        (processors, "message_waits"),
+        (processors, "thread_waits"),
         (drive, "in_slices"),
         (threads, "choose_wpq"),
         (commits, "trims_applied"),

@@ -33,7 +33,8 @@ WORK: Dict[str, Type[Any]] = {
 """Keys that hold a list, and of what."""
 
 HARDWARE = (
-    "osds", "osd", "release", "version", "network_s", "hosts", "scheduler", "simulated_osds", "scrub_backoff_ratio",
+    "osds", "osd", "release", "version", "network_s", "hosts", "processors", "scheduler", "simulated_osds",
+    "scrub_backoff_ratio",
 )  # fmt: skip
 """Keys of the cluster itself; the others are its work."""
 

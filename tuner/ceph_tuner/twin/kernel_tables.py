@@ -76,6 +76,9 @@ class KernelTables:
         self.work = pg_tasks(model, self.pools, self.share, self._random)
         self._width = max(pool.size for pool in model.pools)
         self.tables: Dict[str, Array] = {}
+        self._hosts = model.simulated_hosts
+        self._processors = max(1, round(model.simulated_processors / self._hosts)) if model.processors else 0
+        """Of each host."""
         self._make_tables()
         self._set_parameters()
         self._set_slots()
@@ -124,6 +127,7 @@ class KernelTables:
             "items": items, "operations": operations, "shards": shards, "osds": osds, "slots": pgs * self._width,
             "streams": max(1, len(model.clients)), "tasks": max(1, tasks), "task_order": max(1, tasks),
             "entering": records.SCRATCH, "dirty": records.SCRATCH, "answered": records.SCRATCH,
+            "processors": max(1, self._hosts * self._processors),
         }  # fmt: skip
         self.tables = {name: new_table(name, 1 if name in SINGLE else lengths[name]) for name in ELEMENTS}
         parameters = self.tables["parameters"]
@@ -185,6 +189,11 @@ class KernelTables:
             "scrub_backoff": model.scrub_backoff_ratio,
             "strict_bound_s": _strict_bound_s(model),
             "priorities": priorities,
+            "processors": self._processors,
+            "processor_slowness": self._hosts * self._processors / (model.simulated_processors or 1.0),
+            "message_cpu_s": osd.message_cpu_s,
+            "commit_cpu_s": osd.commit_cpu_s,
+            "moved_cpu_s_per_byte": osd.moved_cpu_s_per_byte,
         }.items():
             parameters[name][0] = value
         self.tables["progress"]["now_s"] = START_S
@@ -222,6 +231,8 @@ class KernelTables:
         table["committing_head"] = -1
         table["commit_due_s"] = table["commit_later_s"] = math.inf
         table["budgets"]["slice_began_s"] = START_S
+        # as PGs are placed
+        table["first_processor"] = np.arange(self.osds) % self._hosts * self._processors
         device, db = osd.device, osd.db
         of_writes = _prices(device, records.WRITES, records.WRITES, osd.has_head)
         of_reads = records.WRITES if device.shared or osd.has_head else records.READS
@@ -244,7 +255,7 @@ class KernelTables:
             row["depth"] = max(1, round(client.depth * self.share))
             row["partial_stripe"] = int(client.partial_stripe)
             row["rate"] = (client.rate or 0.0) * self.share
-            row["read_share"], row["latency_s"] = client.read_share, client.latency_s
+            row["read_share"], row["latency_s"], row["cpu_s"] = client.read_share, client.latency_s, client.cpu_s
             row["block_bytes"] = client.block_bytes
             row["write_cost_bytes"], row["read_cost_bytes"] = costs.client_write, costs.client_read
 

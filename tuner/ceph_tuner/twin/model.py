@@ -132,6 +132,17 @@ class OsdModel:
     trim_bytes: float = 8.0 * KIB
     throttle_bytes: float = 64.0 * MIB
     """`bluestore_throttle_bytes`; 0: none."""
+    message_cpu_s: float = field(default=120e-6, repr=False)
+    """Processor time of a message at each of its ends.
+
+    It and the next two count where processors are described, and are not shown. They are fitted on what two processors
+    of a lab did (benchmarks/twin_processors.py). With a write's thread time an OSD without copies does 2 300 a second
+    on a processor, where Ceph's guidance is 1 000 to 3 000.
+    """
+    commit_cpu_s: float = field(default=160e-6, repr=False)
+    """Processor time of BlueStore's and RocksDB's own threads for a commit, beside `kv_cpu_s`."""
+    moved_cpu_s_per_byte: float = field(default=0.9e-9, repr=False)
+    """Processor time of a byte that is read or written, beside a thread's: messengers and the kernel."""
     db: Optional[Device] = None
     """The drive of its key-value store and the store's log, where that is another one (`block.db`)."""
 
@@ -154,6 +165,9 @@ class OsdModel:
             trim_ios=self.trim_ios,
             trim_bytes=self.trim_bytes,
             throttle_bytes=self.throttle_bytes,
+            message_cpu_s=self.message_cpu_s,
+            commit_cpu_s=self.commit_cpu_s,
+            moved_cpu_s_per_byte=self.moved_cpu_s_per_byte,
         )
 
     @property
@@ -215,6 +229,8 @@ class ClientStream:
     does it (io_submit_mode inline). Such clients wait for the slowest of each burst, and then offer the next one."""
     partial_stripe: bool = True
     """Erasure code: a write is smaller than a stripe, so it reads first."""
+    cpu_s: float = 0.0
+    """Processor time that an operation takes of the OSDs' hosts at the client's side; 0: clients run elsewhere."""
 
     def __post_init__(self) -> None:
         if self.rate is not None:
@@ -223,7 +239,7 @@ class ClientStream:
             raise ValueError(f"depth(={self.depth}) and block_bytes(={self.block_bytes}) must be 1 or more")
         if not 0 <= self.read_share <= 1:
             raise ValueError(f"read_share(={self.read_share}) must be within 0 and 1")
-        _not_negative(latency_s=self.latency_s)
+        _not_negative(latency_s=self.latency_s, cpu_s=self.cpu_s)
 
 
 @dataclass(frozen=True)
@@ -319,6 +335,8 @@ class ClusterModel:
     """One way between two daemons, or a client and a daemon."""
     hosts: int = 0
     """Failure domains; 0: every OSD is one."""
+    processors: int = 0
+    """Of each host (each OSD, where there are no `hosts`), for all of its OSDs; 0: not described, and nobody waits."""
     scheduler: str = MCLOCK
     scrub_backoff_ratio: float = SCRUB_BACKOFF_RATIO
     """`osd_scrub_backoff_ratio`: of the moments in which an OSD could begin a scrub, those that it passes over."""
@@ -333,7 +351,7 @@ class ClusterModel:
                 f"osds(={self.osds}) must be 1 or more, simulated_osds(={self.simulated_osds}) at most that many, "
                 f"hosts(={self.hosts}) 0 or more"
             )
-        _not_negative(network_s=self.network_s)
+        _not_negative(network_s=self.network_s, processors=self.processors)
         if not 0 <= self.scrub_backoff_ratio <= 1:
             raise ValueError(f"scrub_backoff_ratio(={self.scrub_backoff_ratio}) must be within 0 and 1")
         _positive(scrub_priority=self.scrub_priority)
@@ -367,6 +385,20 @@ class ClusterModel:
                 raise ValueError(f"recovery in the pool {work.pool!r}, which has no second copy to recover from")
             if work.target is not None and not 0 <= work.target < (self.simulated_osds or self.osds):
                 raise ValueError(f"recovery onto OSD {work.target}, which is not among those that are simulated")
+
+    @property
+    def simulated_hosts(self) -> int:
+        """Hosts of those OSDs that are simulated."""
+        return max(1, round(self._hosts * (self.simulated_osds or self.osds) / self.osds))
+
+    @property
+    def simulated_processors(self) -> float:
+        """Of these hosts, all together: as many for an OSD as in the whole cluster."""
+        return self.processors * self._hosts * (self.simulated_osds or self.osds) / self.osds
+
+    @property
+    def _hosts(self) -> int:
+        return min(self.hosts or self.osds, self.osds)
 
     def pool(self, name: str) -> Pool:
         """The pool of that name."""

@@ -16,17 +16,14 @@ def placed(pool: Pool, pgs: int, osds: int, hosts: int, random: np.random.Genera
     OSD o is on host o % hosts. CRUSH's straw buckets draw independently for every PG, so the PGs of an OSD are
     binomially distributed: their standard deviation is about the root of their mean.
     """
-    domains = hosts or osds
+    domains = hosts if hosts >= pool.size else osds
     acting = np.empty((pgs, pool.size), dtype=np.int64)
-    if domains >= pool.size:
-        # the order of random keys is a random permutation of the hosts
-        chosen = np.argsort(random.random((pgs, domains)), axis=1)[:, : pool.size]
-        for host in range(domains):
-            own = np.arange(host, osds, domains)
-            on_host = chosen == host
-            acting[on_host] = random.choice(own, size=int(on_host.sum()))
-    else:
-        acting[:] = np.argsort(random.random((pgs, osds)), axis=1)[:, : pool.size]
+    # the order of random keys is a random permutation of the hosts
+    chosen = np.argsort(random.random((pgs, domains)), axis=1)[:, : pool.size]
+    for host in range(domains):
+        own = np.arange(host, osds, domains)
+        on_host = chosen == host
+        acting[on_host] = random.choice(own, size=int(on_host.sum()))
     return acting
 
 

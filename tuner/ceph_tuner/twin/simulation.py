@@ -47,6 +47,8 @@ class SimulatedCounters:
     misplaced_left: float
     clones_left: float
     scrubbing_pgs: int
+    processor_s: Array
+    """Processor time, where processors are described."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,13 @@ class Simulation:
         progress = self._tables["progress"][0]
         return int(progress["events"] + progress["served"])
 
+    @property
+    def processors_busy(self) -> float:
+        """Share of the hosts' processors that is busy, of the time since the start; 0 where none are described."""
+        able_s = self.model.simulated_processors * self.now
+        # what waits for one counts when it comes
+        return min(1.0, float(self._tables["osds"]["counters"]["processor_s"].sum()) / able_s) if able_s else 0.0
+
     def settings_of(self, osd: int) -> Settings:
         """What an OSD's scheduler uses."""
         return dict(self._settings[osd])
@@ -199,6 +208,7 @@ class Simulation:
             misplaced_left=left[records.MISPLACED],
             clones_left=left[records.SNAPTRIM],
             scrubbing_pgs=int((scrubs == records.RUNNING).sum()),
+            processor_s=table["processor_s"],
         )
 
     def _of_tasks(self) -> Array:

@@ -6,6 +6,7 @@ from math import frexp
 
 from ceph_tuner.twin.kernel.drive import requests
 from ceph_tuner.twin.kernel.events import (
+    arrives,
     enter,
     exponential,
     go_on,
@@ -15,6 +16,7 @@ from ceph_tuner.twin.kernel.events import (
     schedule,
     uniform,
 )
+from ceph_tuner.twin.kernel.processors import waits_for_processor
 from ceph_tuner.twin.kernel.records import (
     CLIENT_ARRIVES,
     DRAINS,
@@ -61,7 +63,14 @@ def issue(state: SimulationState, number: int, now: float) -> None:
     operation = state.operations[op]
     operation.issued_at_s = now - state.parameters.network_s
     operation.size_bytes = size
-    enter(state, new_item(state, role, 0, pg * state.parameters.width, op, cost, size, ios))
+    slot, waits = pg * state.parameters.width, 0.0
+    i = new_item(state, role, 0, slot, op, cost, size, ios)
+    if state.parameters.processors > 0:
+        waits = waits_for_processor(state, state.slots[slot].osd, now, state.parameters.message_cpu_s)
+    if waits > 0.0:
+        arrives(state, i, now + waits)
+    else:
+        enter(state, i)
 
 
 def bucket(latency: float) -> int:
@@ -78,7 +87,8 @@ def operation_done(state: SimulationState, op: int, now: float) -> None:
     operation = state.operations[op]
     number = operation.owner
     stream = state.streams[number]
-    own = state.osds[state.slots[operation.pg * state.parameters.width].osd]
+    osd = state.slots[operation.pg * state.parameters.width].osd
+    own = state.osds[osd]
     release_operation(state, op)
     if stream.k > 0 and operation.phase == WRITING:
         _roll_forward(state, number, operation.pg, now)
@@ -90,19 +100,22 @@ def operation_done(state: SimulationState, op: int, now: float) -> None:
     exponent = frexp(seconds * 1e4)[1]
     exponent = 0 if exponent < 0 else (exponent if exponent < OSD_BUCKETS else OSD_BUCKETS - 1)
     own.latency[kind][exponent] += 1
-    latency = now + state.parameters.network_s + stream.latency_s - operation.issued_at_s
+    sent = now
+    if state.parameters.processors > 0:
+        sent += waits_for_processor(state, osd, now, state.parameters.message_cpu_s + stream.cpu_s)
+    latency = sent + state.parameters.network_s + stream.latency_s - operation.issued_at_s
     stream.latency[kind][bucket(latency)] += 1
     stream.operations += 1.0
     stream.operation_s += latency
     if stream.mode == DRAINS:
-        _drained(state, stream, number, now)
+        _drained(state, stream, number, sent)
         return
     if stream.mode == OPEN:
         if stream.backlog == 0:
             stream.under_way -= 1
             return
         stream.backlog -= 1
-    go_on(state, number, now + 2.0 * state.parameters.network_s + stream.latency_s)
+    go_on(state, number, sent + 2.0 * state.parameters.network_s + stream.latency_s)
 
 
 def _roll_forward(state: SimulationState, number: int, pg: int, now: float) -> None:

@@ -7,6 +7,7 @@ import math
 from ceph_tuner.twin.kernel.bluestore import admit, admitted, blocked, is_deferred, lies_aside, plan_commit
 from ceph_tuner.twin.kernel.drive import transfer, write_deferred
 from ceph_tuner.twin.kernel.events import mark_dirty, schedule, spread
+from ceph_tuner.twin.kernel.processors import waits_for_processor
 from ceph_tuner.twin.kernel.records import (
     COMMIT_ENDS,
     COMMITS,
@@ -66,6 +67,12 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
     # one thread applies them to the key-value store, one after another, before it waits for the drive
     applied_s = taken * parameters.kv_cpu_s + trims * parameters.trim_kv_cpu_s
     end += spread(state, parameters.kv_latency_s) + applied_s
+    applied_at = begin + applied_s
+    if parameters.processors > 0:
+        # before the drive writes them, and after
+        waits = 2.0 * waits_for_processor(state, osd, now, parameters.commit_cpu_s + applied_s)
+        end += waits
+        applied_at += waits
     schedule(state, end, COMMIT_ENDS, osd)
     waiting = own.throttled_head
     while waiting >= 0 and not blocked(state, own, items[waiting].throttle_bytes):
@@ -77,7 +84,7 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
         waiting = following
     if trims > 0:
         own.snaps_applying = trims
-        schedule(state, begin + applied_s, TRIMS_APPLIED, osd)
+        schedule(state, applied_at, TRIMS_APPLIED, osd)
 
 
 def trims_applied(state: SimulationState, osd: int, now: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Sequence
 
+from ceph_tuner.twin.kernel.processors import message_waits
 from ceph_tuner.twin.kernel.records import VARIATES, Due
 from ceph_tuner.twin.kernel.state import SimulationState
 
@@ -127,8 +128,16 @@ def _line_up(line: Sequence[Due], mask: int, head: int, tail: int, time: float, 
     own.number = number
 
 
-def send(state: SimulationState, i: int, time: float) -> None:
-    """An item is on its way to its OSD and arrives at that time."""
+def send(state: SimulationState, i: int, now: float) -> None:
+    """An item is on its way to its OSD, from another one."""
+    time = now + state.parameters.network_s
+    if state.parameters.processors > 0:
+        time += message_waits(state, i, now)
+    arrives(state, i, time)
+
+
+def arrives(state: SimulationState, i: int, time: float) -> None:
+    """An item comes to its OSD at that time."""
     progress = state.progress
     tail = progress.message_tail
     progress.message_tail = tail + 1

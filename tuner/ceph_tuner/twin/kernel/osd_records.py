@@ -129,6 +129,8 @@ class Counters(Record):
     scrubbed_bytes: float
     trimmed_clones: float
     deleted_objects: float
+    processor_s: float
+    """Processor time, where processors are described."""
 
 
 class Osd(Record):
@@ -193,6 +195,8 @@ class Osd(Record):
     """Where the search for the next PG to scrub begins."""
     trimming_pgs: int
     deleting_pgs: int
+    first_processor: int
+    """Place in `processors` of its host's first one."""
     task_begin: Annotated[List[int], WORK_KINDS]
     task_end: Annotated[List[int], WORK_KINDS]
     """Of each kind of work, the places in `task_order` of the PGs that it leads."""

@@ -157,6 +157,8 @@ class Stream(Record):
     """Operations a second."""
     read_share: float
     latency_s: float
+    cpu_s: float
+    """Of the OSDs' hosts, where the client runs on one."""
     block_bytes: float
     write_cost_bytes: float
     read_cost_bytes: float

@@ -11,7 +11,7 @@ from ceph_tuner.twin.kernel.degraded import (
     wait_for_one_in_recovery,
 )
 from ceph_tuner.twin.kernel.drive import requests
-from ceph_tuner.twin.kernel.events import cost_of, enter, new_item, new_operation, release, schedule, send
+from ceph_tuner.twin.kernel.events import arrives, cost_of, enter, new_item, new_operation, release, schedule, send
 from ceph_tuner.twin.kernel.osd_records import Osd
 from ceph_tuner.twin.kernel.records import (
     DEGRADED,
@@ -207,7 +207,7 @@ def pull(state: SimulationState, i: int, op: int, now: float) -> None:
     item.cost_bytes = task.pull_cost_bytes
     if task.pull_cost_bytes == 0.0:
         item.lane = HIGH
-    send(state, i, now + state.parameters.network_s)
+    send(state, i, now)
 
 
 def push(state: SimulationState, i: int, op: int, now: float) -> None:
@@ -219,7 +219,7 @@ def push(state: SimulationState, i: int, op: int, now: float) -> None:
     item.cost_bytes = cost if cost > 0.0 else state.parameters.least_cost_bytes
     if cost == 0.0:
         item.lane = HIGH
-    send(state, i, now + state.parameters.network_s)
+    send(state, i, now)
 
 
 def read_shards(state: SimulationState, op: int, lacks: int, lane: int, size: float, now: float) -> None:
@@ -236,7 +236,10 @@ def read_shards(state: SimulationState, op: int, lacks: int, lane: int, size: fl
     for place in range(places):
         if place != lacks:
             i = new_item(state, SUBREAD, lane, slot + place, op, cost, size, 0.0)
-            send(state, i, now + (state.parameters.network_s if place > 0 else 0.0))
+            if place > 0:
+                send(state, i, now)
+            else:
+                arrives(state, i, now)
 
 
 def shards_read(state: SimulationState, op: int, now: float) -> None:
@@ -278,7 +281,7 @@ def part_durable(state: SimulationState, i: int, op: int, now: float) -> None:
     item.slot = task.pg * state.parameters.width
     # in the older queue an answer costs as much as a pull (PushReplyOp::cost)
     item.cost_bytes = task.pull_cost_bytes if state.parameters.wpq == 1 else state.parameters.least_cost_bytes
-    send(state, i, now + state.parameters.network_s)
+    send(state, i, now)
 
 
 def recovered(state: SimulationState, op: int, now: float) -> None:

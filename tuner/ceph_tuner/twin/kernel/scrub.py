@@ -122,7 +122,7 @@ def scrub_goes_on(state: SimulationState, number: int, now: float) -> None:
             if place == 0:
                 enter(state, i)
             else:
-                send(state, i, now + state.parameters.network_s)
+                send(state, i, now)
     elif task.stage <= 2 * STEPS:
         before = task.stage == STEPS - 1
         cost = _chunk_cost(state, task, task.chunk) if before else _step_cost(state, task)
@@ -183,7 +183,7 @@ def stride_read(state: SimulationState, i: int, osd: int, now: float) -> int:
         item.role = SCRUB_MAP
         item.slot = primary
         item.lane = HIGH
-        send(state, i, now + state.parameters.network_s)
+        send(state, i, now)
     else:
         copy_scrubbed(state, i, now)
     return FREE

@@ -102,7 +102,7 @@ def _tell_replicas(state: SimulationState, number: int, slot: int, now: float) -
     for place in range(1, task.copies):
         replica = new_item(state, TRIM_REPLICA, HIGH, slot + place, task.clone, cost, size, ios)
         state.items[replica].stage = PREPARES
-        send(state, replica, now + parameters.network_s)
+        send(state, replica, now)
 
 
 def _remove_clone(state: SimulationState, i: int, osd: int, now: float) -> int:

@@ -84,6 +84,13 @@ class Parameters(Record):
     """How long the strict queue holds the classes back before one item of theirs goes first; infinite: for ever."""
     priorities: Annotated[List[float], LANES]
     """Of the lanes in the older queue."""
+    processors: int
+    """Of each host, which its OSDs share; 0: nobody said how many, and nobody waits for one."""
+    processor_slowness: float
+    """How much longer work takes where hosts are simulated in part, with their processors as a whole number; else 1."""
+    message_cpu_s: float
+    commit_cpu_s: float
+    moved_cpu_s_per_byte: float
 
 
 class SimulationProgress(Record):
@@ -133,6 +140,8 @@ class SimulationState(NamedTuple):
     """Shards that have a thread to give away."""
     answered: MutableSequence[int]
     """Operations whose parts are all there."""
+    processors: MutableSequence[float]
+    """When each processor is free, host by host."""
 
 
 SINGLE = frozenset({"parameters", "progress"})

@@ -21,6 +21,7 @@ from ceph_tuner.twin.kernel.dmclock import FUTURE, NONE, add, choose, take
 from ceph_tuner.twin.kernel.drive import read
 from ceph_tuner.twin.kernel.events import appended, mark_dirty, new_item, part_done, release, schedule, send, uniform
 from ceph_tuner.twin.kernel.osd_records import Shard
+from ceph_tuner.twin.kernel.processors import thread_waits
 from ceph_tuner.twin.kernel.records import (
     BEST_EFFORT,
     DELETE,
@@ -78,13 +79,14 @@ def start(state: SimulationState, i: int, now: float) -> None:
         role, size = item.role, item.size_bytes
     begin = slot.locked_until_s
     begin = begin if begin > now else now
+    reads = False
     if role <= SUBWRITE or role == PUSH:
         end = begin + parameters.write_cpu_s + size * parameters.cpu_s_per_byte
     elif role == REPLY or role == PUSHED or role == PULLED or role == SCRUB_STEP or role == SCRUB_MAP:
         end = begin + parameters.reply_cpu_s
         if role == PUSHED and reads_next_part(state, item.owner):
             # the answer to a part makes the primary read the next one
-            end = read(state, slot.osd, end + size * parameters.cpu_s_per_byte, size)
+            reads = True
     elif role == TRIM or role == TRIM_REPLICA:
         slot.held_by = i
         end = begin + _trim_step_s(state, item)
@@ -99,8 +101,14 @@ def start(state: SimulationState, i: int, now: float) -> None:
         end = begin + (parameters.scan_cpu_s if role == SCRUB_CHUNK else parameters.read_cpu_s)
         # of an erasure code, and of what is pulled, others are asked for what is to be read
         asks = role == EC_READ or (role == RECOVER and not reads_object(state.tasks[item.owner]))
-        if size > 0.0 and not asks:
-            end = read(state, slot.osd, end + size * parameters.cpu_s_per_byte, size)
+        reads = size > 0.0 and not asks
+    if reads:
+        end += size * parameters.cpu_s_per_byte
+    if parameters.processors > 0:
+        moved_bytes = size if reads or role <= SUBWRITE or role == PUSH else 0.0
+        end += thread_waits(state, slot.osd, now, begin, end - begin, moved_bytes)
+    if reads:
+        end = read(state, slot.osd, end, size)
     slot.locked_until_s = end
     schedule(state, end, THREAD_ENDS, i)
 
@@ -187,7 +195,7 @@ def answer(state: SimulationState, first: int, now: float) -> None:
             # the same item goes back as the answer
             item.role = REPLY
             item.slot = state.operations[item.owner].pg * state.parameters.width
-            send(state, i, now + state.parameters.network_s)
+            send(state, i, now)
         elif role == WRITE or role == TRIM_LOCAL:
             part_done(state, item.owner)
             release(state, i)
@@ -323,14 +331,14 @@ def next_removal(state: SimulationState, osd: int, now: float) -> None:
 
 def thread_ends(state: SimulationState, i: int, now: float) -> None:
     """A thread is through with an item."""
-    item, network_s = state.items[i], state.parameters.network_s
+    item = state.items[i]
     role, slot, owner = item.role, item.slot, item.owner
     osd, shard = state.slots[slot].osd, state.slots[slot].shard
     after = SUBMITS
     if role == WRITE:
         cost, size, ios = state.parameters.least_cost_bytes, item.size_bytes, item.ios
         for place in range(1, state.operations[owner].parts_pending):
-            send(state, new_item(state, SUBWRITE, HIGH, slot + place, owner, cost, size, ios), now + network_s)
+            send(state, new_item(state, SUBWRITE, HIGH, slot + place, owner, cost, size, ios), now)
     elif role == REPLY or role == READ:
         after = FREE
         part_done(state, owner)
@@ -340,7 +348,7 @@ def thread_ends(state: SimulationState, i: int, now: float) -> None:
         item.role = REPLY
         item.slot = state.operations[owner].pg * state.parameters.width
         item.lane = HIGH
-        send(state, i, now + network_s)
+        send(state, i, now)
     elif role == EC_READ:
         after = FREE
         operation = state.operations[owner]
