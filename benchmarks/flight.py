@@ -141,10 +141,10 @@ class Flight:
             self.chance.happen(rate, INTERVAL_S)
             self._tick(deeds)
 
-    def land(self) -> None:
-        """End all trouble, wait for what is under way to be taken back, and switch off."""
+    def land(self, looks: int = 60) -> None:
+        """End all trouble, wait so many looks for what is under way to be taken back, and switch off."""
         self.chance.calm_down()
-        for _ in range(60):
+        for _ in range(looks):
             self._tick(0.0)
         process = self.process
         if process is None:

@@ -143,7 +143,7 @@ def _problem(
             [f, *(math.sqrt(1 - share**2) * g(points) - share * f for g, share in zip(others, shares))]
         )
 
-    drawn = np.array([cube.encode(cube.decode(point)) for point in random.random((POINTS, cube.size))])
+    drawn = cube.rounded(random.random((POINTS, cube.size)))
     table = values(drawn)
     scale = dict(zip(metrics, map(float, np.maximum(table.std(axis=0), 1e-6))))
     # a start that is no optimum: there are better ones, and worse

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ceph_tuner.cluster.connection import Cluster
@@ -18,6 +19,13 @@ from twin_cluster.cluster import TwinCluster
 from twins import small_twin
 
 MIB = 1 << 20
+
+
+@cache
+def _preferred(placed: int, osds: int) -> Tuple[int, ...]:
+    """A PG's own order of all OSDs."""
+    order = [(placed * 3 + step * (1 + placed % (osds - 1))) % osds for step in range(osds)]
+    return tuple(dict.fromkeys([*order, *range(osds)]))
 
 
 @dataclass
@@ -73,10 +81,7 @@ class Moving:
         # as `ceph_stable_mod`
         mask = (1 << (self.pgp_num - 1).bit_length()) - 1
         placed = number & mask if number & mask < self.pgp_num else number & (mask >> 1)
-        order = [(placed * 3 + step * (1 + placed % (self.osds - 1))) % self.osds for step in range(self.osds)]
-        order += [osd for osd in range(self.osds) if osd not in order]
-        wanted = [osd for osd in dict.fromkeys(order) if self.weights[osd] > 0]
-        return wanted[: self.size]
+        return [osd for osd in _preferred(placed, self.osds) if self.weights[osd] > 0][: self.size]
 
     def up(self, number: int) -> List[int]:
         places = self.raw(number)

@@ -28,12 +28,14 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return running
 
 
+LITTLE = SearchEffort(seeds=2, fresh=4, events=1e5, shortest_s=1.0)
+
+
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of what is said and not of how well it was found: commands search in few and short runs."""
-    little = SearchEffort(seeds=2, fresh=4, events=1e5, shortest_s=1.0)
     for command in ("recommend", "book_predict", "boost_predict", "slo_week", "compare_queues"):
-        monkeypatch.setattr(f"ceph_tuner_cli.{command}.SearchEffort", lambda: little)
+        monkeypatch.setattr(f"ceph_tuner_cli.{command}.SearchEffort", lambda: LITTLE)
     monkeypatch.setattr("ceph_tuner.recommend.write_forecast.EFFORT", SearchEffort(shortest_s=4.0, longest_s=8.0))
 
 

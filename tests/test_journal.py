@@ -5,13 +5,14 @@ import time
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
-from typing import List, Optional
+from typing import Any, Dict, List, Optional
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from appliers import applier, apply
+from ceph_tuner.core.changes import journal as journal_module
 from ceph_tuner.core.changes.journal import APPLIED, APPLYING, LARGEST, STANDING, UNDOING, UNDONE, Entry, Journal
 from ceph_tuner.core.changes.plan import Restore, Step
 from ceph_tuner.core.errors import JournalDamaged
@@ -44,6 +45,32 @@ def test_an_entry_is_read_as_it_was_written(rows: list, number: int) -> None:  #
     restores = tuple(Restore("osd/host:h-1", name, before(name, there), ours, number) for name, there, _, ours in rows)
     written = Entry(3, APPLIED, 1.5, 2.5, "a", "b", "reef", "osd", steps, restores, True, "note", 7)
     assert Entry.from_text("x", written.to_text()) == written
+
+
+def test_an_entry_is_taken_apart_once_for_as_long_as_its_text_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken_apart: List[int] = []
+    take_apart = journal_module._entry
+
+    def counted(document: Dict[str, Any]) -> Entry:
+        taken_apart.append(document["number"])
+        return take_apart(document)
+
+    monkeypatch.setattr(journal_module, "_entry", counted)
+    # no other test has read their texts
+    entries = [entry(number, note="taken apart once") for number in (1, 2, 3)]
+    store = MemoryStore()
+    for each in entries:
+        Journal(store).write(each)
+    for _ in range(5):
+        assert Journal(store).entries() == entries
+    assert sorted(taken_apart) == [1, 2, 3]
+    undone = replace(entries[1], state=UNDONE)
+    store.set("journal/00000002", undone.to_text())
+    assert Journal(store).entries() == [entries[0], undone, entries[2]]
+    assert taken_apart[3:] == [2]
+    # the same text below another key is no entry
+    store.set("journal/00000004", undone.to_text())
+    assert [item.key for item in Journal(store).read().set_aside] == ["journal/00000004"]
 
 
 def changed(**more: object) -> str:

@@ -30,7 +30,8 @@ def test_work_that_goes_up_and_down_by_turns_is_rarely_taken_for_an_effect(befor
 def test_it_is_the_correction_for_looking_that_keeps_the_promise() -> None:
     assert share(PATIENT, RUNS, alarm) <= ALLOWED
     with mock.patch("ceph_tuner.core.autopilot.sequential.radius", student_radius):
-        assert share(PATIENT, RUNS, alarm) > ALLOWED
+        # one in six is wrong: fewer show that
+        assert share(PATIENT, RUNS // 4, alarm) > ALLOWED
 
 
 def test_new_settings_that_change_the_noise_are_not_taken_for_better_or_worse() -> None:

@@ -28,7 +28,7 @@ from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.twin.discrepancy import Discrepancy
 from ceph_tuner.twin.fit import Fit, FittedParameter
 from ceph_tuner_cli.recommend_page import runs_told
-from running_program import Run
+from running_program import LITTLE, Run
 
 pytestmark = pytest.mark.slow
 
@@ -57,6 +57,7 @@ def by_label(document: Dict[str, Any]) -> Dict[str, Any]:
     return {entry["label"]: entry for entry in document["predictions"]}
 
 
+@pytest.mark.usefixtures("quick")
 def test_the_answer_has_what_a_decision_needs(files: Callable[..., List[str]], run: Run, tmp_path: Path) -> None:
     output = tmp_path / "found.yaml"
     code, out, _ = run(*few(files()), "--knobs", SHARES, "--format", "json", "--output", str(output))
@@ -76,16 +77,16 @@ def test_the_answer_has_what_a_decision_needs(files: Callable[..., List[str]], r
         assert low <= entry["means"]["client.p95_ms"] * 1.01
         assert high >= entry["means"]["client.p95_ms"] * 0.99
     assert document["confirmed"]
-    assert winner["runs"] == SearchEffort.fresh
+    assert winner["runs"] == LITTLE.fresh
     # a quarter of the trials on top looks between neighbours of the front, where there is a gap
     looked = len([entry for entry in document["tried"] if entry["label"].startswith("trial")])
     assert 6 <= looked <= 7
-    runs = SearchEffort.seeds * (3 + looked) + SearchEffort.fresh * (3 + SearchEffort.finalists)
+    runs = LITTLE.seeds * (3 + looked) + LITTLE.fresh * (3 + LITTLE.finalists)
     # what the winner's knobs are worth comes on top, in pairs of at least so many runs
     kept = [entry for entry in document["knobs"] if not entry["put_back"]]
     weighed = document["evidence"]["simulated"]["runs"] - runs
-    assert weighed >= SearchEffort.seeds * (1 + len(document["knobs"]))
-    assert weighed % SearchEffort.seeds == 0
+    assert weighed >= LITTLE.seeds * (1 + len(document["knobs"]))
+    assert weighed % LITTLE.seeds == 0
     assert {entry["name"] for entry in kept} <= set(document["recommended"]["settings"])
     for entry in kept:
         low, high = entry["without"][0]["interval"]

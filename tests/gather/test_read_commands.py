@@ -7,7 +7,7 @@ import json
 import tarfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import pytest
 import zstandard
@@ -267,19 +267,23 @@ class Thousand:
         self._options.update({f"rgw_option_{number}_of_a_usual_length": "x" * 40 for number in range(1000)})
         self._options["osd_op_queue"] = "mclock_scheduler"
         self._twin = WholeCluster(small_twin().commander)
+        self._answers: Dict[Tuple[str, str], str] = {}
         self.shown: List[str] = []
 
     def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
-        osds = range(THOUSAND)
-        long = "x" * 3000
         documents: Dict[str, Callable[[], Any]] = {
-            "osd tree": lambda: {"nodes": [self._node(osd) for osd in osds]},
-            "osd metadata": [
-                {"id": osd, "rotational": "1", "hostname": f"h{osd // 20}", "mounts": long} for osd in osds
+            "osd tree": lambda: {"nodes": [self._node(osd) for osd in range(THOUSAND)]},
+            "osd metadata": lambda: [
+                {"id": osd, "rotational": "1", "hostname": f"h{osd // 20}", "mounts": "x" * 3000}
+                for osd in range(THOUSAND)
             ],
-            "osd df": {"nodes": [{**self._node(osd), "kb_used_data": osd, "pgs": 60} for osd in osds]},
+            "osd df": lambda: {
+                "nodes": [{**self._node(osd), "kb_used_data": osd, "pgs": 60} for osd in range(THOUSAND)]
+            },
             "osd dump": lambda: {
-                "osds": [{"osd": osd, "up": 1, "in": 1, "up_from": 1, "public_addrs": long[:400]} for osd in osds],
+                "osds": [
+                    {"osd": osd, "up": 1, "in": 1, "up_from": 1, "public_addrs": "x" * 400} for osd in range(THOUSAND)
+                ],
                 "pools": [{"pool": 1, "pool_name": "rbd", "pg_num": 16384, "size": 3, "type": 1}],
                 "flags": "sortbitwise",
             },
@@ -289,10 +293,12 @@ class Thousand:
             "pg ls": lambda: {"pg_ready": True, "pg_stats": [self._pg(number) for number in range(16384)]},
             "config dump": lambda: [
                 {"section": f"osd.{osd}", "mask": "", "name": "osd_mclock_max_capacity_iops_hdd", "value": f"{osd}.5"}
-                for osd in osds
+                for osd in range(THOUSAND)
             ],
         }
-        return json.dumps(documents[prefix]()) if prefix in documents else self._twin.mon(prefix, arguments, payload)
+        if prefix not in documents:
+            return self._twin.mon(prefix, arguments, payload)
+        return self._said(("mon", prefix), lambda: json.dumps(documents[prefix]()))
 
     def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
         number = int(daemon.partition(".")[2])
@@ -304,8 +310,19 @@ class Thousand:
         if prefix == "dump_op_pq_state":
             return json.dumps({"op_queue shard 0": "x" * 5000})
         if prefix == "perf dump":
-            counters = {f"counter_{one}": {"avgcount": number * one, "sum": number * one / 7} for one in range(1500)}
-            return json.dumps({"osd": counters})
+            return self._said((daemon, prefix), lambda: json.dumps({"osd": self._counters(number)}))
+        return self._said((daemon, prefix), lambda: self._histograms(number))
+
+    def _said(self, command: Tuple[str, str], say: Callable[[], str]) -> str:
+        """The same each time that it is asked for."""
+        if command not in self._answers:
+            self._answers[command] = say()
+        return self._answers[command]
+
+    def _counters(self, number: int) -> Dict[str, Any]:
+        return {f"counter_{one}": {"avgcount": number * one, "sum": number * one / 7} for one in range(1500)}
+
+    def _histograms(self, number: int) -> str:
         values = [[(row * column * number) % 97 for column in range(32)] for row in range(32)]
         names = ("op_r_latency_out_bytes_histogram", "op_w_latency_in_bytes_histogram", "a", "b", "c", "d")
         return json.dumps({"osd": {name: {"axes": [], "values": values} for name in names}}, indent=4)

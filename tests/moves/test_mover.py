@@ -271,7 +271,7 @@ def test_the_operators_flags_are_waited_for_and_never_cleared(flag: str) -> None
 def test_a_move_whose_dates_have_passed_ends_once_what_is_on_its_way_has_arrived() -> None:
     cluster, moving = moving_cluster(pgs=64, seconds=40.0)
     # a minute is left of the day
-    cluster.clock.sleep(86_400.0 - cluster.clock.now() % 86_400.0 - 60.0)
+    moving.twin.twin.pass_over(86_400.0 - cluster.clock.now() % 86_400.0 - 60.0)
     hours = parse_hours(stamp(cluster.clock.now())[:10])
     seen: List[MoveProgress] = []
     outcome = move(cluster, DrainPlan(frozenset({3})), MoveTask(hours=hours, at_most=1), seen.append)
@@ -285,7 +285,7 @@ def test_a_move_whose_dates_have_passed_ends_once_what_is_on_its_way_has_arrived
 @pytest.mark.parametrize("every_day", [True, False])
 def test_a_move_whose_last_pg_arrives_after_its_hours_is_done_then(every_day: bool) -> None:
     cluster, moving = moving_cluster(pgs=8, seconds=90.0)
-    cluster.clock.sleep(86_400.0 - cluster.clock.now() % 86_400.0 - 220.0)
+    moving.twin.twin.pass_over(86_400.0 - cluster.clock.now() % 86_400.0 - 220.0)
     hours = parse_hours("12:00-00:00" if every_day else stamp(cluster.clock.now())[:10])
     outcome = move(cluster, DrainPlan(frozenset({3}), keep_weight=True), MoveTask(hours=hours))
     assert (outcome.reason, outcome.left, on(moving, 3), moving.moving) == (DONE, (), [], {})

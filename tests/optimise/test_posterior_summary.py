@@ -129,6 +129,9 @@ class Stick:
 
     size = 2
 
+    def __init__(self) -> None:
+        self.decoded = self.encoded = 0
+
     def decode(self, point: list[float]) -> dict[str, float]:
         return {"one": point[0], "two": point[1] * (1 - point[0])}
 
@@ -136,13 +139,24 @@ class Stick:
         one, left = settings["one"], 1 - settings["one"]
         return [one, min(1.0, settings["two"] / left) if left else 0.0]
 
+    def decode_all(self, points: np.ndarray) -> list[dict[str, float]]:
+        self.decoded += 1
+        return [self.decode(list(point)) for point in points]
+
+    def encode_all(self, settings: list[dict[str, float]]) -> np.ndarray:
+        self.encoded += 1
+        return np.array([self.encode(each) for each in settings])
+
 
 def test_a_value_is_averaged_over_what_the_space_allows_beside_it() -> None:
     space = Stick()
     settings = [{"one": one, "two": two * (1 - one)} for one in np.linspace(0, 0.9, 6) for two in np.linspace(0, 1, 6)]
     trials = [ToldTrial(dict(s), measured({"y": Measured(s["one"], 0.01)})) for s in settings]
     model = Model(space, ["y"], (), np.array([0.5, 0.5]), Options(), (), trials)  # type: ignore[arg-type]
+    before = space.encoded
     found = partial_dependence(model, space, "y", "two", generator(), [0.0, 0.8])  # type: ignore[arg-type]
+    # hundreds of settings, asked for at once
+    assert (space.encoded - before, space.decoded) == (1, 2)
     # the first share is anything beside 0, and at most 0.2 beside 0.8
     assert found.mean[0] == pytest.approx(0.5, abs=0.05)
     assert found.mean[1] == pytest.approx(0.1, abs=0.05)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
@@ -60,6 +61,16 @@ def test_settings_of_a_point_encode_back_to_themselves(space: Any, data: st.Data
 def test_what_is_encoded_once_stays_where_it_is(space: Any, data: st.DataObject) -> None:
     point = space.encode(space.decode(data.draw(points(space.size))))
     assert space.encode(space.decode(point)) == pytest.approx(point, abs=1e-9)
+
+
+@any_space
+@unhurried
+@given(data=st.data())
+def test_many_at_once_are_what_each_is_by_itself(space: Any, data: st.DataObject) -> None:
+    drawn = data.draw(st.lists(points(space.size), min_size=1, max_size=5))
+    settings = space.decode_all(np.array(drawn))
+    assert settings == [space.decode(point) for point in drawn]
+    assert space.encode_all(settings).tolist() == [space.encode(each) for each in settings]
 
 
 @any_space

@@ -384,6 +384,16 @@ def pages(*answers: RegimeAnswer) -> Dict[str, Page]:
     return {page.regime: page for page in pages_of(answers, 5.0, "osd/class:ssd", processes=1)}
 
 
+@pytest.fixture(scope="module")
+def better() -> RegimeAnswer:
+    return answered(BETTER)
+
+
+@pytest.fixture(scope="module")
+def no_better() -> RegimeAnswer:
+    return answered(slo("client.p95_ms <= 60 s", "recovery.bytes_s >= 1 kB/s"))
+
+
 @pytest.mark.slow
 def test_an_answer_is_a_page_that_says_all_of_its_settings() -> None:
     page = pages(answered(BETTER, {PROFILE: "high_client_ops", "osd_max_scrubs": 5}))["recovering"]
@@ -415,21 +425,22 @@ def test_a_page_is_in_the_units_of_its_release(release: Release, version: str) -
 
 
 @pytest.mark.slow
-def test_no_page_is_no_better_or_of_a_search_that_was_interrupted() -> None:
-    answer = answered(BETTER)
-    unconfirmed = replace(answer.recommendation, searched=replace(answer.recommendation.searched, confirmed=False))
-    assert pages(replace(answer, recommendation=unconfirmed)) == {}
-    no_better = answered(slo("client.p95_ms <= 60 s", "recovery.bytes_s >= 1 kB/s"))
+def test_no_page_is_no_better_or_of_a_search_that_was_interrupted(
+    better: RegimeAnswer, no_better: RegimeAnswer
+) -> None:
+    unconfirmed = replace(better.recommendation, searched=replace(better.recommendation.searched, confirmed=False))
+    assert pages(replace(better, recommendation=unconfirmed)) == {}
     assert not no_better.recommendation.better
     assert pages(no_better) == {}
 
 
 @pytest.mark.slow
-def test_clients_of_a_page_weigh_the_most_so_that_no_limited_class_goes_first_once_it_is_lifted() -> None:
-    answer = answered(BETTER)
-    light = answer.recommendation.searched.winner
+def test_clients_of_a_page_weigh_the_most_so_that_no_limited_class_goes_first_once_it_is_lifted(
+    better: RegimeAnswer,
+) -> None:
+    light = better.recommendation.searched.winner
     assert int(light.settings[CLIENT_WEIGHT]) < HEAVIEST
-    (page,) = pages(answer).values()
+    (page,) = pages(better).values()
     assert page.settings[CLIENT_WEIGHT] == HEAVIEST
     assert {**page.settings, CLIENT_WEIGHT: light.settings[CLIENT_WEIGHT]}.items() >= light.settings.items()
     assert f"clients weigh {HEAVIEST}" in page.verdict
@@ -565,9 +576,11 @@ def test_a_page_is_judged_as_it_stands_and_does_no_harm_as_it_comes() -> None:
 
 
 @pytest.mark.slow
-def test_regimes_share_settings_where_these_keep_the_objectives_in_each_so_that_there_is_less_to_switch() -> None:
+def test_regimes_share_settings_where_these_keep_the_objectives_in_each_so_that_there_is_less_to_switch(
+    better: RegimeAnswer,
+) -> None:
     told: List[Tuple[int, int]] = []
-    answers = [answered(BETTER, regime=regime) for regime in ("idle", "recovering", "recovering+trimming")]
+    answers = [answered(BETTER, regime="idle"), better, answered(BETTER, regime="recovering+trimming")]
     # nobody recovers in it, so that what limits recovery changes nothing there
     assert not answers[0].recommendation.better
     made = pages_of(answers, 5.0, "osd", lambda done, total: told.append((done, total)), 1)
@@ -592,11 +605,10 @@ def test_settings_that_miss_another_regime_s_objectives_are_not_shared() -> None
 
 
 @pytest.mark.slow
-def test_pages_are_tried_in_regimes_in_which_nothing_was_searched() -> None:
-    answer = answered(BETTER)
+def test_pages_are_tried_in_regimes_in_which_nothing_was_searched(better: RegimeAnswer) -> None:
     others = [question_in(regime, CLUSTER, BETTER, DEFAULT) for regime in ("busy+recovering", "recovering+trimming")]
     told: List[Tuple[int, int]] = []
-    made = pages_of([answer], 5.0, "osd", lambda done, total: told.append((done, total)), 1, others)
+    made = pages_of([better], 5.0, "osd", lambda done, total: told.append((done, total)), 1, others)
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert [page.regime for page in made] == ["recovering", "busy+recovering", "recovering+trimming"]
     assert [page.number for page in made] == [1, 2, 3]
@@ -608,10 +620,8 @@ def test_pages_are_tried_in_regimes_in_which_nothing_was_searched() -> None:
 
 
 @pytest.mark.slow
-def test_a_regime_in_which_the_pages_miss_an_objective_gets_none() -> None:
-    answer = answered(BETTER)
+def test_a_regime_in_which_the_pages_miss_an_objective_gets_none(better: RegimeAnswer, no_better: RegimeAnswer) -> None:
     missed = slo("client.p95_ms <= 60 s", "recovery.bytes_s >= 2 * baseline")
     others = [question_in("busy+recovering", CLUSTER, missed, DEFAULT)]
-    assert [page.regime for page in pages_of([answer], 5.0, "osd", processes=1, others=others)] == ["recovering"]
-    nothing = answered(slo("client.p95_ms <= 60 s", "recovery.bytes_s >= 1 kB/s"))
-    assert pages_of([nothing], 5.0, "osd", processes=1, others=others) == ()
+    assert [page.regime for page in pages_of([better], 5.0, "osd", processes=1, others=others)] == ["recovering"]
+    assert pages_of([no_better], 5.0, "osd", processes=1, others=others) == ()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import islice
 from typing import List, Mapping, Optional, Sequence
 
 import pytest
@@ -24,8 +25,17 @@ def planned(
     rules: Optional[ScrubRules] = None,
     rates: RatesAhead = FLAT,
 ) -> Schedule:
-    hours = hours_ahead(NOW, days)
+    hours = list(hours_ahead(NOW, days))
     return schedule(pgs, NOW, hours, shares(hours, rates, rules or ScrubRules()), max_scrubs, held)
+
+
+def test_hours_are_looked_at_as_far_as_they_are_asked_for() -> None:
+    # a drain asks at each look, and mostly for the first ones of 60 days
+    ahead = hours_ahead(NOW, 1e15)
+    first = list(islice(ahead, 3))
+    assert first[0][0] == NOW
+    assert [start + seconds for start, seconds in first[:-1]] == [start for start, _ in first[1:]]
+    assert [seconds for _, seconds in first[1:]] == [HOUR, HOUR]
 
 
 def test_late_pgs_come_first_and_the_longest_late_before_all() -> None:

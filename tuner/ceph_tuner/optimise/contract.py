@@ -62,6 +62,12 @@ class Space(Protocol):
     def encode(self, settings: Mapping[str, Any]) -> List[float]:
         """Give the point of settings; inverse of `decode` for whatever that gives."""
 
+    def decode_all(self, points: Array) -> List[Settings]:
+        """Give the settings of each point, shape (n, size)."""
+
+    def encode_all(self, settings: Sequence[Mapping[str, Any]]) -> Array:
+        """Give the point of each of settings with the same names, shape (n, size)."""
+
     def rounded(self, points: Array) -> Array:
         """Move points to where the settings are that they stand for, shape (n, size)."""
 

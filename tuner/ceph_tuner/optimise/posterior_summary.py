@@ -159,20 +159,18 @@ def partial_dependence(
     """
     whole = region or Region.around(np.full(space.size, 0.5), 0.5)
     sample = whole.low + (whole.high - whole.low) * qmc.Sobol(space.size, seed=generator).random(_BACKGROUND)
-    background = [space.decode(list(point)) for point in sample]
+    background = space.decode_all(sample)
     if values is None:
         values = _some(settings[name] for settings in background)
-    points, owners = [], []
-    for place, value in enumerate(values):
-        for settings in background:
-            point = space.encode({**settings, name: value})
-            if _same(space.decode(point)[name], value):
-                points.append(point)
-                owners.append(place)
-        if place not in owners:
-            raise ValueError(f"{name} (={value!r}) must be a value of the space")
-    view = model.at(np.array(points))
-    weights = np.array([np.equal(owners, place) / owners.count(place) for place in range(len(values))])
+    beside = [{**settings, name: value} for value in values for settings in background]
+    points = space.encode_all(beside)
+    allowed = [_same(stood[name], asked[name]) for stood, asked in zip(space.decode_all(points), beside)]
+    owned = np.repeat(np.eye(len(values)), len(background), axis=1)[:, allowed]
+    counts = owned.sum(axis=1)
+    if not counts.all():
+        raise ValueError(f"{name} (={values[int(counts.argmin())]!r}) must be a value of the space")
+    view = model.at(points[allowed])
+    weights = owned / counts[:, None]
     mean = weights @ view.metric(metric)[0]
     low, high = _ends(view.draws(metric, 2 * _DRAWS, generator) @ weights.T, mean)
     mean, low, high = (model.plain(metric, column) for column in (mean, low, high))

@@ -48,15 +48,24 @@ class MixedSpace:
 
     def decode(self, point: Sequence[float]) -> Settings:
         """Give the settings of a point."""
-        inside = np.clip(np.asarray([point], dtype=float), 0.0, 1.0)
-        return {name: _plain(value) for name, value in zip(self._names, self._space.inverse_transform(inside)[0])}
+        return self.decode_all(np.asarray([point], dtype=float))[0]
+
+    def decode_all(self, points: Array) -> List[Settings]:
+        """Give the settings of each point, shape (n, size)."""
+        rows = self._space.inverse_transform(np.clip(points, 0.0, 1.0))
+        return [{name: _plain(value) for name, value in zip(self._names, row)} for row in rows]
 
     def encode(self, settings: Mapping[str, Any]) -> List[float]:
         """Give the point of settings. Raises KeyError for a name that lacks, ValueError for a value out of range."""
-        values = [settings[name] for name in self._names]
-        if values not in self._space:
-            raise ValueError(f"settings (={values}) must be inside the space")
-        return [float(u) for u in self._space.transform([values])[0]]
+        return [float(u) for u in self.encode_all([settings])[0]]
+
+    def encode_all(self, settings: Sequence[Mapping[str, Any]]) -> Array:
+        """Give the point of each, shape (n, size). Raises as `encode` does."""
+        rows = [[each[name] for name in self._names] for each in settings]
+        outside = next((values for values in rows if values not in self._space), None)
+        if outside is not None:
+            raise ValueError(f"settings (={outside}) must be inside the space")
+        return np.asarray(self._space.transform(rows), dtype=float).reshape(-1, self.size)
 
     def rounded(self, points: Array) -> Array:
         """Move points to where the settings are that they stand for, shape (n, size)."""

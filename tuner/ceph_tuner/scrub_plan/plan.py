@@ -126,7 +126,7 @@ def plan(
     one scrub at a time; `window_s` is the time that it judges each pace by, where its own windows are short enough.
     """
     longest = max((pg.interval_s for pg in view.pgs), default=0.0) / 86400
-    hours = hours_ahead(view.at, days if days is not None else min(max(longest, 1.0), LONGEST_DAYS))
+    hours = list(hours_ahead(view.at, days if days is not None else min(max(longest, 1.0), LONGEST_DAYS)))
     hindrances = obstacles(view, means)
     ready_from = held_pgs(hindrances)
     sources = [rates.at(start).source for start, _ in hours]

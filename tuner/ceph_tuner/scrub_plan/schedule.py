@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,14 +81,13 @@ def needed_bytes_s(pgs: Sequence[ScrubPg]) -> float:
     return sum(pg.raw_bytes / pg.interval_s for pg in pgs if pg.interval_s > 0)
 
 
-def hours_ahead(now: float, days: float) -> List[Tuple[float, float]]:
+def hours_ahead(now: float, days: float) -> Iterator[Tuple[float, float]]:
     """(start, seconds) of the hours from now on: the first is what is left of this one."""
-    spans, at, end = [], now, now + days * 24 * HOUR_S
+    at, end = now, now + days * 24 * HOUR_S
     while at < end - 1e-6:
         until = min((math.floor(at / HOUR_S) + 1) * HOUR_S, end)
-        spans.append((at, until - at))
+        yield at, until - at
         at = until
-    return spans
 
 
 def share(start: float, seconds: float, rates: RatesAhead, rules: ScrubRules, end: str = "mean") -> float:

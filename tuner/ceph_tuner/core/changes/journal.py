@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
 from typing import (
     Any,
     Callable,
@@ -61,6 +62,8 @@ _FEW, _A_KEY_EACH = 4096, 16
 """Restores of an entry that are read whatever the cluster; so many for each of its OSDs, where there are more."""
 _MANY = 200_000
 """Restores of all entries together, where nobody says how many OSDs the cluster has: some 50 MB."""
+_BRIEF, _BRIEF_RESTORES = 4096, 64
+"""Characters and restores of an entry that stays read: a change reads the journal many times, and writes one entry."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,10 @@ class Entry:
             raise JournalDamaged(f"{place}: not an entry of this version's journal ({_words(fault)})") from fault
 
 
+_OF_A_STEP = frozenset(item.name for item in fields(Step))
+_OF_AN_ENTRY = frozenset(item.name for item in fields(Entry)) - {"unknown"}
+
+
 class SetAside(NamedTuple):
     """A key below the journal's prefix that cannot be read."""
 
@@ -148,10 +155,14 @@ class _Stored(NamedTuple):
     document: Any = None
     why: str = ""
     """It cannot be read."""
+    content: Union[Entry, SetAside, None] = None
+    """What it holds, where it stays read."""
 
     def read(self, most: int) -> Union[Entry, SetAside]:
         why = self.why or (f"it restores {self.restored} values, more than can be" if self.restored > most else "")
         if not why:
+            if self.content is not None:
+                return self.content
             try:
                 entry = _entry(self.document)
                 if entry.number == self.number:
@@ -200,9 +211,8 @@ class Journal:
     def read(self) -> Contents:
         """What can be read, oldest first, and what cannot."""
         texts = contents(self._store, PREFIX)
-        records = sorted(
-            (_record_of(key, text) for key, text in texts.items()), key=lambda item: (item.restored, item.key)
-        )
+        records = [(_brief_record if len(text) <= _BRIEF else _record_of)(key, text) for key, text in texts.items()]
+        records.sort(key=lambda item: (item.restored, item.key))
         room = _MANY
         if self._osds is not None and records and records[-1].restored > _FEW:
             room = max(_MANY // 10, self._osds() * 4 * _A_KEY_EACH)
@@ -364,6 +374,15 @@ def _bounds(who: str) -> List[Tuple[int, int]]:
     return bounds
 
 
+@lru_cache(maxsize=2 * KEEP)
+def _brief_record(key: str, text: str) -> _Stored:
+    """A record that is taken apart once, for as long as its text stays."""
+    record = _record_of(key, text)
+    if record.why or record.restored > _BRIEF_RESTORES:
+        return record
+    return record._replace(document=None, content=record.read(record.restored))
+
+
 def _record_of(key: str, text: str) -> _Stored:
     name = key[len(PREFIX) :]
     number = int(name) if _NUMBER.fullmatch(name) else 0
@@ -393,8 +412,7 @@ def _entry(document: Any) -> Entry:
     """An entry out of what JSON reads; one of MISREAD for anything that this version does not write."""
     if _restore_count(document) > _MANY:
         raise ValueError(f"it restores {_restore_count(document)} values")
-    of_a_step = {item.name for item in fields(Step)}
-    steps = tuple(Step(**{name: step[name] for name in step if name in of_a_step}) for step in document["steps"])
+    steps = tuple(Step(**{name: step[name] for name in step if name in _OF_A_STEP}) for step in document["steps"])
     restores: List[Restore] = []
     for item in document["restores"]:
         name, value, ours = str(item["name"]), _optional(item["value"]), frozenset(map(_optional, item["ours"]))
@@ -406,9 +424,8 @@ def _entry(document: Any) -> Entry:
             if not is_of_osds(who):
                 raise ValueError(f"a section {who[:40]!r}")
             restores.append(Restore(who, name, value, ours, over))
-    names = {item.name for item in fields(Entry)} - {"unknown"}
-    unknown = unknown_in(document, names)
-    own = {name: value for name, value in document.items() if name in names}
+    unknown = unknown_in(document, _OF_AN_ENTRY)
+    own = {name: value for name, value in document.items() if name in _OF_AN_ENTRY}
     if not isinstance(own.get("forecast", {}), dict):
         # it is read when it is shown: nothing in it may stand in the way of taking the change back
         del own["forecast"]
