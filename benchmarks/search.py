@@ -190,6 +190,7 @@ def judge(suite: str, problem: Problem, optimiser: str) -> Result:
         "best_measured": problem.truth(measured_best)[problem.objective] / scale,
         "best_measured_violates": problem.violated(measured_best),
         "verdict": peer.verdict,
+        "trust": peer.trust(),
         "cpu_s": [round(value, 3) for value in seconds],
     }
 

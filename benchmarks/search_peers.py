@@ -77,6 +77,10 @@ class Peer:
         """What its user is told of the search as it stands: a word of STATES; empty where it has none."""
         return ""
 
+    def trust(self) -> Dict[str, Tuple[float, ...]]:
+        """Metric -> how far each prior was right about it, as was learnt: 1 as predicted, 0 of no use; empty: none."""
+        return {}
+
     def ask(self) -> Optional[Settings]:
         """The next trial; None: there is nothing left to try, and `verdict` says why."""
         return self.problem.start if not self.seen else self.propose()
@@ -280,6 +284,9 @@ class Ours(Peer):
     @property
     def verdict(self) -> str:
         return self._optimiser.verdict().state
+
+    def trust(self) -> Dict[str, Tuple[float, ...]]:
+        return self._optimiser.trust()
 
     def ask(self) -> Optional[Settings]:
         if self.verdict == "infeasible":

@@ -224,6 +224,23 @@ def _later(run: Result, other: Result) -> float:
     return trials_until_met(run) - trials_until_met(other)
 
 
+def trust_in_the_twin(runs: Sequence[Result]) -> List[str]:
+    """How far the twin was right, as the searches had learnt by their ends, as lines of Markdown; none of runs without.
+
+    The twin is the only prior of these scenarios.
+    """
+    learnt: Dict[str, List[float]] = {}
+    for run in runs:
+        for metric, (scale,) in run.get("trust", {}).items():
+            learnt.setdefault(metric, []).append(scale)
+    if not learnt:
+        return []
+    lines = ["", "| metric | runs | trust in the twin at the end, median | lowest | highest |", "|" + " --- |" * 5]
+    for metric, scales in sorted(learnt.items()):
+        lines.append(f"| {metric} | {len(scales)} | {np.median(scales):.2f} | {min(scales):.2f} | {max(scales):.2f} |")
+    return [*lines, "", "Trust: 1 where the twin was right as it predicted, 0 where it was of no use."]
+
+
 def calibration(runs: Sequence[Result]) -> List[str]:
     """What trials were promised to be safe with, and how many were, as lines of Markdown; none of runs without."""
     trials = [
@@ -282,6 +299,7 @@ def tables(results: Sequence[Result], absent: Collection[str]) -> str:
         for name in ("ours", "ours-before"):
             kept = calibration(list(by[name].values()))
             pairs = [*pairs, "", f"**{TITLES[name]}**", "", *kept] if kept else pairs
-        pairs = [*pairs, *(harm_of_the_twin(by) if suite in MISTAKEN else ())]
+        if suite in MISTAKEN:
+            pairs = [*pairs, *harm_of_the_twin(by), *trust_in_the_twin(list(by["ours"].values()))]
         parts.append("\n".join([*text, "", *pairs] if pairs else text))
     return "\n\n".join(parts)

@@ -237,6 +237,27 @@ def test_a_twin_that_is_wrong_is_held_against_none(suite):
     assert search_table.harm_of_the_twin({"ours": ours}) == []
 
 
+def test_a_run_tells_how_far_its_prior_was_trusted_at_the_end():
+    class Right:
+        def predict(self, points):
+            return {"f": -10.0 * points[:, 0], "g": 10.0 * points[:, 0] - 6.0}
+
+    problem = replace(line(), priors=(Right(),))
+    found = json.loads(json.dumps(search.judge("mistaken", problem, "ours")))
+    assert {name: len(scales) for name, scales in found["trust"].items()} == {"f": 1, "g": 1}
+    assert all(0.5 < scale < 1.5 for (scale,) in found["trust"].values())
+    for optimiser in ("ours-no-prior", "random"):
+        assert search.judge("mistaken", problem, optimiser)["trust"] == {}
+
+
+def test_a_table_tells_the_trust_in_a_twin_by_metric():
+    runs = [{"trust": {"rate": [0.5], "tail": [1.0]}}, {"trust": {"tail": [0.0]}}, {"trust": {"tail": [0.25]}}, {}]
+    rate, tail = search_table.trust_in_the_twin(runs)[3:5]
+    assert rate == "| rate | 1 | 0.50 | 0.50 | 0.50 |"
+    assert tail == "| tail | 3 | 0.25 | 0.00 | 1.00 |"
+    assert search_table.trust_in_the_twin([{}, {"trust": {}}]) == []
+
+
 def test_a_run_that_gives_up_counts_as_one_that_used_the_whole_budget():
     gave_up = {"suite": "tuning", "violated": [1, 1, 1]}
     assert search_table.trials_until_met(gave_up) == 21
