@@ -13,6 +13,7 @@ from ceph_tuner.files import fit_file
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.recommend.runs import run_length_s
 from ceph_tuner.twin.described_cluster import DescribedCluster
+from ceph_tuner.twin.description import to_dict
 from ceph_tuner.twin.fit import Fit, described_fit
 from ceph_tuner.twin.fit_runs import Runner
 from ceph_tuner.twin.forecast import forecast_record
@@ -28,8 +29,8 @@ class WriteForecasts:
 
     def __init__(self, model: ClusterModel, fit: Fit, name: str, runner: Runner) -> None:
         self._model, self._fit, self._runner = model, fit, runner
-        # a twin that is described or fitted anew is another one
-        digest = hashlib.sha256(repr((model, fit.values)).encode()).hexdigest()[:12]
+        # a twin that is described or fitted anew is another one; a model's own text leaves values out
+        digest = hashlib.sha256(repr((to_dict(model), fit.values)).encode()).hexdigest()[:12]
         self.name = f"{name} {digest}"
         self._said: Dict[str, ForecastRecord] = {}
         self._seconds: Optional[float] = None
