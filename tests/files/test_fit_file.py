@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Dict
 
@@ -86,7 +87,9 @@ def test_a_fit_that_is_there_is_not_replaced_unless_told(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("release", RELEASES.values(), ids=lambda release: release.name)
 def test_every_part_of_a_model_survives_being_described(release: Any) -> None:
-    model = ClusterModel(**{**vars(BUSY), "release": release, "version": release.newest, "hosts": 3})
+    osd = replace(OSD, db=Device(20_000, 4e8), message_cpu_s=1e-4)
+    more = {"osd": osd, "hosts": 3, "processors": 4, "clients": (ClientStream("ec", depth=7, cpu_s=2e-4),)}
+    model = ClusterModel(**{**vars(BUSY), "release": release, "version": release.newest, **more})
     assert description.from_dict(json.loads(json.dumps(description.to_dict(model)))) == model
 
 

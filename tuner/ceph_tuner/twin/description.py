@@ -38,6 +38,9 @@ HARDWARE = (
 )  # fmt: skip
 """Keys of the cluster itself; the others are its work."""
 
+DRIVES = ("device", "db")
+"""Those of an OSD."""
+
 
 def to_dict(model: ClusterModel) -> Dict[str, Any]:
     """Plain values; what is empty is left out."""
@@ -52,9 +55,9 @@ def from_dict(document: Mapping[str, Any], place: Place = dotted) -> ClusterMode
     values = dict(_mapping(document, place))
     release = release_named(str(values.pop("release", "tentacle")), place("release"))
     version = values.pop("version", None)
-    osd = dict(_mapping(values.pop("osd", {}), place, "osd"))
-    device = _part(Device, osd.pop("device", {}), place, "osd", "device")
-    values["osd"] = _part(OsdModel, {**osd, "device": device}, place, "osd")
+    osd = {"device": {}, **_mapping(values.pop("osd", {}), place, "osd")}
+    drives = {name: _part(Device, osd[name], place, "osd", name) for name in DRIVES if osd.get(name) is not None}
+    values["osd"] = _part(OsdModel, {**osd, **drives}, place, "osd")
     for key, kind in WORK.items():
         rows = values.pop(key, [])
         if not isinstance(rows, (list, tuple)):
