@@ -12,6 +12,7 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.printable import printable
 from ceph_tuner.files import cluster_file, cluster_text, slo_file
 from ceph_tuner.twin.described_cluster import DescribedCluster
+from ceph_tuner.twin.model import ClusterModel
 from ceph_tuner_cli.render import Format, emit, warn
 
 
@@ -47,6 +48,8 @@ def _sentences(description: DescribedCluster, data: Mapping[str, Any]) -> Iterat
     yield f"{description.name}: {model.osds} OSDs ({osd['device_class']}){hosts}, Ceph {data['release']}."
     if model.simulated_osds:
         yield f"{model.simulated_osds} OSDs are simulated and stand for all."
+    if model.processors:
+        yield _processors(model)
     yield f"A drive does {_speed(osd['drive'])}."
     if "db" in osd:
         yield f"RocksDB and its log are on another drive, of which an OSD's part does {_speed(osd['db'])}."
@@ -74,6 +77,11 @@ def _sentences(description: DescribedCluster, data: Mapping[str, Any]) -> Iterat
     profile = str(description.settings.get(PROFILE, model.release.default_profile))
     others = [f"{name} {value}" for name, value in data.get("settings", {}).items() if name != PROFILE]
     yield f"In force: {', '.join([f'profile {profile}', *others])}."
+
+
+def _processors(model: ClusterModel) -> str:
+    cores = f"{model.processors} core{'s' * (model.processors != 1)}"
+    return f"Each host has {cores}, which its OSDs share." if model.hosts else f"Each OSD has {cores} of its own."
 
 
 def _speed(drive: Mapping[str, Any]) -> str:

@@ -144,6 +144,21 @@ def test_the_drive_of_rocksdb_the_network_and_what_is_stored_are_told_as_they_we
     assert "Pool archive: 64 PGs, 3 copies, 3.5 PiB stored." in text
 
 
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ("", ""),
+        ("processors: 16", "Each OSD has 16 cores of its own."),
+        ("processors: 1\nhosts: 2", "Each host has 1 core, which its OSDs share."),
+    ],
+)
+def test_it_is_told_whose_the_processors_are(stated: str, told: str, run: Run, tmp_path: Path) -> None:
+    _, out, _ = run("recommend", "--check", written(tmp_path, HYBRID.format(network="0") + stated))
+    text = " ".join(out.split())
+    assert told in text
+    assert ("core" in text) == bool(told)
+
+
 def test_objectives_that_the_twin_cannot_predict_are_named_each_with_the_reason(run: Run, tmp_path: Path) -> None:
     lines = ("client.p95_ms <= 3 ms", "scrub.pgs_late <= 0", "snaptrim.objects_s >= 3", "osds.down <= 0")
     slo = written(tmp_path, "schema: 1\nobjectives:\n" + "".join(f"  - {line}\n" for line in lines))

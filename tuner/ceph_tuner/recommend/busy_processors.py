@@ -24,4 +24,5 @@ def busy_processors(search_result: SearchedSettings) -> Tuple[str, ...]:
         busiest = max(busiest, simulation.processors_busy)
     if busiest <= NEAR_LIMIT:
         return ()
-    return (f"the hosts' processors are {busiest:.0%} busy under these settings: more work would wait for them",)
+    under = "these settings" if search_result.choice.better else "what is in force"
+    return (f"the hosts' processors are {busiest:.0%} busy under {under}: more work would wait for them",)
