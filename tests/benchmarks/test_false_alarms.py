@@ -9,8 +9,14 @@ from scipy.stats import binom
 pytestmark = pytest.mark.slow
 
 RUNS = 200
-ALLOWED = binom.ppf(0.99, RUNS, 1.0 - POLICY.confidence) / RUNS
-"""What a rate of exactly 5% stays below in 99 of 100 such simulations."""
+
+
+def allowed(runs: int = RUNS) -> float:
+    """What a rate of exactly 5% stays below in 99 of 100 simulations of so many runs."""
+    return float(binom.ppf(0.99, runs, 1.0 - POLICY.confidence)) / runs
+
+
+ALLOWED = allowed()
 
 PATIENT = Case("normal, neighbours correlated by 0.3", before=60, during=100)
 """Many looks: what peeking does to an ordinary interval shows best."""
@@ -31,7 +37,8 @@ def test_it_is_the_correction_for_looking_that_keeps_the_promise() -> None:
     assert share(PATIENT, RUNS, alarm) <= ALLOWED
     with mock.patch("ceph_tuner.core.autopilot.sequential.radius", student_radius):
         # one in six is wrong: fewer show that
-        assert share(PATIENT, RUNS // 4, alarm) > ALLOWED
+        few = RUNS // 4
+        assert share(PATIENT, few, alarm) > allowed(few)
 
 
 def test_new_settings_that_change_the_noise_are_not_taken_for_better_or_worse() -> None:
