@@ -238,7 +238,8 @@ def trust_in_the_twin(runs: Sequence[Result]) -> List[str]:
     lines = ["", "| metric | runs | trust in the twin at the end, median | lowest | highest |", "|" + " --- |" * 5]
     for metric, scales in sorted(learnt.items()):
         lines.append(f"| {metric} | {len(scales)} | {np.median(scales):.2f} | {min(scales):.2f} | {max(scales):.2f} |")
-    return [*lines, "", "Trust: 1 where the twin was right as it predicted, 0 where it was of no use."]
+    trust = "1 where the twin was right as it predicted, above it where effects were larger, 0 where it was of no use"
+    return [*lines, "", f"Trust: {trust}. `loss`: the objective."]
 
 
 def calibration(runs: Sequence[Result]) -> List[str]:
