@@ -66,7 +66,7 @@ class Space(Protocol):
         """Give the settings of each point, shape (n, size)."""
 
     def encode_all(self, settings: Sequence[Mapping[str, Any]]) -> Array:
-        """Give the point of each of settings with the same names, shape (n, size)."""
+        """Give the point of each of settings, at least one, all with the same names, shape (n, size)."""
 
     def rounded(self, points: Array) -> Array:
         """Move points to where the settings are that they stand for, shape (n, size)."""
