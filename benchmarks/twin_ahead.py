@@ -24,7 +24,7 @@ import statistics
 import sys
 import time
 from contextlib import ExitStack
-from itertools import combinations
+from itertools import combinations, groupby
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -171,35 +171,41 @@ def measure(arguments: argparse.Namespace) -> None:
         slo = parse_slo({"name": "none", "objectives": ["client.p95_ms <= 60 s"]})
         progress = stack.enter_context(TuneProgress(slo))
         interrupts = stack.enter_context(Interrupts(progress.interrupted))
-        for number, row in enumerate(ahead["rows"], start=1):
-            if (row["load"], row["label"]) in done or runs_file.over(arguments):
+        rows = list(enumerate(ahead["rows"], start=1))
+        # one scenario for all windows of a load: it knows what it has prepared already
+        for (load, options), own in groupby(rows, key=lambda item: (item[1]["load"], item[1]["options"])):
+            left = [(number, row) for number, row in own if (load, row["label"]) not in done]
+            if not left:
                 continue
-            with scenario(row["load"], target.lab, **row["options"]) as work:
+            with scenario(load, target.lab, **options) as work:
                 runs_file.tell_shortfalls(work, timing.settle + timing.window)
                 measuring = target.runner(slo, work, clock, progress, interrupts, timing)
-                processors = runs_file.Processors()
-                kind = "profile" if PROFILE in row["settings"] else "trial" if row["settings"] else "baseline"
-                run = Run(kind, row["label"], row["settings"])
-                try:
-                    trial = measuring.run(run, number, len(ahead["rows"]), {})
-                except LabFailed as failed:
-                    print(f"{row['load']} {row['label']}: {failed}", file=sys.stderr)
-                    continue
-            line = {
-                "drive": drives_of(target.lab),
-                "pool": row["options"].get("pool", ""),
-                **{key: row[key] for key in ("load", "label", "settings", "predicted")},
-                "failed": trial.failed,
-                "measured": {name: measure.mean for name, measure in trial.measures.items()},
-                "ahead": digest,
-                "ahead_file": arguments.ahead.name,
-                "ceph": ahead["ceph"],
-                "machine": runs_file.machine(),
-                "date": time.strftime("%Y-%m-%d"),
-                "processors_percent": processors.percent(),
-                "remarks": list(trial.notes),
-            }
-            runs_file.append(arguments.output, line)
+                for number, row in left:
+                    if runs_file.over(arguments):
+                        return
+                    processors = runs_file.Processors()
+                    kind = "profile" if PROFILE in row["settings"] else "trial" if row["settings"] else "baseline"
+                    run = Run(kind, row["label"], row["settings"])
+                    try:
+                        trial = measuring.run(run, number, len(rows), {})
+                    except LabFailed as failed:
+                        print(f"{load} {row['label']}: {failed}", file=sys.stderr)
+                        continue
+                    line = {
+                        "drive": drives_of(target.lab),
+                        "pool": options.get("pool", ""),
+                        **{key: row[key] for key in ("load", "label", "settings", "predicted")},
+                        "failed": trial.failed,
+                        "measured": {name: measure.mean for name, measure in trial.measures.items()},
+                        "ahead": digest,
+                        "ahead_file": arguments.ahead.name,
+                        "ceph": ahead["ceph"],
+                        "machine": runs_file.machine(),
+                        "date": time.strftime("%Y-%m-%d"),
+                        "processors_percent": processors.percent(),
+                        "remarks": list(trial.notes),
+                    }
+                    runs_file.append(arguments.output, line)
 
 
 def again(lines: Sequence[Mapping[str, Any]], folder: Path, processes: Optional[int]) -> List[Dict[str, Any]]:
