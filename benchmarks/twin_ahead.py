@@ -34,6 +34,7 @@ import runs_file
 from locked_lab import LockedLab, locked_lab
 from repeatability import drives_of, rate_of
 
+from ceph_lab.cluster import Lab
 from ceph_lab.options import LabOptions
 from ceph_lab.recipes import options_for_window
 from ceph_lab.scenarios import scenario
@@ -41,7 +42,7 @@ from ceph_lab.twin_model import lab_model
 from ceph_tuner.core.ceph.system_clock import SystemClock
 from ceph_tuner.core.errors import LabFailed
 from ceph_tuner.core.goals.slo import parse_slo
-from ceph_tuner.core.goals.trial import Run
+from ceph_tuner.core.goals.trial import Run, Trial
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import Release, Settings, parse_version, release_of
@@ -185,27 +186,29 @@ def measure(arguments: argparse.Namespace) -> None:
                         return
                     processors = runs_file.Processors()
                     kind = "profile" if PROFILE in row["settings"] else "trial" if row["settings"] else "baseline"
-                    run = Run(kind, row["label"], row["settings"])
                     try:
-                        trial = measuring.run(run, number, len(rows), {})
+                        trial = measuring.run(Run(kind, row["label"], row["settings"]), number, len(rows), {})
                     except LabFailed as failed:
                         print(f"{load} {row['label']}: {failed}", file=sys.stderr)
                         continue
-                    line = {
-                        "drive": drives_of(target.lab),
-                        "pool": options.get("pool", ""),
-                        **{key: row[key] for key in ("load", "label", "settings", "predicted")},
-                        "failed": trial.failed,
-                        "measured": {name: measure.mean for name, measure in trial.measures.items()},
-                        "ahead": digest,
-                        "ahead_file": arguments.ahead.name,
-                        "ceph": ahead["ceph"],
-                        "machine": runs_file.machine(),
-                        "date": time.strftime("%Y-%m-%d"),
-                        "processors_percent": processors.percent(),
-                        "remarks": list(trial.notes),
-                    }
-                    runs_file.append(arguments.output, line)
+                    window = line_of(row, trial, target.lab, processors)
+                    whole = {"ahead": digest, "ahead_file": arguments.ahead.name, "ceph": ahead["ceph"]}
+                    runs_file.append(arguments.output, {**window, **whole})
+
+
+def line_of(row: Mapping[str, Any], trial: Trial, lab: Lab, processors: runs_file.Processors) -> Dict[str, Any]:
+    """A window as it is kept, but for what it was held against."""
+    return {
+        "drive": drives_of(lab),
+        "pool": row["options"].get("pool", ""),
+        **{key: row[key] for key in ("load", "label", "settings", "predicted")},
+        "failed": trial.failed,
+        "measured": {name: measure.mean for name, measure in trial.measures.items()},
+        "machine": runs_file.machine(),
+        "date": time.strftime("%Y-%m-%d"),
+        "processors_percent": processors.percent(),
+        "remarks": list(trial.notes),
+    }
 
 
 def again(lines: Sequence[Mapping[str, Any]], folder: Path, processes: Optional[int]) -> List[Dict[str, Any]]:

@@ -147,9 +147,12 @@ def compact(lab: LabUnderLoad, session: LabSession, again: bool = False) -> None
     for the head's way there and back. So windows under the same settings would differ by a factor of two.
     """
     for osd in _up(session, lab):
-        metadata = session.mon("osd metadata", id=osd)
-        if not again or kind_of(metadata) != "hdd" or log_is_on_flash(metadata):
+        if not (again and _log_is_on_a_disk(session.mon("osd metadata", id=osd))):
             session.osd(osd, "compact")
+
+
+def _log_is_on_a_disk(metadata: Mapping[str, Any]) -> bool:
+    return kind_of(metadata) == "hdd" and not log_is_on_flash(metadata)
 
 
 def send_deferred_in_turn(lab: LabUnderLoad, session: LabSession) -> None:

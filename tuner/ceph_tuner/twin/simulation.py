@@ -47,8 +47,6 @@ class SimulatedCounters:
     misplaced_left: float
     clones_left: float
     scrubbing_pgs: int
-    processor_s: Array
-    """Processor time, where processors are described."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +206,6 @@ class Simulation:
             misplaced_left=left[records.MISPLACED],
             clones_left=left[records.SNAPTRIM],
             scrubbing_pgs=int((scrubs == records.RUNNING).sum()),
-            processor_s=table["processor_s"],
         )
 
     def _of_tasks(self) -> Array:
