@@ -25,8 +25,10 @@ class LockedLab(NamedTuple):
 
     cluster: Cluster
     lab: Lab
+    target: str
+    """The OSDs whose settings are tried: all, or those of one device class."""
     writer: JournalledWriter
-    """Writes a trial's settings onto all OSDs."""
+    """Writes a trial's settings onto these."""
 
     def runner(
         self, slo: Slo, work: MeasuredWork, clock: Clock, progress: TuneProgress, interrupts: Interrupts, timing: Timing
@@ -38,8 +40,11 @@ class LockedLab(NamedTuple):
 
 
 @contextmanager
-def locked_lab(name: str, clock: Clock, program: str) -> Iterator[LockedLab]:
-    """Open it and hold its lock; `program` is who the journal says writes. Raises TunerError."""
+def locked_lab(name: str, clock: Clock, program: str, device_class: str = "") -> Iterator[LockedLab]:
+    """Open it and hold its lock, for trials on the OSDs of a device class or on all; `program` is who the journal says
+    writes. Raises TunerError.
+    """
+    target = f"osd/class:{device_class}" if device_class else "osd"
     cluster = open_cluster(name)
     try:
         lab = lab_of(cluster)
@@ -47,7 +52,8 @@ def locked_lab(name: str, clock: Clock, program: str) -> Iterator[LockedLab]:
         with Lock(cluster.store, clock, this_process(), may_live) as lock:
             applier = Applier(cluster.config, cluster.store, clock, lock, cluster.release, program)
             applier.recover()
-            hardware = cluster.in_force("osd").hardware
-            yield LockedLab(cluster, lab, JournalledWriter(applier, ("osd",), cluster.release, hardware, "benchmark"))
+            hardware = cluster.in_force(target).hardware
+            writer = JournalledWriter(applier, (target,), cluster.release, hardware, "benchmark")
+            yield LockedLab(cluster, lab, target, writer)
     finally:
         cluster.close()

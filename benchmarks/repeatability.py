@@ -47,10 +47,11 @@ def drives_of(lab: Lab) -> str:
     return ",".join(map(str, options.groups)) + (f", {options.slower:g} times slower" if options.slower != 1 else "")
 
 
-def rate_of(lab: Lab) -> float:
-    """What clients offer."""
+def rate_of(lab: Lab, device_class: str = "") -> float:
+    """What clients offer that lie on the OSDs of a class, or on all."""
     options = lab.state.options
-    return min(RATE_S[options.media_of(osd)] for osd in lab.osds) / options.slower
+    osds = options.classes[device_class] if device_class else lab.osds
+    return min(RATE_S[options.media_of(osd)] for osd in osds) / options.slower
 
 
 def measure(arguments: argparse.Namespace) -> None:

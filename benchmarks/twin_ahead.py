@@ -103,8 +103,13 @@ def settings_under(
     return [*(profiles or [("in force", {})]), *((f"drawn {place}", own) for place, own in enumerate(drawn, start=1))]
 
 
+def device_class_of(words: Sequence[str]) -> str:
+    """Give the class of the OSDs that all loads lie on, "" for all of them, from words such as device_class=hdd."""
+    return next((word.partition("=")[2] for word in words if word.startswith("device_class=")), "")
+
+
 def options_of(load: str, target: LockedLab, timing: Timing, words: Sequence[str]) -> Dict[str, Any]:
-    chosen = {"rate": rate_of(target.lab), **scenario_options(load, words)}
+    chosen = {"rate": rate_of(target.lab, device_class_of(words)), **scenario_options(load, words)}
     return options_for_window(load, chosen, timing.settle + timing.window)
 
 
@@ -129,7 +134,7 @@ def predicted(
 
 def predict(target: LockedLab, arguments: argparse.Namespace, timing: Timing) -> None:
     cluster, lab_options = target.cluster, target.lab.state.options
-    now, release, version = cluster.in_force("osd"), cluster.release, parse_version(cluster.version)
+    now, release, version = cluster.in_force(target.target), cluster.release, parse_version(cluster.version)
     rows = []
     with Runner(arguments.processes) as runner:
         for number, load in enumerate(arguments.loads.split(",")):
@@ -160,7 +165,8 @@ def digest_of(path: Path) -> str:
 def measure(arguments: argparse.Namespace) -> None:
     clock, timing = SystemClock(), Timing(arguments.settle, arguments.window)
     with ExitStack() as stack:
-        target = stack.enter_context(locked_lab(arguments.cluster, clock, "benchmarks/twin_ahead.py"))
+        device_class = device_class_of(arguments.load_option)
+        target = stack.enter_context(locked_lab(arguments.cluster, clock, "benchmarks/twin_ahead.py", device_class))
         if not arguments.ahead.exists():
             predict(target, arguments, timing)
         digest = digest_of(arguments.ahead)
