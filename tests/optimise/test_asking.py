@@ -280,6 +280,40 @@ def test_with_a_prior_no_risk_is_taken_where_success_is_less_likely_than_harm() 
             search.tell(proposal.settings, problem.measure(proposal.settings, np.random.default_rng(1)))
 
 
+class Unlike:
+    """A prior that says of every setting apart from the start that clients wait longer there."""
+
+    def predict(self, points: Array) -> Dict[str, Array]:
+        away = np.abs(points - 0.5).sum(axis=1)
+        return {"cost": points[:, 0], "wait": 2.0 + 0.4 * away}
+
+
+def _waits(settings: Mapping[str, Any]) -> Dict[str, float]:
+    return {"cost": settings["a"], "wait": 2.0 - 2.0 * abs(settings["a"] - 0.5)}
+
+
+STUCK = SmallProblem(BOWL.space, (Constraint("wait", "<=", 1.4),), {"a": 0.5, "b": 0.5}, _waits, noise=0.02)
+"""What is in use waits too long, every change of `a` mends it, and `Unlike` knows of none that does."""
+
+
+def test_where_a_prior_leaves_no_hope_it_is_tested_after_three_measurements_of_what_is_in_use() -> None:
+    search = STUCK.search(priors=(Unlike(),))
+    asked = played(search, STUCK, 10)
+    apart = [number for number, proposal in enumerate(asked) if proposal.settings != STUCK.start]
+    assert apart
+    assert apart[0] == 3
+    assert "what is believed" in asked[apart[0]].why
+    assert all(asked[number].safe >= Options().improve_probability for number in apart)
+
+
+def test_what_is_likelier_unsafe_than_may_be_is_not_measured_again() -> None:
+    search = STUCK.search()
+    for settings, wait in [(STUCK.start, 2.0)] * 4 + [({"a": 0.52, "b": 0.5}, 2.12)]:
+        search.tell(settings, {"cost": settings["a"], "wait": Measured(wait, 0.05)})
+    for proposal in played(search, STUCK, 5):
+        assert proposal.settings != {"a": 0.52, "b": 0.5}
+
+
 def test_a_start_at_its_bound_is_measured_again_before_the_search_gives_up() -> None:
     at_its_bound = replace(BOWL, constraints=(Constraint("heat", "<=", 0.751),))
     search = at_its_bound.search()

@@ -174,6 +174,52 @@ def test_after_the_last_trial_what_is_hardly_possible_is_called_infeasible(
     assert [verdict.state for verdict in found] == ["searching"] * 8 + [state]
 
 
+class Nowhere:
+    """A prior that says of every way that it leads into more heat."""
+
+    def predict(self, points: Array) -> Dict[str, Array]:
+        away = np.abs(points - 0.6).sum(axis=1)
+        return {"cost": -points[:, 0], "heat": 10 + 5 * away}
+
+
+COOLER = SmallProblem(
+    WARM.space,
+    (Constraint("heat", "<=", 9.7),),
+    WARM.start,
+    lambda settings: {"cost": -settings["a"], "heat": 10 - 2 * abs(settings["a"] - 0.6)},
+    noise=0.005,
+)
+"""Every way leads out of the heat, and away from what `Nowhere` says."""
+
+
+@pytest.mark.parametrize("priors", [(), (Hot(),), (Nowhere(),)])
+def test_nothing_is_called_infeasible_before_ten_trials(priors: Tuple[Prior, ...]) -> None:
+    found = verdicts(WARM, 9, priors=priors)
+    assert "infeasible" not in {verdict.state for verdict in found}
+
+
+def test_a_prior_that_no_trial_has_tested_makes_nothing_infeasible() -> None:
+    search = COOLER.search(priors=(Nowhere(),))
+    for number in range(12):
+        search.tell(COOLER.start, COOLER.measure(COOLER.start, np.random.default_rng(number)))
+    assert search.explain().reach().exists < 0.005
+    assert search.verdict().state != "infeasible"
+
+
+def test_a_prior_that_trials_have_borne_out_does() -> None:
+    problem = SmallProblem(
+        WARM.space,
+        COOLER.constraints,
+        WARM.start,
+        lambda settings: {"cost": -settings["a"], "heat": 10 + 5 * abs(settings["a"] - 0.6)},
+        noise=0.005,
+    )
+    search = problem.search(priors=(Nowhere(),))
+    for number, a in enumerate([0.6] * 6 + [0.5, 0.7, 0.8, 0.4]):
+        search.tell({"a": a}, problem.measure({"a": a}, np.random.default_rng(number)))
+    assert search.verdict().state == "infeasible"
+
+
 @pytest.mark.parametrize(("priors", "ends"), [((Hot(),), 10), ((), None)])
 def test_what_a_prior_calls_hardly_possible_is_given_up_after_ten_trials_that_could_not_help(
     monkeypatch: pytest.MonkeyPatch, priors: Tuple[Prior, ...], ends: Optional[int]

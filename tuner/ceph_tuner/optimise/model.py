@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -73,7 +73,9 @@ class Model:
         options: Options,
         priors: Sequence[Prior],
         trials: Sequence[ToldTrial],
+        doubted: Collection[str] = (),
     ) -> None:
+        """`doubted`: metrics of which the priors are as little believed as `Surrogate` can."""
         self._options, self._priors, self._start, self._trials = options, priors, start, trials
         self.points = np.array([space.encode(trial.settings) for trial in trials], dtype=float).reshape(-1, space.size)
         self._failures = self.points[[trial.failed is not None for trial in trials]]
@@ -98,7 +100,9 @@ class Model:
             own = [constraint.bound for constraint in constraints if constraint.name == name]
             scale = spread or scale_of(self.points[rows], means, self._scale_beforehand(name, own))
             inputs = self._inputs(self.points[rows], [column[rows] for column in columns])
-            surrogate = self.surrogates[name] = Surrogate(Data(inputs, space.size, means, errors), scale)
+            surrogate = self.surrogates[name] = Surrogate(
+                Data(inputs, space.size, means, errors), scale, name in doubted
+            )
             self._inflation[name] = inflation(surrogate.surprises) * doubt(self._forecast_errors(name, surrogate.error))
         self._at_trials: Optional[ModelView] = None
         at_start = self.at(start[None, :])
@@ -283,11 +287,11 @@ class ModelView:
         """Logarithm of the probability that what the start breaks already gets no worse, shape (n,)."""
         return self._log_all([(bounds, bounds.hold) for bounds in self._model.bounds if not bounds.kept], _FREEDOM)
 
-    def allowed(self, risk: float, options: Options) -> Array:
+    def allowed(self, risk: float, options: Options, success: bool = True) -> Array:
         """Whether points may be tried, where `risk` may be taken that they break what the start keeps, shape (n,).
 
         More risk that what the start breaks gets worse is taken only where success is likelier than that, as far as a
-        prior can tell.
+        prior can tell; without `success` also where there is none, so that a prior is tested.
         """
         safe = self.log_safe() >= math.log(max(1.0 - risk, 1e-300))
         # without a safe probability nothing is at risk at all
@@ -296,7 +300,7 @@ class ModelView:
         least = 1.0 - (1.0 - least) * risk / (1.0 - options.safe_probability)
         no_worse = np.exp(self.log_no_worse())
         hopeful = no_worse >= least
-        if self._model.has_priors:
+        if self._model.has_priors and success:
             hopeful &= np.exp(self.log_feasible()) >= _ODDS * (1.0 - no_worse)
         return np.asarray(safe & (hopeful | (no_worse >= 1.0 - risk)))
 

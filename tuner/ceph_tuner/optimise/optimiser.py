@@ -14,9 +14,10 @@ proposes the same.
 from __future__ import annotations
 
 import math
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
+from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 from ceph_tuner.optimise.contract import (
@@ -43,10 +44,10 @@ _RECOMMENDED = 0.98
 """Probability from which tried settings may be recommended."""
 
 _EVIDENCE, _UNLIKELY, _HOPELESS = 4, 0.02, 0.005
-"""Trials before a set of constraints is called infeasible, and without priors one more for each side of the cube; the
-probability of the next trial below which it is looked into, and the probability that any point meets all below which
-it is. With few trials the models are too sure of themselves: of 14 rugged functions that could be met in 0.2% of the
-cube, 6 were given up at 0.02, and 3 at 0.005."""
+"""Trials and one more for each side of the cube, at least LEAST_TRIALS and with priors these, before a set of
+constraints is called infeasible; the probability of the next trial below which it is looked into, and the probability
+that any point meets all below which it is. With few trials the models are too sure of themselves: of 14 rugged
+functions that could be met in 0.2% of the cube, 6 were given up at 0.02, and 3 at 0.005."""
 
 _GIVEN_UP, _FUTILE = 0.05, 1e-6
 """The last of these where nothing more is safe, or all trials are made: then it is but a word for the end of a search,
@@ -151,11 +152,11 @@ class SafeOptimiser:
         # where nothing is left that could be tried with hope there will be no more evidence than there is
         futile = bool(self._priors) and len(own) >= LEAST_TRIALS and step.feasible < _FUTILE
         last = spent or futile or step.point is None
-        evidence = _EVIDENCE + (0 if self._priors else self._space.size)
+        evidence = LEAST_TRIALS if self._priors else max(LEAST_TRIALS, _EVIDENCE + self._space.size)
         if not step.met and step.feasible < _UNLIKELY and (len(own) >= evidence or last):
             if self._exists is None:
                 with threadpool_limits(1):
-                    self._exists = self.explain().reach().exists
+                    self._exists = self._chance()
             if self._exists < (_GIVEN_UP if last else _HOPELESS):
                 chance = f"{100 * self._exists:.1f}%"
                 return SearchVerdict("infeasible", f"that any settings meet every constraint has {chance} probability")
@@ -165,6 +166,25 @@ class SafeOptimiser:
             reason = f"no untried settings are safe with {100 * options.safe_probability:g}%"
             return SearchVerdict("nothing safe", f"{reason}{self._nearest(step)}")
         return SearchVerdict("searching", step.why)
+
+    def _chance(self) -> float:
+        """Probability that any settings meet every constraint: by the priors, and by how far these may be wrong.
+
+        What priors say of everything that was not tried rests on what was. About a metric they count as wrong as likely
+        as right, until trials apart from the start say which.
+        """
+        chance = by_priors = self.explain().reach().exists
+        if not self._priors:
+            return chance
+        metrics = sorted({constraint.name for constraint in self._constraints})
+        model, doubted = self._fitted(), self._modelled(self._trials, metrics)
+        for name in metrics:
+            right, wrong = (each.surrogates[name].log_pseudo_likelihood for each in (model, doubted))
+            share = float(expit(wrong - right))
+            if share > _HOPELESS / len(metrics):
+                reach = self._explained(self._modelled(self._trials, [name])).reach()
+                chance += share * max(0.0, reach.exists - by_priors)
+        return min(chance, 1.0)
 
     def _nearest(self, step: SearchStep) -> str:
         """In words, how far the likeliest safe of all that was not tried is from what was."""
@@ -245,9 +265,10 @@ class SafeOptimiser:
 
     def explain(self) -> Explanation:
         """Give what was learnt, for people. Raises ValueError where nothing was told."""
-        return Explanation(
-            self._fitted(), self._space, self._objective, self._constraints, tuple(self._trials), self._seed
-        )
+        return self._explained(self._fitted())
+
+    def _explained(self, model: Model) -> Explanation:
+        return Explanation(model, self._space, self._objective, self._constraints, tuple(self._trials), self._seed)
 
     def to_dict(self) -> Dict[str, Any]:
         """Give all that another instance needs to go on, ready for JSON."""
@@ -324,22 +345,21 @@ class SafeOptimiser:
         if self._model is None or self._model_pending != len(self._pending):
             trials = list(self._trials)
             names = self._names
-
-            def fitted() -> Model:
-                with threadpool_limits(1):
-                    # matrices this small are slower on two threads than on one
-                    return Model(
-                        self._space, names, self._constraints, self._start, self._options, self._priors, trials
-                    )
-
-            self._model = self._measured_model = fitted()
+            self._model = self._measured_model = self._modelled(trials)
             for proposal in self._pending:
                 view = self._model.at(np.array([self._space.encode(proposal.settings)]))
                 expected = {name: Measured(float(self._model.plain(name, view.metric(name)[0])[0])) for name in names}
                 trials.append(ToldTrial(proposal.settings, expected))
-                self._model = fitted()
+                self._model = self._modelled(trials)
             self._model_pending = len(self._pending)
         return self._model
+
+    def _modelled(self, trials: Sequence[ToldTrial], doubted: Collection[str] = ()) -> Model:
+        with threadpool_limits(1):
+            # matrices this small are slower on two threads than on one
+            return Model(
+                self._space, self._names, self._constraints, self._start, self._options, self._priors, trials, doubted
+            )
 
     def _violated(self) -> List[bool]:
         """Whether each trial of this search broke a constraint, as it is seen now."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -12,7 +12,7 @@ from ceph_tuner.optimise.acquisition import log_expected_improvement
 from ceph_tuner.optimise.candidates import Region, candidates, refined
 from ceph_tuner.optimise.contract import Array, Expected, Options, Space
 from ceph_tuner.optimise.margins import risk
-from ceph_tuner.optimise.model import BROKEN, FEASIBLE, Model, ModelView
+from ceph_tuner.optimise.model import FEASIBLE, Model, ModelView
 from ceph_tuner.optimise.trust_region import half_side
 
 _LARGEST = 0.5
@@ -26,6 +26,9 @@ _NOTABLE = 2.0
 
 _REPEATS, LEAST_TRIALS = 3, 10
 """Times that the best known is measured, and trials, before it is given up that anything else is safe."""
+
+_TESTS = 3
+"""Settings apart from those in use that are tried before what priors say of all of them counts as tested."""
 
 _AS_GOOD = math.log(0.95)
 """Share of the worth of the best trial that was found, from which a suggestion is tried in its place: it means
@@ -88,6 +91,8 @@ class _Safety:
     measured_model: Model
     risk: float
     options: Options
+    success: bool = True
+    """Whether a trial that risks more must be likely to succeed."""
 
     def of(self, view: ModelView) -> ModelView:
         """The points of a view, as what was measured alone sees them."""
@@ -100,7 +105,7 @@ class _Safety:
 
     def allows(self, judged: ModelView) -> Array:
         """Whether the points of a view that `of` gave may be tried, shape (n,)."""
-        return judged.allowed(self.risk, self.options)
+        return judged.allowed(self.risk, self.options, self.success)
 
 
 class _Lesson:
@@ -142,9 +147,9 @@ def next_step(
     within = {label: u for label, u in suggestions.items() if np.max(np.abs(u - centre)) <= options.step_limit}
     categories = getattr(space, "categories", ())
 
-    def lesson() -> Optional[Array]:
+    def lesson(judged: _Safety = safety) -> Optional[Array]:
         region = _around_safest(model, centre, max(half, first), options.step_limit, categories)
-        return _best_safe(space, safety, region, _Lesson(), [], generator)
+        return _best_safe(space, judged, region, _Lesson(), [], generator)
 
     point = None
     for shrink in range(_SHRINKS):
@@ -170,8 +175,12 @@ def next_step(
         # what promises most is nowhere safe: what is learnt around the safest may show that more is
         point = lesson()
         why = "most to be learnt: what promises more is not known to be safe"
+    if point is None and model.has_priors and _untested(model):
+        # all hope is what the priors say, and measuring the same again tells nothing of them
+        point = lesson(replace(safety, success=False))
+        why = "to see whether what is believed of settings apart from these is so"
     if point is None:
-        point, why = _again(model, centre), "again, to know it better: nothing else is known to be safe"
+        point, why = _again(model, safety, centre), "again, to know it better: nothing else is known to be safe"
     safe, feasible = 0.0, 0.0
     expected: Expected = {}
     if point is not None:
@@ -260,15 +269,20 @@ def _around_safest(
     return Region(np.maximum(box.low, limit.low), np.minimum(box.high, limit.high), safest, categories)
 
 
-def _again(model: Model, centre: Array) -> Optional[Array]:
-    """Give what was tried and is measured once more: the best, or what is in use where that is likelier unsafe.
+def _untested(model: Model) -> bool:
+    """Whether what is in use was measured often enough, and little beside it."""
+    in_use = np.all(model.points == model.start, axis=1)
+    return int(np.sum(in_use)) >= _REPEATS and len(np.unique(model.points[~in_use], axis=0)) < _TESTS
+
+
+def _again(model: Model, safety: _Safety, centre: Array) -> Optional[Array]:
+    """Give what was tried and is measured once more: the best, or what is in use where that is not known to be safe.
 
     None where that was done often enough. What is in use harms nobody more for being measured.
     """
-    view = model.at_trials
     best = int(np.argmax(np.all(model.points == centre, axis=1)))
-    likely_safe = min(view.log_safe()[best], view.log_no_worse()[best]) >= math.log(BROKEN)
-    point = centre if likely_safe and not model.failed[best] else model.start
+    may = safety.allows(safety.of(model.at(centre[None, :])))[0]
+    point = centre if may and not model.failed[best] else model.start
     repeats = int(np.sum(np.all(model.points == point, axis=1)))
     return point if repeats < _REPEATS or len(model.points) < LEAST_TRIALS else None
 

@@ -75,12 +75,15 @@ class _Regressor(GaussianProcessRegressor):  # type: ignore[misc]  # scikit-opti
 class Surrogate:
     """The posterior of one metric."""
 
-    def __init__(self, data: Data, scale: float) -> None:
-        """Fit. `scale` is how much the metric varies over the cube, as far as that is known."""
-        self._size, self.scale = data.size, scale
+    def __init__(self, data: Data, scale: float, doubted: bool = False) -> None:
+        """Fit. `scale` is how much the metric varies over the cube, as far as that is known.
+
+        `doubted`: priors may be of no use as well as right, or as wrong as to say the opposite.
+        """
+        self._size, self.scale, self._doubted = data.size, scale, doubted
         self._believed = np.full(data.inputs.shape[1] - data.size, True)
         self._fit(data)
-        while np.any(self.trust < 0):
+        while np.any(self.trust < 0) and not doubted:
             # what moves against the metric is no use to it: the best scale that is no less than 0 is 0
             self._believed &= self.trust >= 0
             self._fit(data)
@@ -89,8 +92,8 @@ class Surrogate:
         """Find the hyperparameters, with the priors that are believed."""
         data = replace(data, inputs=self._of_use(data.inputs))
         scale, priors = self.scale, data.inputs.shape[1] - data.size
-        self._weights = np.full(priors, 1.0 / max(1, priors))
-        centres, widths = _centres(data.size, priors, scale)
+        self._weights = np.full(priors, 0.0 if self._doubted else 1.0 / max(1, priors))
+        centres, widths = _centres(data.size, priors, scale, self._doubted)
         kernel = PlaneAndCurve(np.exp(centres[data.size :]), np.exp(centres[: data.size]))
         deviations = np.where(np.isnan(data.errors), 0.0, data.errors / scale)
         self._gp = _Regressor(kernel, deviations**2 + 1e-8, centres, widths)
@@ -120,6 +123,16 @@ class Surrogate:
         """Leave-one-out residuals in their own deviations, shape (n,) (Rasmussen and Williams, eq. 5.12)."""
         residuals: Array = np.asarray(self._gp.alpha_) / np.sqrt(np.diag(self._inverse))
         return residuals
+
+    @property
+    def log_pseudo_likelihood(self) -> float:
+        """Logarithm of the density of each measurement by the others, summed (Rasmussen and Williams, eq. 5.11).
+
+        Of those apart from the start: its level is claimed by nobody, and repeats of it say nothing of what changes.
+        """
+        apart = np.any(self._gp.X_train_[:, : self._size] != 0.0, axis=1)
+        of_one = -0.5 * self.surprises**2 + 0.5 * np.log(np.diag(self._inverse) / (2 * math.pi * self.scale**2))
+        return float(np.sum(of_one[apart]))
 
     @property
     def noise(self) -> float:
@@ -156,9 +169,9 @@ class Surrogate:
         return residuals
 
 
-def _centres(size: int, priors: int, scale: float) -> Tuple[Array, Array]:
+def _centres(size: int, priors: int, scale: float, doubted: bool = False) -> Tuple[Array, Array]:
     """Give centres and widths of the logarithms of the hyperparameters, in the kernel's order."""
-    share = _UNEXPLAINED if priors else 1.0
+    share = _UNEXPLAINED if priors and not doubted else 1.0
     variances = np.empty(VARIANCES + priors)
     variances[CONSTANT] = share**2
     # a plane with this slope has deviation 1 over the uniform cube
@@ -166,7 +179,7 @@ def _centres(size: int, priors: int, scale: float) -> Tuple[Array, Array]:
     variances[CURVE] = (share * (1.0 if priors else _CURVED)) ** 2
     variances[NOISE] = _NOISE**2
     # what priors predict comes in the metric's unit
-    variances[VARIANCES:] = (_TRUST / scale) ** 2
+    variances[VARIANCES:] = ((1.0 if doubted else _TRUST) / scale) ** 2
     names = ["constant", "slope", "curve", "noise", *["trust"] * priors]
     centres = np.concatenate([np.full(size, math.log(_LENGTH * math.sqrt(size))), np.log(variances)])
     widths = np.array([_WIDTHS["length"]] * size + [_WIDTHS[name] for name in names])
