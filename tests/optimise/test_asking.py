@@ -306,6 +306,13 @@ def test_where_a_prior_leaves_no_hope_it_is_tested_after_three_measurements_of_w
     assert all(asked[number].safe >= Options().improve_probability for number in apart)
 
 
+def test_once_something_was_broken_a_prior_is_tested_no_further() -> None:
+    search = STUCK.search(priors=(Unlike(),))
+    for settings, wait in [(STUCK.start, 2.0)] * 3 + [({"a": 0.1, "b": 0.1}, 2.6)]:
+        search.tell(settings, {"cost": settings["a"], "wait": Measured(wait, 0.02)})
+    assert not any("what is believed" in proposal.why for proposal in played(search, STUCK, 5))
+
+
 def test_what_is_likelier_unsafe_than_may_be_is_not_measured_again() -> None:
     search = STUCK.search()
     for settings, wait in [(STUCK.start, 2.0)] * 4 + [({"a": 0.52, "b": 0.5}, 2.12)]:

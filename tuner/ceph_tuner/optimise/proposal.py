@@ -175,7 +175,7 @@ def next_step(
         # what promises most is nowhere safe: what is learnt around the safest may show that more is
         point = lesson()
         why = "most to be learnt: what promises more is not known to be safe"
-    if point is None and model.has_priors and _untested(model):
+    if point is None and model.has_priors and _untested(model) and not any(violated):
         # all hope is what the priors say, and measuring the same again tells nothing of them
         point = lesson(replace(safety, success=False))
         why = "to see whether what is believed of settings apart from these is so"
