@@ -119,8 +119,9 @@ def test_the_page_of_speed_says_what_recommendations_cost_and_are_worth() -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["search-families", "search-fresh-seeds", "search-new-scenarios", "search-scenarios"])
-def test_a_page_of_the_search_says_what_its_runs_say(name: str) -> None:
+@pytest.mark.parametrize("suffix", ["families", "fresh-seeds", "new-scenarios", "scenarios", "untested-twin"])
+def test_a_page_of_the_search_says_what_its_runs_say(suffix: str) -> None:
+    name = f"search-{suffix}"
     runs = search.read(RESULTS / f"{name}.jsonl.gz")
     assert measured(RESULTS / f"{name}.md") == search_table.tables(runs, ())
 
