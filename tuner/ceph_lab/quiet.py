@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Collection, Dict, List, Mapping, Sequence, Set, Tuple
 
 from ceph_lab.loads import LabUnderLoad
 from ceph_lab.loads.session import LabSession
@@ -140,15 +140,21 @@ def wait_until_quiet(
             raise NotQuiet(f"lab {lab.name!r} is not quiet after {waited_s:.0f} s: {', '.join(going_on.values())}")
 
 
-def compact(lab: LabUnderLoad, session: LabSession, again: bool = False) -> None:
+def compact(lab: LabUnderLoad, session: LabSession, before: Collection[int] = ()) -> Set[int]:
     """What was written leaves RocksDB work to do: done now, so that every window begins with the same.
 
-    Not `again` where RocksDB's log lies on a disk: it goes on in another place after a compaction, and a write waits
-    for the head's way there and back. So windows under the same settings would differ by a factor of two.
+    Not again on the OSDs of `before` whose RocksDB has its log on a disk: it goes on in another place after a
+    compaction, and a write waits for the head's way there and back. So windows under the same settings would differ by
+    a factor of two. Gives the OSDs that were compacted.
     """
-    for osd in _up(session, lab):
-        if not (again and _log_is_on_a_disk(session.mon("osd metadata", id=osd))):
-            session.osd(osd, "compact")
+    osds = {
+        osd
+        for osd in _up(session, lab)
+        if osd not in before or not _log_is_on_a_disk(session.mon("osd metadata", id=osd))
+    }
+    for osd in sorted(osds):
+        session.osd(osd, "compact")
+    return osds
 
 
 def _log_is_on_a_disk(metadata: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ The caller may change settings between windows, and cut windows out of one long 
 from __future__ import annotations
 
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ceph_lab.loads import LabUnderLoad, Load, LoadProgress, LoadResult
 from ceph_lab.loads.backfill import BackfillLoad
@@ -70,7 +70,8 @@ class Scenario:
         self.results: Tuple[LoadResult, ...] = ()
         self._session = session
         self._tell = tell
-        self._prepared = self._running = self._compacted = False
+        self._prepared = self._running = False
+        self._compacted: Set[int] = set()
         self._remarks: List[str] = []
 
     def __enter__(self) -> Scenario:
@@ -109,8 +110,7 @@ class Scenario:
                     check_room(self._session, self.loads)
                 for load in self.loads:
                     load.prepare()
-                compact(self.lab, self._session, again=self._compacted)
-                self._compacted = True
+                self._compacted |= compact(self.lab, self._session, self._compacted)
         except BaseException:
             self.stop()
             raise
