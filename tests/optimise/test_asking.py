@@ -14,6 +14,7 @@ from small_problems import BOLD, BOWL, HOT, MIXED, SmallProblem, played
 
 from ceph_tuner.optimise import Constraint, Measured, Options, SafeOptimiser
 from ceph_tuner.optimise.contract import Array
+from ceph_tuner.optimise.proposal import _Safety
 
 pytestmark = pytest.mark.slow
 
@@ -313,12 +314,16 @@ def test_once_something_was_broken_a_prior_is_tested_no_further() -> None:
     assert not any("what is believed" in proposal.why for proposal in played(search, STUCK, 5))
 
 
-def test_what_is_likelier_unsafe_than_may_be_is_not_measured_again() -> None:
-    search = STUCK.search()
-    for settings, wait in [(STUCK.start, 2.0)] * 4 + [({"a": 0.52, "b": 0.5}, 2.12)]:
+@pytest.mark.parametrize(("priors", "asked_again"), [((Unlike(),), "start"), ((), "best")])
+def test_with_a_prior_what_may_not_be_tried_is_not_measured_again(
+    monkeypatch: pytest.MonkeyPatch, priors: Any, asked_again: str
+) -> None:
+    again = {"start": STUCK.start, "best": {"a": 0.52, "b": 0.5}}
+    search = STUCK.search(priors=priors)
+    for settings, wait in [(again["start"], 2.0)] * 4 + [(again["best"], 1.9)]:
         search.tell(settings, {"cost": settings["a"], "wait": Measured(wait, 0.05)})
-    for proposal in played(search, STUCK, 5):
-        assert proposal.settings != {"a": 0.52, "b": 0.5}
+    monkeypatch.setattr(_Safety, "allows", lambda self, judged: np.full(len(judged.points), False))
+    assert [each.settings for each in search.ask()] == [again[asked_again]]
 
 
 def test_a_start_at_its_bound_is_measured_again_before_the_search_gives_up() -> None:

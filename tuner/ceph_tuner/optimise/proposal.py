@@ -12,7 +12,7 @@ from ceph_tuner.optimise.acquisition import log_expected_improvement
 from ceph_tuner.optimise.candidates import Region, candidates, refined
 from ceph_tuner.optimise.contract import Array, Expected, Options, Space
 from ceph_tuner.optimise.margins import risk
-from ceph_tuner.optimise.model import FEASIBLE, Model, ModelView
+from ceph_tuner.optimise.model import BROKEN, FEASIBLE, Model, ModelView
 from ceph_tuner.optimise.trust_region import half_side
 
 _LARGEST = 0.5
@@ -276,12 +276,14 @@ def _untested(model: Model) -> bool:
 
 
 def _again(model: Model, safety: _Safety, centre: Array) -> Optional[Array]:
-    """Give what was tried and is measured once more: the best, or what is in use where that is not known to be safe.
+    """Give what was tried and is measured once more: the best, or what is in use where that may not be tried.
 
     None where that was done often enough. What is in use harms nobody more for being measured.
     """
     best = int(np.argmax(np.all(model.points == centre, axis=1)))
-    may = safety.allows(safety.of(model.at(centre[None, :])))[0]
+    at_best = safety.of(model.at(centre[None, :]))
+    # without a prior the best lies where safety ends, and to know it better is what moves that
+    may = safety.allows(at_best)[0] if model.has_priors else safety.likely(at_best)[0] >= math.log(BROKEN)
     point = centre if may and not model.failed[best] else model.start
     repeats = int(np.sum(np.all(model.points == point, axis=1)))
     return point if repeats < _REPEATS or len(model.points) < LEAST_TRIALS else None
