@@ -103,13 +103,9 @@ def settings_under(
     return [*(profiles or [("in force", {})]), *((f"drawn {place}", own) for place, own in enumerate(drawn, start=1))]
 
 
-def device_class_of(words: Sequence[str]) -> str:
-    """Give the class of the OSDs that all loads lie on, "" for all of them, from words such as device_class=hdd."""
-    return next((word.partition("=")[2] for word in words if word.startswith("device_class=")), "")
-
-
 def options_of(load: str, target: LockedLab, timing: Timing, words: Sequence[str]) -> Dict[str, Any]:
-    chosen = {"rate": rate_of(target.lab, device_class_of(words)), **scenario_options(load, words)}
+    given = scenario_options(load, words)
+    chosen = {"rate": rate_of(target.lab, given.get("device_class", "")), **given}
     return options_for_window(load, chosen, timing.settle + timing.window)
 
 
@@ -165,7 +161,9 @@ def digest_of(path: Path) -> str:
 def measure(arguments: argparse.Namespace) -> None:
     clock, timing = SystemClock(), Timing(arguments.settle, arguments.window)
     with ExitStack() as stack:
-        device_class = device_class_of(arguments.load_option)
+        # of all loads alike
+        load_options = scenario_options(arguments.loads.split(",")[0], arguments.load_option)
+        device_class = load_options.get("device_class", "")
         target = stack.enter_context(locked_lab(arguments.cluster, clock, "benchmarks/twin_ahead.py", device_class))
         if not arguments.ahead.exists():
             predict(target, arguments, timing)

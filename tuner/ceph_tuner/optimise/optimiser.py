@@ -177,13 +177,12 @@ class SafeOptimiser:
         if not self._priors:
             return chance
         metrics = sorted({constraint.name for constraint in self._constraints})
-        model, doubted = self._fitted(), self._modelled(self._trials, metrics)
         for name in metrics:
-            right, wrong = (each.surrogates[name].log_pseudo_likelihood for each in (model, doubted))
+            doubted = self._modelled(self._trials, [name])
+            right, wrong = (each.surrogates[name].log_pseudo_likelihood for each in (self._fitted(), doubted))
             share = float(expit(wrong - right))
             if share > _HOPELESS / len(metrics):
-                reach = self._explained(self._modelled(self._trials, [name])).reach()
-                chance += share * max(0.0, reach.exists - by_priors)
+                chance += share * max(0.0, self._explained(doubted).reach().exists - by_priors)
         return min(chance, 1.0)
 
     def _nearest(self, step: SearchStep) -> str:

@@ -281,10 +281,10 @@ def _again(model: Model, safety: _Safety, centre: Array) -> Optional[Array]:
     None where that was done often enough. What is in use harms nobody more for being measured.
     """
     best = int(np.argmax(np.all(model.points == centre, axis=1)))
-    at_best = safety.of(model.at(centre[None, :]))
     # without a prior the best lies where safety ends, and to know it better is what moves that
-    may = safety.allows(at_best)[0] if model.has_priors else safety.likely(at_best)[0] >= math.log(BROKEN)
-    point = centre if may and not model.failed[best] else model.start
+    view = model.at_trials
+    may = safety.allows(safety.of(view)) if model.has_priors else safety.likely(view) >= math.log(BROKEN)
+    point = centre if may[best] and not model.failed[best] else model.start
     repeats = int(np.sum(np.all(model.points == point, axis=1)))
     return point if repeats < _REPEATS or len(model.points) < LEAST_TRIALS else None
 
