@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Callable, NamedTuple, Tuple
 
 from day_shape import BUSIEST_H, clients_at, shape
@@ -140,7 +140,7 @@ def rate_at(hour: float) -> float:
 def day_told(scrubbed: int) -> Any:
     """What a day is, as a document: days of another one are not to be compared."""
     work = [LOST, scrubbed, CLONES]
-    return [HOUR_S, PHASES_AN_HOUR, WARM_UP_H, list(shape()), repr(OSD), work]
+    return [HOUR_S, PHASES_AN_HOUR, WARM_UP_H, list(shape()), asdict(OSD), work]
 
 
 def with_work(model: ClusterModel, rate: float, works: Tuple[int, int, int]) -> ClusterModel:

@@ -8,7 +8,7 @@ Units are SI: seconds, bytes, per second.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional, Tuple, Union
 
 from ceph_tuner.core.knobs.cost import Hardware, kind_of_class
@@ -132,16 +132,16 @@ class OsdModel:
     trim_bytes: float = 8.0 * KIB
     throttle_bytes: float = 64.0 * MIB
     """`bluestore_throttle_bytes`; 0: none."""
-    message_cpu_s: float = field(default=120e-6, repr=False)
+    message_cpu_s: float = 120e-6
     """Processor time of a message at each of its ends.
 
-    It and the next two count where processors are described, and are not shown. They are fitted on what two processors
+    It and the next two count where processors are described. They are fitted on what two processors
     of a lab did (benchmarks/twin_processors.py). With a write's thread time an OSD without copies does 2 300 a second
     on a processor, where Ceph's guidance is 1 000 to 3 000.
     """
-    commit_cpu_s: float = field(default=160e-6, repr=False)
+    commit_cpu_s: float = 160e-6
     """Processor time of BlueStore's and RocksDB's own threads for a commit, beside `kv_cpu_s`."""
-    moved_cpu_s_per_byte: float = field(default=0.9e-9, repr=False)
+    moved_cpu_s_per_byte: float = 0.9e-9
     """Processor time of a byte that is read or written, beside a thread's: messengers and the kernel."""
     db: Optional[Device] = None
     """The drive of its key-value store and the store's log, where that is another one (`block.db`)."""
@@ -342,7 +342,7 @@ class ClusterModel:
     """`osd_scrub_backoff_ratio`: of the moments in which an OSD could begin a scrub, those that it passes over."""
     scrub_priority: float = 5.0
     """WPQ only: `osd_scrub_priority`; a scrub that was asked for has `osd_requested_scrub_priority`, 120."""
-    simulated_osds: int = field(default=0)
+    simulated_osds: int = 0
     """So many OSDs stand for all, with their share of the load and of the PGs; 0: all are simulated."""
 
     def __post_init__(self) -> None:
