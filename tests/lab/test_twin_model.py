@@ -6,6 +6,7 @@ import pytest
 
 from ceph_lab.cluster import Lab
 from ceph_lab.loads import backfill, client, recovery, scrub, snaptrim
+from ceph_lab.loads.layout import PoolLayout
 from ceph_lab.options import LabOptions
 from ceph_lab.places import LabPlaces
 from ceph_lab.recipes import RECIPES
@@ -20,8 +21,7 @@ HARDWARE = Hardware(811.7, 60.0 * (1 << 20), 1, "ssd")
 
 LOADS = {
     "client": (client.PGS, client.REPLICAS),
-    "recovery": (recovery.PGS, recovery.REPLICAS),
-    "backfill": (backfill.PGS, backfill.REPLICAS),
+    "backfill": (3, backfill.REPLICAS),
     "scrub": (scrub.PGS, scrub.REPLICAS),
     "snaptrim": (snaptrim.PGS, snaptrim.REPLICAS),
 }
@@ -38,6 +38,23 @@ def test_the_twin_is_told_of_the_work_that_the_labs_recipe_has(name: str) -> Non
     assert bool(model.recovery) == ("object_bytes" in has)
     assert {work.pool for work in (*model.recovery, *model.scrub, *model.snaptrim)} <= {p.name for p in model.pools}
     assert {p.name: (p.pgs, p.size) for p in model.pools if p.name in LOADS}.items() <= LOADS.items()
+    for work in model.recovery:
+        if work.degraded:
+            pool = model.pool(work.pool)
+            assert (pool.pgs, pool.size) == (recovery.pgs_for(work.objects, 3, 2), recovery.REPLICAS)
+            # those that have the OSD share the objects
+            assert work.objects / (pool.pgs * 2 / 3) <= recovery.OBJECTS_PER_PG
+
+
+def test_pools_lie_where_the_lab_puts_them_and_their_pgs_come_due_in_turn() -> None:
+    options = LabOptions.from_dict({"osds": "3xnvme,4xhdd"})
+    model = lab_model(options, Hardware(30.0, 4e6, 1, "hdd"), "mixed", TENTACLE, work={"device_class": "hdd"})
+    layout = PoolLayout(3, device_class="hdd")
+    # the class's OSDs are the twin's, from 0 on
+    on_lab = [layout.placement([3, 4, 5, 6], pg) for pg in range(scrub.PGS)]
+    assert model.pool("scrub").acting == tuple(tuple(osd - 3 for osd in osds) for osds in on_lab)
+    assert [pool.name for pool in model.pools if not pool.acting] == ["rbd", ".mgr"]
+    assert model.scrub[0].in_turn
 
 
 @pytest.mark.parametrize(
@@ -94,8 +111,8 @@ def test_it_is_told_of_the_scenarios_own_pools_and_of_the_osds_that_they_lie_on(
     assert coded.recovery[0].target == 3
     assert coded.clients[0].read_share == 0.5
     copied = lab_model(options, spinning, "client-recovery", TENTACLE, work={"device_class": "hdd"})
-    # a chunk is half an object
-    assert coded.recovery[0].objects == pytest.approx(2 * copied.recovery[0].objects, abs=1)
+    # a chunk is half an object, and has a place of its own
+    assert 1.7 * copied.recovery[0].objects < coded.recovery[0].objects < 2 * copied.recovery[0].objects
     assert (
         copied.osd.device != lab_model(options, HARDWARE, "client", TENTACLE, work={"device_class": "ssd"}).osd.device
     )

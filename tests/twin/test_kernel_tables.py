@@ -60,6 +60,18 @@ def test_each_task_is_in_the_order_of_its_primary_once(model: ClusterModel, seed
     assert sorted(listed) == list(range(len(layout.work)))
 
 
+@pytest.mark.parametrize("in_turn", [True, False])
+def test_scrubs_come_due_in_the_order_of_their_pgs_or_in_none(in_turn: bool) -> None:
+    model = replace(MODEL, scrub=(ScrubWork("rbd", 50_000, in_turn=in_turn),))
+    tables = KernelTables(model, 0).tables
+    lines = [
+        tables["task_order"][osd["task_begin"][records.SCRUB] : osd["task_end"][records.SCRUB]]
+        for osd in tables["osds"]
+    ]
+    pgs = [tables["tasks"]["pg"][line].tolist() for line in lines]
+    assert all(sorted(line) == line for line in pgs) == in_turn
+
+
 def test_nothing_happens_before_the_clock_begins() -> None:
     tables = KernelTables(replace(MODEL, scrub=(ScrubWork("rbd", 500),)), 0).tables
     progress = tables["progress"][0]

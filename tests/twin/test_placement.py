@@ -1,14 +1,18 @@
-"""PGs are placed as CRUSH's straw buckets place them: independent draws, different failure domains."""
+"""PGs are placed as described, or as CRUSH's straw buckets do: independent draws, different failure domains."""
 
 from __future__ import annotations
+
+from typing import Tuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ceph_tuner.twin.model import Pool
+from ceph_tuner.twin.description import from_dict, to_dict
+from ceph_tuner.twin.model import ClusterModel, Device, OsdModel, Pool
 from ceph_tuner.twin.placement import per_osd, placed
+from ceph_tuner.twin.simulation import Simulation
 
 
 @settings(deadline=None)
@@ -48,3 +52,26 @@ def test_every_osd_leads_its_share(hosts: int) -> None:
 def test_the_same_generator_places_alike() -> None:
     one, other = (placed(Pool("rbd", 64, 3), 64, 8, 0, np.random.default_rng(3)) for _ in range(2))
     assert np.array_equal(one, other)
+
+
+DESCRIBED = Pool("rbd", 2, 2, acting=((2, 0), (1, 2)))
+OSD = OsdModel(Device(1000.0, 1e8))
+
+
+def test_pgs_lie_where_they_are_said_to() -> None:
+    model = ClusterModel(3, OSD, (DESCRIBED, Pool("archive", 8)))
+    assert Simulation(model, {}, 1).acting("rbd").tolist() == [[2, 0], [1, 2]]
+    assert from_dict(to_dict(model)) == model
+    assert ["acting" in pool for pool in to_dict(model)["pools"]] == [True, False]
+
+
+@pytest.mark.parametrize("acting", [((0, 1),), ((0, 1), (1,)), ((0, 1), (1, 1))])
+def test_every_pg_has_its_osds(acting: Tuple[Tuple[int, ...], ...]) -> None:
+    with pytest.raises(ValueError, match="must name 2 OSDs for each of 2 PGs"):
+        Pool("rbd", 2, 2, acting=acting)
+
+
+@pytest.mark.parametrize(("osds", "simulated"), [(2, 0), (4, 3)])
+def test_their_osds_are_simulated(osds: int, simulated: int) -> None:
+    with pytest.raises(ValueError, match=f"acting must be of {osds} OSDs, all of them simulated"):
+        ClusterModel(osds, OSD, (DESCRIBED,), simulated_osds=simulated)

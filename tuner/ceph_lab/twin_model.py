@@ -14,7 +14,7 @@ from ceph_lab.loads import recovery as recovery_load
 from ceph_lab.loads import scrub as scrub_load
 from ceph_lab.loads import snaptrim as snaptrim_load
 from ceph_lab.loads.client_work import FIO, ClientWork
-from ceph_lab.loads.drive_speed import DriveSpeed
+from ceph_lab.loads.drive_speed import DriveSpeed, objects_for
 from ceph_lab.loads.image_recovery import degraded_objects, image_object_bytes
 from ceph_lab.loads.layout import PoolLayout
 from ceph_lab.memory import ram_devices
@@ -58,18 +58,8 @@ CLIENT_CPU_S = 1e-4
 OPEN_DEPTH = 256
 """Operations that an open-loop client lets wait at most."""
 
-RECOVERED_SHARE = 0.55
-"""Of a device's bandwidth, what recovery gets at most beside clients: half was seen under every built-in profile."""
-
 LOG_AT = 0.2
 """Share of a lab's disk before the place where BlueFS has put RocksDB's log: at 1.3 of 6 GiB."""
-
-PLENTY = 1.3
-"""Times the lab's own work: a window is measured for as long as work lasts, and the twin's should not end before.
-
-Not more: PGs are recovered and trimmed one after the other, and one that lasted for the whole window would make its own
-placement the result.
-"""
 
 
 def lab_model(
@@ -95,10 +85,13 @@ def lab_model(
     if len(drives) > 1:
         raise InputError("lab", f"OSDs on {' and '.join(drives)}", "a scenario on one device class (device_class=…)")
     first, size = osds[0], min(3, len(osds))
+    speed = _speed(hardware, options.drive_of(first))
 
     def pool(name: str, pgs: int, replicas: int) -> Pool:
         layout = _layout(work_options, min(replicas, len(osds)))
-        return Pool(name, pgs, layout.size, layout.chunks[0] if layout.chunks else 0)
+        # a load's pool lies where the lab puts it, and not where CRUSH would
+        acting = tuple(tuple(layout.placement(range(len(osds)), pg)) for pg in range(pgs))
+        return Pool(name, pgs, layout.size, layout.chunks[0] if layout.chunks else 0, acting)
 
     # two that every lab has and nobody uses, but their PGs' leases wake the OSDs
     pools = [pool("client", client_load.PGS, size), Pool("rbd", 32, size), Pool(".mgr", 1, size)]
@@ -115,32 +108,33 @@ def lab_model(
             ),
         )
     elif scenario in ("client-recovery", _BOTH, "mixed"):
-        pools.append(pool("recovery", recovery_load.PGS, recovery_load.REPLICAS))
-        object_bytes = int(work_options["object_bytes"])
-        moved_bytes = object_bytes * _layout(work_options, 1).stored_share
-        objects = int(
-            PLENTY * RECOVERED_SHARE * float(work_options["seconds"]) * options.bandwidth_of(first) / moved_bytes
-        )
+        layout, object_bytes = _layout(work_options, recovery_load.REPLICAS), int(work_options["object_bytes"])
+        objects = objects_for(float(work_options["seconds"]), speed.moved_objects_s(layout, object_bytes))
+        pgs = recovery_load.pgs_for(objects, len(osds), layout.size)
+        pools.append(pool("recovery", pgs, recovery_load.REPLICAS))
         # the OSD that was away misses every object
         recovery = (RecoveryWork("recovery", objects, object_bytes, target=len(osds) - 1),)
     if scenario == "client-backfill":
-        pools.append(pool("backfill", backfill_load.PGS, backfill_load.REPLICAS))
-        recovery = (
-            RecoveryWork(
-                "backfill", int(PLENTY * work_options["objects"]), int(work_options["object_bytes"]), degraded=False
-            ),
-        )
+        pools.append(pool("backfill", len(osds), backfill_load.REPLICAS))
+        layout, object_bytes = _layout(work_options, backfill_load.REPLICAS), int(work_options["object_bytes"])
+        lasting = objects_for(float(work_options["seconds"]), speed.moved_objects_s(layout, object_bytes))
+        objects = max(int(work_options["objects"]), lasting)
+        recovery = (RecoveryWork("backfill", objects, object_bytes, degraded=False),)
     if scenario in ("client-scrub", "mixed"):
         pools.append(pool("scrub", scrub_load.PGS, size))
-        scrub = (ScrubWork("scrub", int(work_options["scrub_objects"]), int(work_options["scrub_object_bytes"])),)
+        objects, size_bytes = int(work_options["scrub_objects"]), int(work_options["scrub_object_bytes"])
+        scrub = (ScrubWork("scrub", objects, size_bytes, in_turn=True),)
     if scenario in ("client-snaptrim", _BOTH, "mixed"):
         pools.append(pool("snaptrim", snaptrim_load.PGS, size))
         snaptrim = (
             SnaptrimWork(
-                "snaptrim", int(PLENTY * _clones(work_options, hardware, options.drive_of(first), len(osds), size)),
-                int(work_options["clone_bytes"]), clone_bytes=4 * KIB, heads=int(work_options["clones"]),
+                "snaptrim",
+                _clones(work_options, speed, len(osds), size),
+                int(work_options["clone_bytes"]),
+                clone_bytes=4 * KIB,
+                heads=int(work_options["clones"]),
             ),
-        )  # fmt: skip
+        )
     client = ClientStream(
         "client",
         rate=float(work_options["rate"]) if "rate" in work_options else None,
@@ -194,11 +188,14 @@ def _layout(work: Mapping[str, Any], replicas: int) -> PoolLayout:
     return PoolLayout.parse("scenario option pool", text) if text else PoolLayout(max(1, replicas))
 
 
-def _clones(work: Mapping[str, Any], hardware: Hardware, drive: Optional[DriveSet], osds: int, replicas: int) -> int:
+def _clones(work: Mapping[str, Any], speed: DriveSpeed, osds: int, replicas: int) -> int:
     """As many as the lab makes, for trimming to last."""
-    log_on_flash = drive is not None and drive.rotational and drive.database is not None
-    speed = DriveSpeed.of(hardware.bandwidth_bytes_s, hardware.capacity_iops, log_on_flash)
     return max(int(work["clones"]), speed.lasting_clones(float(work["seconds"]), _layout(work, replicas), osds))
+
+
+def _speed(hardware: Hardware, drive: Optional[DriveSet]) -> DriveSpeed:
+    log_on_flash = drive is not None and drive.rotational and drive.database is not None
+    return DriveSpeed.of(hardware.bandwidth_bytes_s, hardware.capacity_iops, log_on_flash)
 
 
 def _osd(options: LabOptions, osd: int, hardware: Hardware, stored_bytes: float) -> OsdModel:

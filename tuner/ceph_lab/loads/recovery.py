@@ -29,6 +29,16 @@ The logs hold more (osd_min_pg_log_entries, 250): past them, an OSD would be bac
 """
 
 
+def pgs_for(objects: int, osds: int, size: int) -> int:
+    """PGs of a pool on so many OSDs, of which those that have the one OSD share the objects. Raises LoadFailed."""
+    pgs = objects * osds / (OBJECTS_PER_PG * size)
+    if pgs > MOST_PGS:
+        raise LoadFailed(
+            f"{objects} objects are more than the logs of {MOST_PGS} PGs should hold: use larger objects", ""
+        )
+    return max(PGS, 1 << math.ceil(math.log2(max(1, pgs))))
+
+
 class RecoveryLoad(BackgroundLoad):
     """Recovery of `objects` degraded objects."""
 
@@ -52,13 +62,7 @@ class RecoveryLoad(BackgroundLoad):
             raise LoadFailed(f"recovery needs at least 2 OSDs, {pool_layout} in the lab {lab.name!r} is on 1", "")
         if osd is not None and osd not in osds:
             raise LoadFailed(f"osd.{osd} has nothing of {pool_layout}, whose OSDs are {', '.join(map(str, osds))}", "")
-        # those PGs that have the OSD share the objects
-        pgs = objects * len(osds) / (OBJECTS_PER_PG * pool_layout.size)
-        if pgs > MOST_PGS:
-            raise LoadFailed(
-                f"{objects} objects are more than the logs of {MOST_PGS} PGs should hold: use larger objects", ""
-            )
-        pool_layout = pool_layout.with_pgs(max(PGS, 1 << math.ceil(math.log2(max(1, pgs)))))
+        pool_layout = pool_layout.with_pgs(pgs_for(objects, len(osds), pool_layout.size))
         super().__init__(session, LoadPool(session, "recovery", pool_layout, osds), object_bytes, tell)
         self.lab = lab
         self.objects = objects

@@ -47,6 +47,7 @@ def to_dict(model: ClusterModel) -> Dict[str, Any]:
     plain = asdict(model)
     plain["release"] = model.release.name
     plain["version"] = None if model.version is None else format_version(model.version)
+    plain["pools"] = [{key: value for key, value in pool.items() if value != ()} for pool in plain["pools"]]
     return {key: value for key, value in plain.items() if value not in (None, (), [])}
 
 

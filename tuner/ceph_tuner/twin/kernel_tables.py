@@ -278,18 +278,22 @@ class KernelTables:
             self._led[primary].setdefault(alike, []).append(number)
             groups[task.kind][primary].append(number)
         place, order, osds = 0, self.tables["task_order"], self.tables["osds"]
+        in_turn = {records.SCRUB} if all(work.in_turn for work in self.model.scrub) else set()
         for kind, by_osd in enumerate(groups):
             for osd, own in enumerate(by_osd):
                 # the order in which PGs come up differs from OSD to OSD
-                self._random.shuffle(own)
+                if kind not in in_turn:
+                    self._random.shuffle(own)
                 osds["task_begin"][osd, kind], osds["task_end"][osd, kind] = place, place + len(own)
                 order[place : place + len(own)] = own
                 place += len(own)
 
     def _set_events(self) -> None:
         osds = self.osds if self.model.scrub else 0
+        # PGs that begin at once ask for their places in no order
+        begins = self._random.permutation(len(self.work)).tolist()
         events = [
-            *((START_S + task.start_s, records.TASK_BEGINS, number) for number, task in enumerate(self.work)),
+            *((START_S + self.work[number].start_s, records.TASK_BEGINS, number) for number in begins),
             *((START_S + float(self._random.random()), records.SCRUB_TICK, osd) for osd in range(osds)),
             *(
                 (START_S + LEASE_S * begin + burst, records.LEASES_RENEWED, 0)

@@ -205,10 +205,16 @@ class Pool:
     size: int = 3
     k: int = 0
     """Data shards of an erasure code; 0: replicated. `size` is then k + m."""
+    acting: Tuple[Tuple[int, ...], ...] = ()
+    """Each PG's OSDs, the primary first; none: drawn, as uneven as CRUSH makes them."""
 
     def __post_init__(self) -> None:
         if self.pgs < 1 or self.size < 1:
             raise ValueError(f"pool {self.name}: pgs(={self.pgs}) and size(={self.size}) must be 1 or more")
+        # a document has lists
+        object.__setattr__(self, "acting", tuple(tuple(osds) for osds in self.acting))
+        if self.acting and (len(self.acting) != self.pgs or any(len(set(osds)) != self.size for osds in self.acting)):
+            raise ValueError(f"pool {self.name}: acting must name {self.size} OSDs for each of {self.pgs} PGs")
         if self.k < 0 or (self.k and not 2 <= self.k < self.size):
             raise ValueError(f"pool {self.name}: k(={self.k}) must be 0, or 2 or more and below the size {self.size}")
 
@@ -278,6 +284,8 @@ class ScrubWork:
     deep: bool = True
     once: bool = False
     start_s: float = 0.0
+    in_turn: bool = False
+    """Each primary's PGs come due in the order of their numbers, as a lab schedules them; else in a drawn one."""
 
 
 @dataclass(frozen=True)
@@ -363,6 +371,8 @@ class ClusterModel:
         for pool in self.pools:
             if pool.size > (self.simulated_osds or self.osds):
                 raise ValueError(f"pool {pool.name}: {pool.size} copies need as many OSDs (={self.osds})")
+            if pool.acting and (self.simulated_osds or not set().union(*pool.acting) <= set(range(self.osds))):
+                raise ValueError(f"pool {pool.name}: acting must be of {self.osds} OSDs, all of them simulated")
         works: Tuple[Work, ...] = (*self.clients, *self.recovery, *self.scrub, *self.snaptrim, *self.deletion)
         for work in works:
             if work.pool not in names:

@@ -1,4 +1,4 @@
-"""PGs on OSDs, as uneven as CRUSH makes them: each draws its OSDs at random, each from a failure domain of its own."""
+"""PGs on OSDs: as described, or as uneven as CRUSH makes them, which draws OSDs from different failure domains."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ def placed(pool: Pool, pgs: int, osds: int, hosts: int, random: np.random.Genera
     OSD o is on host o % hosts. CRUSH's straw buckets draw independently for every PG, so the PGs of an OSD are
     binomially distributed: their standard deviation is about the root of their mean.
     """
+    if pool.acting:
+        return np.array(pool.acting, dtype=np.int64)
     domains = hosts if hosts >= pool.size else osds
     acting = np.empty((pgs, pool.size), dtype=np.int64)
     # the order of random keys is a random permutation of the hosts
