@@ -168,7 +168,7 @@ class Audit:
             assert ((k.TRIMS_APPLIED, osd) in self.events) == (row["snaps_applying"] > 0)
             assert row["snaps_head"] < 0 or row["snaps_writing"] + row["snaps_locked"] > 0, "readers wait for writers"
             assert row["removing_head"] < 0 or row["snaps_head"] >= 0 or row["snaps_locked"], "writers for either"
-            running = [t for t in self.tasks if t["state"] == k.RUNNING]
+            running = [t for t in self.tasks if t["state"] in (k.RUNNING, k.RESERVING)]
             own = Counter(int(t["kind"]) for t in running if self.acting[t["pg"], 0] == osd)
             assert row["local_backfills"] == own[k.DEGRADED] + own[k.MISPLACED]
             assert row["scrubs"] == own[k.SCRUB]
@@ -179,6 +179,8 @@ class Audit:
                 for t in running
                 for place in range(1, t["copies"])
                 if self.acting[t["pg"], place] == osd and (t["kind"] != k.MISPLACED or place == t["target"])
+                # it asks them by their numbers, and has what it asked for before
+                if t["state"] == k.RUNNING or osd < t["asked_osd"]
             )
             assert row["remote_backfills"] == remote[k.DEGRADED] + remote[k.MISPLACED]
             assert row["remote_scrubs"] == remote[k.SCRUB]
@@ -210,7 +212,13 @@ class Audit:
             # a PG whose objects all have their copies recovers until it has had its turn once more
             ends = row["left"] == 0 and row["state"] == k.RUNNING
             assert not ends or row["queued"] != k.NOT_DUE, "a turn ends it"
-        assert (state[(left == 0) & (self.tasks["kind"] > k.MISPLACED)] == k.FINISHED).all()
+        trims = self.tasks["kind"] == k.SNAPTRIM
+        assert (state[(left == 0) & (self.tasks["kind"] > k.MISPLACED) & ~trims] == k.FINISHED).all()
+        # a snapshot's last item finds nothing
+        empty = {int(self.items["owner"][i]) for i in in_use
+                 if self.items["role"][i] == k.TRIM and self.items["objects_left"][i] == 0}  # fmt: skip
+        ending = np.flatnonzero(trims & (state == k.RUNNING) & (self.tasks["of_snapshot"] == 0))
+        assert all(number in empty or (k.WORK_WAKES, number) in self.events for number in ending.tolist())
         counters = self.osds["counters"]
         assert all((counters[name] >= 0).all() for name in counters.dtype.names)
 

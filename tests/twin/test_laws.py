@@ -278,7 +278,7 @@ def test_recovery_of_a_whole_cluster_gets_no_less_when_its_weight_or_limit_rises
         recovery=(RecoveryWork("rbd", 40_000, 1 * MIB),),
     )
     found = []
-    for value in (1, 4, 16) if what == "weight" else (0.1, 0.2, 0.4, 0.8):
+    for value in (1, 8, 64) if what == "weight" else (0.1, 0.2, 0.4, 0.8):
         shares: Shares = (0.0, int(value), 0.0) if what == "weight" else (0.1, 4, value)
         recovered = 0.0
         # which PGs recover together is chance, and where recovery is at its most, more than the knob's effect

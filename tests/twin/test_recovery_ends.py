@@ -105,7 +105,8 @@ def closing(state: SimulationState, number: int) -> int:
     op = degraded.begin_object(state, number, task.lane, 1000.0)
     own = state.osds[state.slots[task.pg * state.parameters.width].osd]
     own.local_backfills = own.recovering = 1
-    recovery._reserve(state, task, 1)
+    for place in range(1, task.copies):
+        state.osds[state.slots[task.pg * state.parameters.width + place].osd].remote_backfills += 1
     recovery.recovered(state, op, 1000.0)
     (i,) = state.entering[: state.progress.entering]
     return int(i)

@@ -13,7 +13,7 @@ from ceph_tuner.twin.kernel import records
 from ceph_tuner.twin.kernel.bluestore import submit
 from ceph_tuner.twin.kernel.commits import commit_begins, trims_applied
 from ceph_tuner.twin.kernel.events import new_item
-from ceph_tuner.twin.kernel.snaptrim import trim_goes_on
+from ceph_tuner.twin.kernel.snaptrim import ask_to_trim, clone_trimmed, trim_goes_on
 from ceph_tuner.twin.kernel.state import SimulationState, over_objects
 from ceph_tuner.twin.model import ClusterModel, Device, OsdModel, Pool, SnaptrimWork
 from ceph_tuner.twin.simulation import Simulation
@@ -124,3 +124,64 @@ def test_a_trim_holds_its_pg_s_lock_while_it_waits() -> None:
         locked_out += int((slots["waiting_head"] >= 0).any())
         assert (slots["held_by"][slots["waiting_head"] >= 0] >= 0).all()
     assert locked_out > 250
+
+
+def lines(heads: int, clones: int) -> SimulationState:
+    """One primary's three PGs, of which two may be trimmed at a time, begin in the order of their numbers."""
+    acting = ((0, 1, 2),) * 3
+    work = SnaptrimWork("rbd", clones, heads=heads)
+    model = ClusterModel(3, OSD, (Pool("rbd", 3, acting=acting),), snaptrim=(work,))
+    state = over_objects(Simulation(model, {}, compiled=False)._tables)
+    for number in sorted(range(3), key=lambda number: state.tasks[number].pg):
+        ask_to_trim(state, number)
+    return state
+
+
+def states(state: SimulationState) -> List[int]:
+    return [task.state for task in sorted(state.tasks, key=lambda task: task.pg)]
+
+
+def trim_snapshot(state: SimulationState, pg: int) -> None:
+    """All clones of a PG's snapshot are trimmed, two by two, and then nothing is found."""
+    (number,) = (number for number, task in enumerate(state.tasks) if task.pg == pg)
+    task = state.tasks[number]
+    while task.of_snapshot:
+        for _ in range(task.pending):
+            clone_trimmed(state, number, 1000.0)
+    (i,) = (
+        i for i in state.entering[: state.progress.entering] if state.items[i].owner == number
+        and state.items[i].objects_left == 0
+    )  # fmt: skip
+    assert state.items[i].cost_bytes > 0
+    assert trim_goes_on(state, i, 0, 1000.0) == records.FREE
+    state.progress.entering = 0
+
+
+def test_a_pg_gives_its_place_up_after_each_snapshot() -> None:
+    """PrimaryLogPG::AwaitAsyncWork: what finds no clone left goes to NotTrimming, and asks for its place anew."""
+    running, waiting = records.RUNNING, records.WAITING
+    state = lines(heads=30, clones=60)
+    assert states(state) == [running, running, waiting]
+    trim_snapshot(state, 0)
+    assert states(state) == [waiting, running, running]
+    trim_snapshot(state, 1)
+    assert states(state) == [running, waiting, running]
+    trim_snapshot(state, 0)
+    assert states(state) == [records.FINISHED, running, running]
+
+
+def test_clones_of_one_snapshot_are_trimmed_without_a_break() -> None:
+    state = lines(heads=60, clones=60)
+    trim_snapshot(state, 0)
+    assert states(state) == [records.FINISHED, records.RUNNING, records.RUNNING]
+
+
+def test_pgs_with_many_snapshots_decline_alike() -> None:
+    """Where each was trimmed to its end, those that are left last have no clones but large heads, and cost most."""
+    work = SnaptrimWork("rbd", 16_000, 256 * 1024, clone_bytes=4096, heads=1600)
+    acting = tuple((pg % 3, (pg + 1) % 3, (pg + 2) % 3) for pg in range(15))
+    simulation = Simulation(ClusterModel(3, OSD, (Pool("rbd", 15, acting=acting),), snaptrim=(work,)), {}, 1)
+    simulation.advance(20.0)
+    left = simulation._tables["tasks"]["left"] / simulation._tables["tasks"]["total"]
+    assert 0.2 < left.mean() < 0.8
+    assert left.max() - left.min() < 0.35

@@ -43,7 +43,7 @@ from ceph_tuner.twin.kernel.recovery import (
     turn_ends,
 )
 from ceph_tuner.twin.kernel.scrub import copy_scrubbed, scrub_goes_on, stride_read
-from ceph_tuner.twin.kernel.snaptrim import clone_trimmed, start_trims, trim_goes_on, trim_some
+from ceph_tuner.twin.kernel.snaptrim import ask_to_trim, clone_trimmed, trim_goes_on, trim_some
 from ceph_tuner.twin.kernel.state import SimulationState
 
 
@@ -56,7 +56,7 @@ def begin_task(state: SimulationState, number: int) -> None:
     if task.kind < SCRUB:
         start_recoveries(state, task.kind, osd)
     elif task.kind == SNAPTRIM:
-        start_trims(state, osd)
+        ask_to_trim(state, number)
     elif task.kind > SNAPTRIM:
         start_deletions(state, osd)
 

@@ -17,6 +17,7 @@ from ceph_tuner.twin.kernel.records import (
     READING,
     RECOVERING,
     REQUEUED,
+    RESERVING,
     RUNNING,
     WAITING,
     WRITE,
@@ -36,7 +37,8 @@ def lacking_changes(state: SimulationState, number: int) -> None:
     for place in range(own.task_begin[DEGRADED], own.task_end[DEGRADED]):
         other = state.task_order[place]
         task = state.tasks[other]
-        goes_on = task.state == RUNNING or (task.state == WAITING and slot.lacking < 0)
+        waits = task.state == WAITING or task.state == RESERVING
+        goes_on = task.state == RUNNING or (waits and slot.lacking < 0)
         if task.pg == pg and task.among > 0.0 and goes_on:
             slot.lacking = other
 

@@ -28,7 +28,7 @@ from ceph_tuner.twin.kernel.records import (
     WORK_WAKES,
     WRITING,
 )
-from ceph_tuner.twin.kernel.recovery import recovery_place_free, recovery_wakes
+from ceph_tuner.twin.kernel.recovery import recovery_places_free, recovery_wakes
 from ceph_tuner.twin.kernel.scrub import scrub_tick
 from ceph_tuner.twin.kernel.state import SimulationState
 from ceph_tuner.twin.kernel.threads import dispatch, enqueue, moment_has_come, thread_ends
@@ -58,7 +58,7 @@ def rare_event(state: SimulationState, kind: int, index: int, now: float) -> Non
     elif kind == TRIMS_APPLIED:
         trims_applied(state, index, now)
     else:
-        recovery_place_free(state, index)
+        recovery_places_free(state)
 
 
 def _renew_leases(state: SimulationState, now: float) -> None:

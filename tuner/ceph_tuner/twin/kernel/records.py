@@ -51,8 +51,8 @@ CLOSED, OPEN, DRAINS = range(3)
 DEGRADED, MISPLACED, SCRUB, SNAPTRIM, DELETION = range(5)
 WORK_KINDS = 5
 """Background work."""
-WAITING, RUNNING, FINISHED, DISABLED = range(4)
-"""States of tasks."""
+WAITING, RUNNING, FINISHED, DISABLED, RESERVING = range(5)
+"""States of tasks. What reserves has its place at the primary, and asks its replicas for theirs."""
 NOT_DUE, DUE, QUEUED = range(3)
 """A PG's next turn at recovery: nobody asked for it, it waits for a place (osd_recovery_max_active), it is queued."""
 
@@ -190,8 +190,14 @@ class Task(Record):
     heads: float
     """Objects that the clones are of."""
     left: int
+    of_snapshot: int
+    """Clones that are left of the snapshot that is trimmed now."""
     not_begun: int
     """Objects whose recovery has not begun."""
+    asked_osd: int
+    """That a PG which reserves has asked last, and stands in line at."""
+    asked: int
+    """When it did, or to be trimmed: its number among all that stood in line."""
     queued: int
     """NOT_DUE, DUE or QUEUED: the PG's next turn at recovery, which begins one object."""
     objects_head: int

@@ -29,6 +29,7 @@ from ceph_tuner.twin.kernel.records import (
     RECOVER,
     RECOVERY_FREE,
     RECOVERY_WAKES,
+    RESERVING,
     RUNNING,
     SUBREAD,
     WAITING,
@@ -38,7 +39,7 @@ from ceph_tuner.twin.kernel.state import SimulationState
 
 
 def start_recoveries(state: SimulationState, kind: int, osd: int) -> None:
-    """Start the PGs of that kind that wait at their primary, as far as its reservations and its replicas' go."""
+    """PGs that wait at their primary take its places (osd_max_backfills), and ask for those of their replicas."""
     own = state.osds[osd]
     for place in range(own.task_begin[kind], own.task_end[kind]):
         number = state.task_order[place]
@@ -47,17 +48,40 @@ def start_recoveries(state: SimulationState, kind: int, osd: int) -> None:
             continue
         if own.local_backfills >= own.limits.max_backfills:
             return
-        slot = task.pg * state.parameters.width
-        free = True
-        for other in range(1, task.copies):
-            if _reserves(task, other):
-                replica = state.osds[state.slots[slot + other].osd]
-                free = free and replica.remote_backfills < replica.limits.max_backfills
-        if free:
-            own.local_backfills += 1
-            _reserve(state, task, 1)
+        own.local_backfills += 1
+        task.state = RESERVING
+        task.asked_osd = -1
+        _reserve(state, number)
+
+
+def _reserve(state: SimulationState, number: int) -> None:
+    """Take the places of a PG's replicas, one after the other by their OSDs' numbers (WaitRemoteRecoveryReserved).
+
+    Where none is free the PG stands in line, and keeps what it has.
+    """
+    task = state.tasks[number]
+    while True:
+        task.asked_osd = _next_replica(state, task)
+        if task.asked_osd < 0:
             task.state = RUNNING
             ask_for_turn(state, number)
+            return
+        replica = state.osds[task.asked_osd]
+        if replica.remote_backfills >= replica.limits.max_backfills:
+            state.progress.asked += 1
+            task.asked = state.progress.asked
+            return
+        replica.remote_backfills += 1
+
+
+def _next_replica(state: SimulationState, task: Task) -> int:
+    """The OSD that a PG asks after the last one that it asked; -1: it has asked all."""
+    slot, least = task.pg * state.parameters.width, -1
+    for place in range(1, task.copies):
+        osd = state.slots[slot + place].osd
+        if _reserves(task, place) and osd > task.asked_osd and (least < 0 or osd < least):
+            least = osd
+    return least
 
 
 def _reserves(task: Task, place: int) -> bool:
@@ -65,12 +89,35 @@ def _reserves(task: Task, place: int) -> bool:
     return task.kind == DEGRADED or place == task.target
 
 
-def _reserve(state: SimulationState, task: Task, change: int) -> None:
-    """Take the replicas' reservations (1), or give them back (-1)."""
+def _give_back(state: SimulationState, task: Task) -> None:
+    """The places of a PG that is done."""
     slot = task.pg * state.parameters.width
+    state.osds[state.slots[slot].osd].local_backfills -= 1
     for place in range(1, task.copies):
         if _reserves(task, place):
-            state.osds[state.slots[slot + place].osd].remote_backfills += change
+            state.osds[state.slots[slot + place].osd].remote_backfills -= 1
+
+
+def _first_in_line(state: SimulationState) -> int:
+    """Of the PGs that ask an OSD which has a place now, the one that goes first; -1: none.
+
+    Recovery goes before backfill, then who asked first (AsyncReserver).
+    """
+    for kind in range(MISPLACED + 1):
+        first = -1
+        for osd in range(state.parameters.osds):
+            own = state.osds[osd]
+            for place in range(own.task_begin[kind], own.task_end[kind]):
+                number = state.task_order[place]
+                task = state.tasks[number]
+                if task.state != RESERVING or (first >= 0 and task.asked > state.tasks[first].asked):
+                    continue
+                replica = state.osds[task.asked_osd]
+                if replica.remote_backfills < replica.limits.max_backfills:
+                    first = number
+        if first >= 0:
+            return first
+    return -1
 
 
 def ask_for_turn(state: SimulationState, number: int) -> None:
@@ -317,8 +364,7 @@ def _finish(state: SimulationState, number: int, now: float) -> None:
     own.recovering -= 1
     task.state = FINISHED
     lacking_changes(state, number)
-    own.local_backfills -= 1
-    _reserve(state, task, -1)
+    _give_back(state, task)
     schedule(state, now, RECOVERY_FREE, osd)
     _pump_others(state, own)
 
@@ -332,12 +378,13 @@ def _pump_others(state: SimulationState, own: Osd) -> None:
                 pump(state, other)
 
 
-def recovery_place_free(state: SimulationState, osd: int) -> None:
-    """Recovery and backfill share their places (osd_max_backfills); the OSD that gave one back gets one last.
-
-    Ceph's lines for them are in the order of arrival, and each OSD puts its next PG into them when one is done.
-    """
-    osds = state.parameters.osds
+def recovery_places_free(state: SimulationState) -> None:
+    """What a PG gave back goes to those that stand in line for it, and then to those that wait at their primaries."""
+    number = _first_in_line(state)
+    while number >= 0:
+        state.osds[state.tasks[number].asked_osd].remote_backfills += 1
+        _reserve(state, number)
+        number = _first_in_line(state)
     for kind in range(MISPLACED + 1):
-        for step in range(1, osds + 1):
-            start_recoveries(state, kind, (osd + step) % osds)
+        for osd in range(state.parameters.osds):
+            start_recoveries(state, kind, osd)

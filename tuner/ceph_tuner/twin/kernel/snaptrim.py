@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ceph_tuner.twin.kernel.bluestore import submit
 from ceph_tuner.twin.kernel.events import appended, cost_of, enter, new_item, new_operation, release, schedule, send
 from ceph_tuner.twin.kernel.records import (
@@ -26,27 +28,41 @@ from ceph_tuner.twin.kernel.records import (
 from ceph_tuner.twin.kernel.state import SimulationState
 
 
+def ask_to_trim(state: SimulationState, number: int) -> None:
+    """A PG that has a snapshot to trim stands in its primary's line."""
+    task = state.tasks[number]
+    task.state = WAITING
+    state.progress.asked += 1
+    task.asked = state.progress.asked
+    # an object has one clone of each snapshot
+    whole = math.ceil(task.heads)
+    task.of_snapshot = whole if whole < task.left else task.left
+    start_trims(state, state.slots[task.pg * state.parameters.width].osd)
+
+
 def start_trims(state: SimulationState, osd: int) -> None:
-    """Start the PGs that wait at their primary (osd_max_trimming_pgs)."""
+    """PGs take their primary's places (osd_max_trimming_pgs), in the order in which they asked."""
     own = state.osds[osd]
-    for place in range(own.task_begin[SNAPTRIM], own.task_end[SNAPTRIM]):
-        number = state.task_order[place]
-        task = state.tasks[number]
-        if task.state != WAITING:
-            continue
-        if own.trimming_pgs >= own.limits.trimming_pgs:
+    while own.trimming_pgs < own.limits.trimming_pgs:
+        first = -1
+        for place in range(own.task_begin[SNAPTRIM], own.task_end[SNAPTRIM]):
+            number = state.task_order[place]
+            task = state.tasks[number]
+            if task.state == WAITING and (first < 0 or task.asked < state.tasks[first].asked):
+                first = number
+        if first < 0:
             return
         own.trimming_pgs += 1
-        task.state = RUNNING
-        trim_some(state, number)
+        state.tasks[first].state = RUNNING
+        trim_some(state, first)
 
 
 def trim_some(state: SimulationState, number: int) -> None:
-    """Queue a PG's next snaptrim item."""
+    """Queue a PG's next snaptrim item. A snapshot's last one finds nothing, and costs as much."""
     task = state.tasks[number]
     slot = task.pg * state.parameters.width
     most = state.osds[state.slots[slot].osd].limits.concurrent_trims
-    count = most if most < task.left else task.left
+    count = most if most < task.of_snapshot else task.of_snapshot
     task.pending = count
     cost = task.cost_bytes
     if task.cost_is_fixed == 0:
@@ -69,6 +85,8 @@ def trim_goes_on(state: SimulationState, i: int, osd: int, now: float) -> int:
     held meanwhile. Replicas are told before the primary reads (ReplicatedBackend::submit_transaction).
     """
     item, own = state.items[i], state.osds[osd]
+    if item.role == TRIM and item.stage == LOOKS_UP and item.objects_left == 0:
+        return _snapshot_trimmed(state, i, osd)
     if item.stage == REMOVES:
         return _remove_clone(state, i, osd, now)
     if item.stage == PREPARES and item.role == TRIM:
@@ -125,19 +143,28 @@ def _remove_clone(state: SimulationState, i: int, osd: int, now: float) -> int:
 def clone_trimmed(state: SimulationState, number: int, now: float) -> None:
     """A clone is trimmed on every replica."""
     task = state.tasks[number]
-    osd = state.slots[task.pg * state.parameters.width].osd
-    own = state.osds[osd]
+    own = state.osds[state.slots[task.pg * state.parameters.width].osd]
     own.counters.trimmed_clones += 1.0
     task.left -= 1
+    task.of_snapshot -= 1
     task.pending -= 1
     if task.pending > 0:
         return
     sleep_s = own.limits.trim_sleep_s
-    if task.left > 0 and sleep_s > 0.0:
+    if sleep_s > 0.0:
         schedule(state, now + sleep_s, WORK_WAKES, number)
-    elif task.left > 0:
-        trim_some(state, number)
     else:
-        task.state = FINISHED
-        own.trimming_pgs -= 1
+        trim_some(state, number)
+
+
+def _snapshot_trimmed(state: SimulationState, i: int, osd: int) -> int:
+    """No clone of a PG's snapshot is left: its place goes to the next in line, of which it may be the last itself."""
+    number = state.items[i].owner
+    release(state, i)
+    state.osds[osd].trimming_pgs -= 1
+    if state.tasks[number].left > 0:
+        ask_to_trim(state, number)
+    else:
+        state.tasks[number].state = FINISHED
         start_trims(state, osd)
+    return FREE

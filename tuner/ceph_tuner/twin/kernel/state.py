@@ -112,6 +112,8 @@ class SimulationProgress(Record):
     answered: int
     dirty: int
     """How many are in the scratch tables of these names."""
+    asked: int
+    """PGs that have stood in a line."""
     full: int
     """1 where the tables were too small to go on."""
 
