@@ -76,20 +76,29 @@ class Cluster(LabSession):
                 "last_deep_scrub_stamp": "",
                 "objects_scrubbed": 0,
             }
-            return [{"pgid": pgid, "state": "active", "up": [0, 1], "stats": stats, "scrubber": {}}
+            return [{"pgid": pgid, "state": "active", "up": [0, 1], "acting": [0, 1], "stats": stats, "scrubber": {}}
                     for pgid in request["pgids"][:4]]  # fmt: skip
         return json.dumps(self._said(prefix))
 
     def _said(self, prefix: str) -> Dict[str, Any]:
         pools = [
-            {"pool": number, "pool_name": f"load-{name}-replicated-{size}", "size": size, "pg_num": 4, "pool_snaps": []}
-            for number, (name, size) in enumerate((("recovery", 2), ("backfill", 2), ("snaptrim", 3), ("scrub", 3)))
+            {
+                "pool": number,
+                "pool_name": f"load-{name}-replicated-{size}",
+                "size": size,
+                "pg_num": pgs,
+                "pool_snaps": [],
+            }
+            for number, (name, size, pgs) in enumerate(
+                (("recovery", 2, 4), ("backfill", 2, 3), ("snaptrim", 3, 4), ("scrub", 3, 4))
+            )
         ]
         osds = [{"osd": osd, "up": 1} for osd in range(3)]
         known: Dict[str, Dict[str, Any]] = {
             "osd dump": {"flags_set": self.flags, "pools": pools, "osds": osds, "pg_upmap_items": []},
             "perf dump": {"osd": {"stat_bytes": 1 << 40, "stat_bytes_used": 0}},
             "schedule-deep-scrub": {"stamp": "then"},
+            "pg dump": {"pg_stats": []},
         }
         return known.get(prefix, {})
 
@@ -99,7 +108,7 @@ def recovery(cluster: Cluster) -> BackgroundLoad:
 
 
 def backfill(cluster: Cluster) -> BackgroundLoad:
-    return BackfillLoad(HostLab(""), cluster, OBJECTS)
+    return BackfillLoad(HostLab(""), cluster, 3 * OBJECTS // 4)
 
 
 def snaptrim(cluster: Cluster) -> BackgroundLoad:
@@ -115,7 +124,7 @@ LOADS: Tuple[Callable[[Cluster], BackgroundLoad], ...] = (recovery, backfill, sn
 
 @pytest.fixture(autouse=True)
 def _four_pgs_and_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("recovery", "snaptrim", "backfill"):
+    for module in ("recovery", "snaptrim"):
         monkeypatch.setattr(f"ceph_lab.loads.{module}.PGS", 4)
     monkeypatch.setattr("ceph_lab.loads.background.BackgroundLoad.fill", lambda self, count: ["object"])
     monkeypatch.setattr(scenarios, "wait_until_quiet", lambda *_, **__: Quiet(0.0, ()))

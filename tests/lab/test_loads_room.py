@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Sequence
 
 import pytest
 
@@ -18,8 +18,9 @@ GB = 1e9
 class Osds:
     """`Session` of a cluster whose OSDs have 10 GB each."""
 
-    def __init__(self, used: Dict[int, float], pools: List[str]) -> None:
+    def __init__(self, used: Dict[int, float], pools: List[str], states: Sequence[str] = ()) -> None:
         self.used, self.names, self.removed = used, pools, []
+        self.states = states or ["active+clean"] * len(pools)
 
     def osd(self, osd: int, prefix: str, **_: Any) -> Any:
         assert prefix == "perf dump"
@@ -27,12 +28,16 @@ class Osds:
 
     def mon(self, prefix: str, **arguments: Any) -> Any:
         if prefix == "osd dump":
-            return {"pools": [{"pool_name": name} for name in self.names]}
+            return {"pools": [{"pool": number, "pool_name": name} for number, name in enumerate(self.names)]}
         if prefix == "osd crush rule ls":
             return []
         if prefix == "osd pool delete":
             self.removed.append(arguments["pool"])
         return None
+
+    def mgr(self, prefix: str, **_: Any) -> Any:
+        assert prefix == "pg dump"
+        return {"pg_stats": [{"pgid": f"{pool}.0", "state": state} for pool, state in enumerate(self.states)]}
 
 
 def load(name: str, stores: Dict[int, float], there: float = 0.0) -> Any:
@@ -59,6 +64,16 @@ def test_what_fits_takes_nothing_from_others(used: Dict[int, float], there: floa
     make_room(session, loads, lambda line: None)  # type: ignore[arg-type]
     check_room(session, loads)  # type: ignore[arg-type]
     assert session.removed == []
+
+
+def test_pools_of_other_loads_that_have_work_left_go_where_there_is_room() -> None:
+    names = ["rbd", "load-scrub", "load-snaptrim", "load-backfill", "load-client"]
+    states = ["active+remapped", "active+clean+scrubbing+deep", "active+clean+snaptrim_wait",
+              "active+remapped+backfilling", "active+undersized+degraded"]  # fmt: skip
+    session, told = Osds({0: GB, 1: GB}, names, states), []
+    assert not make_room(session, [load("client", {0: GB, 1: GB})], told.append)  # type: ignore[arg-type]
+    assert session.removed == ["load-snaptrim", "load-backfill"]
+    assert told == ["it would go on working: what other loads left there is removed (load-snaptrim, load-backfill)"]
 
 
 def test_loads_that_do_not_fit_by_themselves_are_refused_before_anything_is_written() -> None:

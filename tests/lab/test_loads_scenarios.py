@@ -82,6 +82,7 @@ def made(*loads: Noted) -> Scenario:
 @pytest.fixture
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenarios, "wait_until_quiet", lambda *_, **__: Quiet(0.0, ()))
+    monkeypatch.setattr(scenarios, "make_room", lambda *_: False)
     monkeypatch.setattr(scenarios, "compact", lambda *_: set())
     monkeypatch.setattr(scenarios, "send_deferred_in_turn", lambda *_: None)
 
@@ -153,6 +154,7 @@ def test_rocksdb_of_a_disk_is_compacted_once_and_that_on_flash_before_every_wind
 
     session = OneLogOnFlash()
     monkeypatch.setattr(HostLab, "osds", [0, 1, 2, 3])
+    monkeypatch.setattr(scenarios, "make_room", lambda *_: False)
     monkeypatch.setattr(scenarios, "wait_until_quiet", lambda *_, **__: Quiet(0.0, ()))
     with Scenario("test", HostLab(""), [], session) as scenario:
         scenario.prepare()
@@ -341,6 +343,22 @@ def test_a_layout_that_the_lab_cannot_have_is_refused_before_anything_is_made(
 ) -> None:
     with pytest.raises(TunerError, match=words):
         scenarios.scenario("client", Drives(monkeypatch).lab, **options)
+
+
+@pytest.mark.parametrize(("osds", "size"), [(3, 2), (8, 3), (4, 3)])
+def test_each_osd_leads_one_pg_of_backfill_and_takes_one_in(osds: int, size: int) -> None:
+    """With six PGs on three OSDs it was chance whether two or three went at a time, and so what a window measured."""
+    lab = HostLab("")
+    lab.osds = list(range(osds))
+    load = BackfillLoad(lab, LabSession(lab), layout=PoolLayout(size))
+    homes = {f"1.{pg}": load.pool.home(f"1.{pg}") for pg in range(load.pool.pg_count)}
+    assert sorted(home[0] for home in homes.values()) == list(range(osds))
+    away = {pgid: load._other(pgid, home) for pgid, home in homes.items()}
+    for there, back in ((homes, away), (away, homes)):
+        assert [there[pgid][:-1] for pgid in homes] == [back[pgid][:-1] for pgid in homes]
+        assert sorted(back[pgid][-1] for pgid in homes) == list(range(osds))
+        assert not any(back[pgid][-1] in there[pgid] for pgid in homes)
+    assert all(load._other(pgid, away[pgid]) == homes[pgid] for pgid in homes)
 
 
 def test_backfill_needs_an_osd_to_move_to_or_chunks_to_trade(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,6 @@ from ceph_tuner.core.ceph.uninterrupted import uninterrupted
 from ceph_tuner.core.errors import LoadFailed
 
 REPLICAS = 2
-PGS = 6
 LOG_KEY = "osd_target_pg_log_entries_per_osd"
 LOG_ROUNDS = 40
 """So many overwrites fill any PG's log that has a few objects."""
@@ -45,8 +44,10 @@ class BackfillLoad(BackgroundLoad):
         tell: Tell = silent,
         layout: Optional[PoolLayout] = None,
     ) -> None:
-        pool_layout = (layout or layout_of(lab, "", "", REPLICAS)).with_pgs(PGS)
+        pool_layout = layout or layout_of(lab, "", "", REPLICAS)
         self.osds = pool_layout.osds(lab)
+        # each OSD leads one PG and takes one in: how many go at a time would else be chance of who asks first
+        pool_layout = pool_layout.with_pgs(len(self.osds))
         if len(self.osds) == pool_layout.size and not pool_layout.erasure_coded:
             raise LoadFailed(
                 f"backfill of {pool_layout} needs at least {pool_layout.size + 1} OSDs, one to move to: "
@@ -68,9 +69,8 @@ class BackfillLoad(BackgroundLoad):
         self.hold()
         if self._misplaced_objects() >= 0.98 * self.objects:
             return
-        # every window begins with all of them misplaced: what the last one left half-way is at home again at once
-        half_way = [pg for pg in self.pool.pgs() if pg["up"] != pg["acting"]]
-        self.pool.place({pg["pgid"]: pg["acting"] for pg in half_way})
+        # every window begins with all of them misplaced
+        self._give_up()
         # a PG that goes back to where its old copy still is needs no backfill, or counts nothing as misplaced
         wait_for("the copies that were left are deleted", self._at_rest, timeout=180)
         self.pool.place({pg["pgid"]: self._other(pg["pgid"], pg["up"]) for pg in self.pool.pgs()})
@@ -93,23 +93,28 @@ class BackfillLoad(BackgroundLoad):
         self.flags.clear("nobackfill")
 
     def halt(self) -> None:
-        """Flags as they were before; what is left moves by itself."""
+        """Flags as they were before; what is left stays where it is, or a slow drive would work on it for long."""
         self.flags.restore()
+        self._give_up()
 
     def cleanup(self) -> None:
         """Upmaps go with the pool."""
         super().cleanup()
         self.flags.drop("nobackfill")
 
+    def _give_up(self) -> None:
+        """What is half-way is at home again at once, where its data are."""
+        half_way = [pg for pg in self.pool.pgs() if pg["up"] != pg["acting"]]
+        self.pool.place({pg["pgid"]: pg["acting"] for pg in half_way})
+
     def _other(self, pgid: str, now: List[int]) -> List[int]:
         """Where a PG goes from here: away from its home, or back."""
-        home = self.pool.home(pgid)
+        home, ids = self.pool.home(pgid), sorted(self.osds)
         if now != home:
             return home
-        spare = [osd for osd in self.osds if osd not in home]
         # the last one moves, never the primary: clients of the pool would notice
-        if spare:
-            return [*home[:-1], spare[int(pgid.partition(".")[2], 16) % len(spare)]]
+        if len(ids) > len(home):
+            return [*home[:-1], ids[(ids.index(home[0]) + len(home)) % len(ids)]]
         # no OSD to move to, but which of them has which chunk can change: the last two trade theirs
         return [*home[:-2], home[-1], home[-2]]
 

@@ -1,9 +1,9 @@
-"""Room on the OSDs for what loads write: where it is short, the pools of other loads go, before anything is written."""
+"""Room for loads: the pools of other loads go where it is short on the OSDs, or where they have work left."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Dict, Sequence, Tuple
+from typing import Dict, Sequence, Set, Tuple
 
 from ceph_lab.loads import Load
 from ceph_lab.loads.pools import Tell, remove_pools
@@ -13,15 +13,30 @@ from ceph_tuner.core.errors import LoadFailed
 NEARLY_FULL = 0.85
 """Share of an OSD up to which it may be filled: from there on Ceph warns, and a trial is ended for it."""
 
+AT_REST = {"active", "clean", "scrubbing", "deep"}
+"""States of a PG."""
+
 
 def make_room(session: LabSession, loads: Sequence[Load], tell: Tell) -> bool:
-    """Delete the pools of other loads where these would not fit beside them; give whether they would not have."""
-    if not _short(session, loads):
-        return False
-    pools = remove_pools(session, keep={pool.name for load in loads for pool in load.pools})
+    """Delete pools of other loads; give whether these loads would not have fitted beside them.
+
+    All of them where room is short, else those that still recover, move or trim: a slow drive does so for long.
+    """
+    keep = {pool.name for load in loads for pool in load.pools}
+    short = bool(_short(session, loads))
+    pools = remove_pools(session, keep if short else keep | _at_rest(session))
     if pools:
-        tell(f"the OSDs have too little room: what other loads left there is removed ({', '.join(pools)})")
-    return True
+        why = "the OSDs have too little room" if short else "it would go on working"
+        tell(f"{why}: what other loads left there is removed ({', '.join(pools)})")
+    return short
+
+
+def _at_rest(session: LabSession) -> Set[str]:
+    """Pools whose PGs are clean, and only scrubbed if anything, as the mgr knew it a moment ago."""
+    rows = session.mgr("pg dump", dumpcontents=["pgs_brief"])["pg_stats"]
+    at_work = {int(row["pgid"].partition(".")[0]) for row in rows if set(row["state"].split("+")) - AT_REST}
+    pools = session.mon("osd dump")["pools"]
+    return {str(pool["pool_name"]) for pool in pools if int(pool["pool"]) not in at_work}
 
 
 def check_room(session: LabSession, loads: Sequence[Load]) -> None:
