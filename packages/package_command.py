@@ -25,6 +25,6 @@ def run(build: PackageBuilder, description: str) -> None:
     parser.add_argument("--wheels", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        sdist, _ = python_distributions.build(ROOT, Path(scratch))
+        sdist = python_distributions.build_sdist(ROOT, Path(scratch))
         for path in build(sdist, options.output, python_distributions.epoch(ROOT), options.wheels):
             print(path)

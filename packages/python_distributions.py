@@ -39,18 +39,29 @@ def export(repository: Path, target: Path) -> None:
 
 def build(repository: Path, output: Path) -> Tuple[Path, Path]:
     """Put the source distribution and the wheel into a folder; their paths."""
-    seconds = epoch(repository)
-    output.mkdir(parents=True, exist_ok=True)
+    sdist = build_sdist(repository, output)
     with tempfile.TemporaryDirectory() as scratch:
-        made, tree = Path(scratch) / "made", Path(scratch) / "tree"
-        made.mkdir()
-        export(repository, tree)
-        sdist = output / _build("sdist", tree, made, seconds)
-        repack(made / sdist.name, sdist, seconds)
+        made = _folder(Path(scratch) / "made")
         _output(["tar", "-xzf", str(sdist.resolve())], Path(scratch))
-        wheel = output / _build("wheel", Path(scratch) / sdist.name[: -len(".tar.gz")], made, seconds)
+        wheel = output / _build("wheel", Path(scratch) / sdist.name[: -len(".tar.gz")], made, epoch(repository))
         shutil.copyfile(made / wheel.name, wheel)
     return sdist, wheel
+
+
+def build_sdist(repository: Path, output: Path) -> Path:
+    """Put the source distribution alone into a folder; its path."""
+    seconds = epoch(repository)
+    with tempfile.TemporaryDirectory() as scratch:
+        made, tree = _folder(Path(scratch) / "made"), Path(scratch) / "tree"
+        export(repository, tree)
+        sdist = _folder(output) / _build("sdist", tree, made, seconds)
+        repack(made / sdist.name, sdist, seconds)
+    return sdist
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def repack(original: Path, target: Path, seconds: int) -> None:

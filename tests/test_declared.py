@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 from typing import Set, Tuple
 
@@ -11,6 +10,7 @@ from packaging.utils import canonicalize_name
 
 import pins
 import standard_library
+from imports import imported
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = {"ceph_lab", "ceph_tuner", "ceph_tuner_cli", "ceph_tuner_profiles", "tuner"}
@@ -31,17 +31,6 @@ DISTRIBUTION = {
 """Of modules that are called otherwise."""
 
 
-def imported(folder: Path) -> Set[str]:
-    found: Set[str] = set()
-    for path in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                found.update(name.name.split(".")[0] for name in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-                found.add(node.module.split(".")[0])
-    return found
-
-
 def declared(*extras: str) -> Set[str]:
     return {canonicalize_name(each.name) for extra in extras for each in pins.declared()[extra]}
 
@@ -53,7 +42,7 @@ def declared(*extras: str) -> Set[str]:
     ids=["program", "tools"],
 )
 def test_every_import_is_declared(folders: Tuple[str, ...], extras: Tuple[str, ...]) -> None:
-    imports = set().union(*(imported(ROOT / folder) for folder in folders))
+    imports = set().union(*(imported(path) for folder in folders for path in (ROOT / folder).rglob("*.py")))
     outside = imports - standard_library.modules() - OURS - CEPHS
     if folders == TOOLS:
         modules = [path for folder in TOOLS for path in (ROOT / folder).rglob("*.py")]

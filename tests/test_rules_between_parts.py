@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 import python39
 import standard_library
+from imports import imported
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -25,16 +25,6 @@ PLUGIN = sorted((ROOT / "mgr_module" / "tuner").glob("*.py"))
 OF_CEPH = {"mgr_module", "mgr_util", "ceph_module", "rados", "object_format"}
 
 
-def imported_roots(path: Path) -> set:
-    roots = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            roots |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            roots.add(node.module.split(".")[0])
-    return roots
-
-
 def layers(contract: str) -> set:
     document = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (named,) = [each for each in document["tool"]["importlinter"]["contracts"] if each["id"] == contract]
@@ -43,12 +33,12 @@ def layers(contract: str) -> set:
 
 @pytest.mark.parametrize("path", CORE, ids=lambda path: str(path.relative_to(LIBRARY)))
 def test_a_core_file_imports_the_standard_library_alone(path: Path) -> None:
-    assert imported_roots(path) - standard_library.modules() <= {"ceph_tuner"}
+    assert imported(path) - standard_library.modules() <= {"ceph_tuner"}
 
 
 @pytest.mark.parametrize("path", PLUGIN, ids=lambda path: path.stem)
 def test_a_plugin_file_imports_the_standard_library_the_core_and_ceph_alone(path: Path) -> None:
-    assert imported_roots(path) - standard_library.modules() <= {"ceph_tuner", "tuner"} | OF_CEPH
+    assert imported(path) - standard_library.modules() <= {"ceph_tuner", "tuner"} | OF_CEPH
 
 
 def test_the_architecture_names_every_contract() -> None:

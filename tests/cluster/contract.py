@@ -48,7 +48,7 @@ class CommanderContract:
                 arguments["yes_i_really_really_mean_it"] = "--yes-i-really-really-mean-it"
             commander.mon("osd pool rm", arguments)
 
-    @pytest.mark.parametrize("payload", ["plain", '{"a": "ä"}', "line\n", "\nline\n\n", " ", "x" * 65536])
+    @pytest.mark.parametrize("payload", ['{"a": "ä"}', "\nline\n\n", " ", "x" * 65536])
     def test_a_payload_arrives_and_comes_back_as_it_is(self, commander: Commander, payload: str) -> None:
         key = {"key": "mgr/tuner/contract"}
         commander.mon("config-key set", key, payload=payload)

@@ -57,6 +57,11 @@ class TestConfigurationAndStoreByCephCli(ConfigurationContract, StoreContract):
     def store(self, tentacle_lab: Lab) -> CommandStore:
         return CommandStore(CephCli(tentacle_lab.argv))
 
+    # what a value may be is tried with the commands themselves
+    @pytest.mark.parametrize("value", ["two\nlines\n"])
+    def test_a_value_comes_back_as_it_was_set(self, store: Any, value: str) -> None:
+        super().test_a_value_comes_back_as_it_was_set(store, value)
+
 
 @pytest.fixture(scope="module")
 def session(any_lab: Lab) -> Iterator[Session]:

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Iterator, Set
 
+import built_once
 import pytest
 
 import build_debian
@@ -27,16 +28,17 @@ MODULES = "/usr/share/ceph/mgr"
 NEWER = "9.8.7"
 
 
-def built(repository: Path, folder: Path) -> Path:
+def built(sdist: Path, folder: Path) -> Path:
     debian_packages.install(["debhelper", "python3-venv"])
-    sdist, _ = python_distributions.build(repository, folder / "sdist")
     (package,) = build_debian.build(sdist, folder, python_distributions.epoch(ROOT))
     return package
 
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(ROOT, tmp_path_factory.mktemp("package"))
+    """Tests of it are in several processes: those with a lab, and the others."""
+    source = built_once.sdist(tmp_path_factory)
+    return built_once.file_of(tmp_path_factory, "mgr-package", lambda folder: built(source, folder))
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,7 @@ def newer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     committer = ["-c", "user.name=t", "-c", "user.email=t@t.invalid"]
     for words in (["init", "-q"], ["add", "-A"], [*committer, "commit", "-q", "-m", "all"]):
         subprocess.run(["git", "-C", str(tree), *words], check=True)
-    return built(tree, folder)
+    return built(python_distributions.build_sdist(tree, folder / "sdist"), folder)
 
 
 @pytest.mark.slow
@@ -76,7 +78,8 @@ def test_it_fits_every_architecture_and_needs_a_mgr(package: Path) -> None:
 
 @pytest.mark.long
 def test_it_is_the_same_bytes_when_it_is_built_again(package: Path, tmp_path: Path) -> None:
-    assert built(ROOT, tmp_path).read_bytes() == package.read_bytes()
+    again = python_distributions.build_sdist(ROOT, tmp_path / "sdist")
+    assert built(again, tmp_path).read_bytes() == package.read_bytes()
 
 
 @pytest.fixture

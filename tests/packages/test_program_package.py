@@ -31,7 +31,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Dict[str, Path]:
     """All packages, by their names."""
     debian_packages.install(["debhelper", "python3-venv", "rpm"])
     folder = tmp_path_factory.mktemp("packages")
-    sdist, _ = python_distributions.build(ROOT, folder / "sdist")
+    sdist = python_distributions.build_sdist(ROOT, folder / "sdist")
     (folder / "wheels").mkdir()
     release._download(ROOT, folder / "wheels")
     debian = build_debian.build(sdist, folder, SECONDS, folder / "wheels")

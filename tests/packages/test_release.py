@@ -162,7 +162,7 @@ def changed_by_another_file(folder: Path, repository: Path, tmp_path: Path) -> D
     subprocess.run(["git", "clone", "-q", str(repository), str(other)], check=True)
     with (other / "README.md").open("a", encoding="utf-8") as file:
         file.write("one more word\n")
-    sdist, _ = python_distributions.build(other, tmp_path / "again")
+    sdist = python_distributions.build_sdist(other, tmp_path / "again")
     return {} if sdist.read_bytes() == (folder / sdist.name).read_bytes() else {sdist.name: "changed"}
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import List
 
 import pytest
+from built_once import sdist
 
 import build_rpm
 import ceph_tuner
@@ -25,9 +26,9 @@ HARMLESS = ("no-buildroot-tag", "invalid-url", "hardcoded-library-path", "invali
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     debian_packages.install(["rpm", "rpmlint"])
-    folder = tmp_path_factory.mktemp("rpm")
-    sdist, _ = python_distributions.build(ROOT, folder / "sdist")
-    (package,) = build_rpm.build(sdist, folder, python_distributions.epoch(ROOT))
+    (package,) = build_rpm.build(
+        sdist(tmp_path_factory), tmp_path_factory.mktemp("rpm"), python_distributions.epoch(ROOT)
+    )
     return package
 
 

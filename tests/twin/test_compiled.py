@@ -65,7 +65,10 @@ def guarded(held: Any) -> Any:
     if isinstance(held, Record):
         for name, value in vars(held).items():
             setattr(held, name, guarded(value))
-    elif isinstance(held, (list, memoryview)):
+    elif isinstance(held, memoryview):
+        # numbers alone
+        return WithinBounds(held)
+    elif isinstance(held, list):
         return WithinBounds(map(guarded, held))
     return held
 

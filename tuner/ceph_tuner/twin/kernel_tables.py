@@ -7,6 +7,7 @@ are filled, tasks are shuffled, first events are drawn.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
@@ -54,6 +55,9 @@ _NEAR_SEEK_S = 6e-4
 _TRIMS = 16
 """Clones that a PG may trim at a time: the most that osd_pg_max_concurrent_snap_trims is searched to, and room."""
 
+
+_VARIATES_KEPT = 16
+"""Generators whose random numbers are kept, 1 MiB each: a search runs all its settings on the same few seeds."""
 
 _MOST_WAITED_FOR = 4096
 """Room for objects in recovery at a time because clients waited for them."""
@@ -134,8 +138,7 @@ class KernelTables:
         parameters["message_mask"], parameters["turn_mask"] = room - 1, turns - 1
         parameters["item_room"], parameters["operation_room"] = items - reserve, operations - reserve
         parameters["event_room"] = heap - threads - 256
-        self.tables["uniforms"][:] = self._random.random(records.VARIATES)
-        self.tables["exponentials"][:] = self._random.standard_exponential(records.VARIATES)
+        self.tables["uniforms"][:], self.tables["exponentials"][:] = _variates(self._random)
 
     def _waited_for(self) -> int:
         """Objects that clients may wait for at a time, or that are still in recovery because a client did."""
@@ -384,6 +387,25 @@ class KernelTables:
             else:
                 cost, fixed = delete_cost(settings, self.model)
                 tasks["cost_bytes"][numbers], tasks["cost_is_fixed"][numbers] = fixed or cost, fixed > 0.0
+
+
+def _variates(random: np.random.Generator) -> Tuple[Array, Array]:
+    """What the kernel draws from: uniform ones and exponential ones."""
+    bits: Any = random.bit_generator
+    before = bits.state
+    uniforms, exponentials, bits.state = _drawn(
+        *(before["state"][name] for name in ("state", "inc")), before["has_uint32"], before["uinteger"]
+    )
+    return uniforms, exponentials
+
+
+@lru_cache(maxsize=_VARIATES_KEPT)
+def _drawn(state: int, inc: int, has_uint32: int, uinteger: int) -> Tuple[Array, Array, Dict[str, Any]]:
+    """Both, of a generator in this state, and its state after it."""
+    bits: Any = np.random.PCG64(0)
+    bits.state = {**bits.state, "state": {"state": state, "inc": inc}, "has_uint32": has_uint32, "uinteger": uinteger}
+    random = np.random.Generator(bits)
+    return random.random(records.VARIATES), random.standard_exponential(records.VARIATES), bits.state
 
 
 def ways_s(disk: Device) -> List[float]:

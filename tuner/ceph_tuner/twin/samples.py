@@ -16,7 +16,9 @@ from ceph_tuner.core.measure.histogram import Histogram
 from ceph_tuner.core.measure.sample import READ, WRITE, Sample, finish_s, percentiles
 from ceph_tuner.twin.kernel.records import PER_OCTAVE, STREAM_BUCKETS
 from ceph_tuner.twin.model import ClusterModel, RecoveryWork, SnaptrimWork
-from ceph_tuner.twin.simulation import ClientCounts, SimulatedCounters, Simulation
+from ceph_tuner.twin.simulation import ClientCounts, CounterRecord, SimulatedCounters, Simulation
+
+LeftOfWork = Union[CounterRecord, SimulatedCounters]
 
 _KINDS = (READ, WRITE)
 _RUNS_OUT = {
@@ -41,10 +43,14 @@ class CounterSnapshot(NamedTuple):
 
 def look(simulation: Simulation) -> CounterSnapshot:
     """Take down where it is now."""
-    return CounterSnapshot(simulation.counters(), simulation.clients())
+    return _snapshot_of(simulation.record())
 
 
-def ran_out(before: SimulatedCounters, after: SimulatedCounters) -> List[str]:
+def _snapshot_of(record: CounterRecord) -> CounterSnapshot:
+    return CounterSnapshot(record.counters(), record.clients())
+
+
+def ran_out(before: LeftOfWork, after: LeftOfWork) -> List[str]:
     """Name the work of which something was left before, and nothing is any more."""
     return [kind for kind, left in _RUNS_OUT.items() if getattr(before, left) > 0 and getattr(after, left) == 0]
 
@@ -58,17 +64,17 @@ def looks_while_it_lasts(simulation: Simulation, settle: float, seconds: float, 
     fine = parts * math.ceil(_LOOKS / parts)
     before = math.ceil(settle / seconds * fine)
     lengths = [settle / max(1, before)] * before + [seconds / fine] * fine
-    looks = [look(simulation)]
+    looks = [simulation.record()]
     for length in lengths:
         simulation.advance(length)
-        looks.append(look(simulation))
-        if ran_out(looks[-2].counters, looks[-1].counters):
+        looks.append(simulation.record())
+        if ran_out(looks[-2], looks[-1]):
             # what came last is none of the work's alone
             looks = looks[:-1] if len(looks) > 2 else looks
             break
     later_looks = looks[before:] if len(looks) > before + fine // parts else looks
     every = max(1, (len(later_looks) - 1) // parts)
-    return later_looks[::every]
+    return [_snapshot_of(each) for each in later_looks[::every]]
 
 
 def sample_between(before: CounterSnapshot, after: CounterSnapshot, model: ClusterModel, at: float) -> Sample:

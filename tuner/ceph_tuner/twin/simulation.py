@@ -6,12 +6,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.releases import Settings, Value
 from ceph_tuner.twin.compiled import functions
 from ceph_tuner.twin.kernel import records
+from ceph_tuner.twin.kernel.layout import dtype_of
+from ceph_tuner.twin.kernel.osd_records import Osd
+from ceph_tuner.twin.kernel.records import Stream
 from ceph_tuner.twin.kernel.state import addresses, bring_back, over_objects
 from ceph_tuner.twin.kernel_tables import START_S, KernelTables
 from ceph_tuner.twin.knobs_in_force import class_rates, completed
@@ -57,6 +61,53 @@ class ClientCounts:
     seconds: float
     latency: Array
     """Operations by bucket, shape (2, 1024): reads and writes; `samples.edges_ms` has the edges."""
+
+
+class CounterRecord(NamedTuple):
+    """What a simulation has counted, as its tables have it: taken down often, made into values where these count."""
+
+    at: float
+    osds: bytes
+    shards_waiting: Array
+    """Items in the queues, shape (shards, 3)."""
+    streams: bytes
+    degraded_left: float
+    misplaced_left: float
+    clones_left: float
+    scrubbing_pgs: int
+
+    def counters(self) -> SimulatedCounters:
+        """Everything that the OSDs counted."""
+        osds = np.frombuffer(self.osds, dtype_of(Osd))
+        table = osds["counters"]
+        reads, writes = records.READING, records.WRITING
+        return SimulatedCounters(
+            at=self.at,
+            read_ops=table["operations"][:, reads],
+            write_ops=table["operations"][:, writes],
+            read_bytes=table["operation_bytes"][:, reads],
+            write_bytes=table["operation_bytes"][:, writes],
+            read_seconds=table["operation_s"][:, reads],
+            write_seconds=table["operation_s"][:, writes],
+            recovery_ops=table["recovered_objects"],
+            recovery_bytes=table["recovered_bytes"],
+            backfill_ops=table["backfilled_objects"],
+            scrub_objects=table["scrubbed_objects"],
+            scrub_bytes=table["scrubbed_bytes"],
+            trimmed=table["trimmed_clones"],
+            waiting=self.shards_waiting.reshape(len(table), -1, self.shards_waiting.shape[1]).sum(axis=1).astype(float),
+            waited=table["waited_s"],
+            latency=osds["latency"],
+            degraded_left=self.degraded_left,
+            misplaced_left=self.misplaced_left,
+            clones_left=self.clones_left,
+            scrubbing_pgs=self.scrubbing_pgs,
+        )
+
+    def clients(self) -> List[ClientCounts]:
+        """What each client stream saw."""
+        streams = np.frombuffer(self.streams, dtype_of(Stream))
+        return [ClientCounts(float(row["operations"]), float(row["operation_s"]), row["latency"]) for row in streams]
 
 
 class PgWork(NamedTuple):
@@ -177,47 +228,41 @@ class Simulation:
 
     def counters(self) -> SimulatedCounters:
         """Everything that the OSDs counted."""
-        osds, tasks = self._tables["osds"], self._of_tasks()
-        table = osds["counters"].copy()
-        left = {
-            kind: float(tasks["left"][tasks["kind"] == kind].sum())
-            for kind in (records.DEGRADED, records.MISPLACED, records.SNAPTRIM)
-        }
-        scrubs = tasks["state"][tasks["kind"] == records.SCRUB]
-        reads, writes = records.READING, records.WRITING
-        return SimulatedCounters(
-            at=self.now,
-            read_ops=table["operations"][:, reads],
-            write_ops=table["operations"][:, writes],
-            read_bytes=table["operation_bytes"][:, reads],
-            write_bytes=table["operation_bytes"][:, writes],
-            read_seconds=table["operation_s"][:, reads],
-            write_seconds=table["operation_s"][:, writes],
-            recovery_ops=table["recovered_objects"],
-            recovery_bytes=table["recovered_bytes"],
-            backfill_ops=table["backfilled_objects"],
-            scrub_objects=table["scrubbed_objects"],
-            scrub_bytes=table["scrubbed_bytes"],
-            trimmed=table["trimmed_clones"],
-            waiting=self._waiting(),
-            waited=table["waited_s"],
-            latency=osds["latency"].copy(),
-            degraded_left=left[records.DEGRADED],
-            misplaced_left=left[records.MISPLACED],
-            clones_left=left[records.SNAPTRIM],
-            scrubbing_pgs=int((scrubs == records.RUNNING).sum()),
+        return self.record().counters()
+
+    def clients(self) -> List[ClientCounts]:
+        """What each client stream saw."""
+        return self.record().clients()
+
+    def record(self) -> CounterRecord:
+        """Both, as of now."""
+        tables, tasks = self._tables, self._of_tasks()
+        objects, scrubs = tasks["left"], self._numbers_of.get(records.SCRUB)
+
+        def left(kind: int) -> float:
+            numbers = self._numbers_of.get(kind)
+            return 0.0 if numbers is None else float(objects[numbers].sum())
+
+        return CounterRecord(
+            self.now,
+            tables["osds"].tobytes(),
+            tables["shards"]["queue"]["classes"]["waiting"].copy(),
+            tables["streams"][: len(self.model.clients)].tobytes(),
+            left(records.DEGRADED),
+            left(records.MISPLACED),
+            left(records.SNAPTRIM),
+            0 if scrubs is None else int((tasks["state"][scrubs] == records.RUNNING).sum()),
         )
+
+    @cached_property
+    def _numbers_of(self) -> Dict[int, Array]:
+        """Kind of work -> its tasks, where there are any."""
+        kinds = self._of_tasks()["kind"]
+        return {int(kind): np.flatnonzero(kinds == kind) for kind in np.unique(kinds)}
 
     def _of_tasks(self) -> Array:
         tasks: Array = self._tables["tasks"][: len(self._layout.work)]
         return tasks
-
-    def clients(self) -> List[ClientCounts]:
-        """What each client stream saw."""
-        return [
-            ClientCounts(float(row["operations"]), float(row["operation_s"]), row["latency"].copy())
-            for row in self._tables["streams"][: len(self.model.clients)]
-        ]
 
     def acting(self, pool: str) -> Array:
         """OSDs of each simulated PG, the primary first, shape (pgs, size)."""
@@ -249,8 +294,3 @@ class Simulation:
         rows["state"][own] = records.WAITING
         rows["left"][own] = rows["total"][own]
         return True
-
-    def _waiting(self) -> Array:
-        waiting = self._tables["shards"]["queue"]["classes"]["waiting"]
-        by_osd: Array = waiting.reshape(self._count, self.model.osd.shards, -1).sum(axis=1)
-        return by_osd.astype(float)
