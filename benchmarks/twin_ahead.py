@@ -69,7 +69,7 @@ WORK: Mapping[str, Sequence[str]] = {
 }
 """Loads, and what of the knobs' space each is about."""
 
-SEEDS = 6
+SEEDS = 12
 ERROR = {"rate": 0.11, "mean": 0.25, "p95": 0.3, "p99": 0.35}
 """Of a description, in logarithms: a standard deviation. A guess of before the first window; 57 windows confirmed it,
 but for the rates', which was 0.25."""
@@ -420,7 +420,7 @@ def table(every: Sequence[Mapping[str, Any]]) -> str:
 def main() -> None:
     parser = runs_file.lab_parser(__doc__, "twin-ahead.jsonl")
     parser.add_argument("--ahead", type=Path, help="the file of the predictions; made where it is not there")
-    parser.add_argument("--loads", default="client,client-recovery,client-scrub,client-snaptrim,client-backfill")
+    parser.add_argument("--loads", default=",".join(WORK))
     parser.add_argument("--load-option", action="append", default=[], help="of all loads, such as pool=ec:2+1")
     parser.add_argument("--settings", type=int, default=5, help="drawn for each load")
     parser.add_argument("--seed", type=int, default=1)
