@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, Tuple
 import pytest
 
 from ceph_lab.cluster import Lab
-from ceph_lab.loads.backfill import PGS, BackfillLoad
+from ceph_lab.loads.backfill import BackfillLoad
 from ceph_lab.loads.recovery import RecoveryLoad
 from ceph_lab.loads.session import LabSession
 from ceph_tuner.cluster.sampler import ClusterSampler
@@ -137,7 +137,7 @@ def test_a_remap_beside_a_recovery_is_counted_by_itself(any_lab: Lab) -> None:
             remap.release()
             moved = when(session, lambda reading: left(reading) == (0, 0))
             # each PG's backfill begins with a look at what the new OSD has, which counts as well
-            assert begun(moved) - begun(recovered) == about(OBJECTS + PGS)
+            assert begun(moved) - begun(recovered) == about(OBJECTS + remap.pool.pg_count)
         finally:
             recovery.cleanup()
             remap.cleanup()
