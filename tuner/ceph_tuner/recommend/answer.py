@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Sequence, Tuple
+from typing import Any, Collection, Dict, Mapping, Sequence, Tuple
 
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place, Target
 from ceph_tuner.core.changes.plan import ChangePlan, plan_change, plan_restore
+from ceph_tuner.core.changes.step import typed
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings, format_version
 from ceph_tuner.core.knobs.settings import check_settings, format_settings, notes_on
@@ -52,13 +53,15 @@ def answer(search_result: SearchedSettings) -> Instructions:
     before = to_release_units(dict(question.in_force), release, hardware)
     current = [ConfigEntry(question.target, name, text) for name, text in format_settings(before, release).items()]
     places = [_place_in(question)]
-    plan = plan_change(current, question.target, settings_text, release, places)
+    # where the bandwidth that the description states is set, nobody knows: its entries are left alone
+    unknown = [f"osd_mclock_max_sequential_bandwidth_{model.osd.device_class}"]
+    plan = plan_change(current, question.target, settings_text, release, places, avoid=unknown)
     whole = {**_nine(search_result.winner.settings, release), **search_result.winner.settings}
     return Instructions(
         question.target,
         settings_text,
         tuple(plan.commands),
-        way_back(current, plan, places, release),
+        way_back(current, plan, places, release, unknown),
         (*common, *notes_on(whole, release), *plan.warnings),
     )
 
@@ -71,9 +74,16 @@ def _place_in(question: Question) -> Place:
 
 
 def way_back(
-    current: Sequence[ConfigEntry], plan: ChangePlan, places: Sequence[Place], release: Release
+    current: Sequence[ConfigEntry],
+    plan: ChangePlan,
+    places: Sequence[Place],
+    release: Release,
+    avoid: Collection[str] = (),
 ) -> Tuple[str, ...]:
-    """Commands that take a plan back once it is carried out on what is `current`, in a safe order."""
+    """Commands that take a plan back once it is carried out on what is `current`, in a safe order.
+
+    `avoid` is as in `plan_change`.
+    """
     after = {(entry.who, entry.name): entry.value for entry in current}
     for step in plan.steps:
         if step.new is None:
@@ -81,7 +91,7 @@ def way_back(
         else:
             after[step.key] = step.new
     entries = [ConfigEntry(who, name, text) for (who, name), text in after.items()]
-    return tuple(step.command for step in plan_restore(entries, plan.standing(), places, release).steps)
+    return typed(plan_restore(entries, plan.standing(), places, release, avoid=avoid).steps)
 
 
 def profile(search_result: SearchedSettings, name: str) -> Profile:
