@@ -51,7 +51,7 @@ def test_commands_are_those_that_an_operator_would_type() -> None:
 def test_whoever_types_a_change_or_its_way_back_waits_where_the_applier_would() -> None:
     made = plan({("osd", PROFILE): "custom"}, "osd", {PROFILE: "balanced"})
     raised, back = f"ceph config set osd {BANDWIDTH} {RAISED}", f"ceph config rm osd {BANDWIDTH}"
-    assert made.commands == [raised, f"ceph config set osd {PROFILE} balanced", "sleep 10", back]
+    assert typed(made.steps) == (raised, f"ceph config set osd {PROFILE} balanced", "sleep 10", back)
     custom = plan({}, "osd", CUSTOM)
     after = {step.key: step.new for step in custom.steps if step.new is not None}
     found = typed(plan_restore(entries(after), custom.standing(), Monitors().places(), TENTACLE).steps)

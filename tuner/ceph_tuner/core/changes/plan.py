@@ -30,7 +30,6 @@ from ceph_tuner.core.changes.custom_resource import CustomResource, resource_of,
 from ceph_tuner.core.changes.resource_steps import beside, stated_steps
 from ceph_tuner.core.changes.shard_rereading import BANDWIDTHS, Key, touches
 from ceph_tuner.core.changes.step import Step as Step
-from ceph_tuner.core.changes.step import typed
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, OVERRIDE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings, Version
@@ -57,8 +56,8 @@ class ChangePlan:
 
     @property
     def commands(self) -> List[str]:
-        """The exact commands, in order, with the waits between them."""
-        return list(typed(self.steps))
+        """The exact commands, in order."""
+        return [step.command for step in self.steps]
 
     def restores(self) -> Tuple[Restore, ...]:
         """What takes it back: per key the value before, and the values that are ours to replace."""
