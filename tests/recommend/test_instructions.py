@@ -22,7 +22,7 @@ def told(settings: Settings, medium: str) -> Instructions:
     model = small_model(osd=replace(OSD, device_class=medium))
     question = Question(model, parse_slo({"name": "day", "objectives": ["client.p95_ms <= 500 ms"]}))
     searched: Any = SimpleNamespace(
-        question=question, winner=SimpleNamespace(settings=settings), choice=SimpleNamespace(better=True)
+        question=question, winner=SimpleNamespace(settings=settings, means={}), choice=SimpleNamespace(better=True)
     )
     return answer(searched)
 

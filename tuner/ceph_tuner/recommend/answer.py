@@ -16,6 +16,7 @@ from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import to_release_units
 from ceph_tuner.core.wording import rounded
 from ceph_tuner.recommend import Prediction, Question, changed
+from ceph_tuner.recommend.busy_network import busy_network
 from ceph_tuner.recommend.busy_processors import busy_processors
 from ceph_tuner.recommend.search import SearchedSettings
 from ceph_tuner.recommend.turns import told
@@ -44,7 +45,7 @@ def answer(search_result: SearchedSettings) -> Instructions:
     """
     model, question = search_result.question.model, search_result.question
     release, hardware = model.release, model.osd.hardware
-    common = (*told(model), *busy_processors(search_result))
+    common = (*told(model), *busy_processors(search_result), *busy_network(search_result))
     if not search_result.choice.better:
         return Instructions(question.target, {}, (), (), common)
     settings = changed(search_result.winner.settings, question)
@@ -60,7 +61,7 @@ def answer(search_result: SearchedSettings) -> Instructions:
     return Instructions(
         question.target,
         settings_text,
-        tuple(plan.commands),
+        typed(plan.steps),
         way_back(current, plan, places, release, unknown),
         (*common, *notes_on(whole, release), *plan.warnings),
     )
