@@ -9,6 +9,7 @@ from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.config_database import winner
 from ceph_tuner.core.changes.plan import ChangePlan, Step, plan_change, plan_rereading, plan_restore
+from ceph_tuner.core.changes.step import typed
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import RELEASES, UMBRELLA, Value, nine
@@ -45,6 +46,28 @@ def test_commands_are_those_that_an_operator_would_type() -> None:
     made = plan({("osd/host:h0", "osd_max_scrubs"): "3"}, "osd/host:h0", {"osd_max_scrubs": 1})
     assert made.commands == ["ceph config set osd/host:h0 osd_max_scrubs 1"]
     assert Step("osd.1", "osd_max_scrubs", "1", None).command == "ceph config rm osd.1 osd_max_scrubs"
+
+
+def test_whoever_types_a_change_or_its_way_back_waits_where_the_applier_would() -> None:
+    made = plan({("osd", PROFILE): "custom"}, "osd", {PROFILE: "balanced"})
+    raised, back = f"ceph config set osd {BANDWIDTH} {RAISED}", f"ceph config rm osd {BANDWIDTH}"
+    assert typed(made.steps) == (raised, f"ceph config set osd {PROFILE} balanced", "sleep 10", back)
+    custom = plan({}, "osd", CUSTOM)
+    after = {step.key: step.new for step in custom.steps if step.new is not None}
+    found = typed(plan_restore(entries(after), custom.standing(), Monitors().places(), TENTACLE).steps)
+    assert found[-5:] == (raised, "sleep 10", f"ceph config rm osd {PROFILE}", "sleep 10", back)
+
+
+def test_an_option_that_is_to_be_avoided_is_changed_neither_on_the_way_nor_on_the_way_back() -> None:
+    places = Monitors().places()
+    there = plan_change([], "osd", {PROFILE: "balanced"}, TENTACLE, places, avoid=[BANDWIDTH])
+    custom = plan({}, "osd", CUSTOM)
+    after = entries({step.key: step.new for step in custom.steps if step.new is not None})
+    back = plan_restore(after, custom.standing(), places, TENTACLE, avoid=[BANDWIDTH])
+    for steps in (there.steps, back.steps):
+        names = {step.name for step in steps}
+        assert SSD in names
+        assert BANDWIDTH not in names
 
 
 def test_what_holds_already_is_not_written() -> None:

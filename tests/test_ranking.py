@@ -61,6 +61,40 @@ def test_a_winner_that_still_misses_an_objective_says_so() -> None:
     assert "still misses recovery.bytes_s" in choice.reason
 
 
+def test_where_every_objective_is_met_already_that_is_what_is_said() -> None:
+    for others in ([], [entry("worse", 70)], [entry("hardly better", 59)]):
+        choice = choose(Judge(SLO), entry("now", 60), others)
+        assert not choice.better
+        assert choice.reason.startswith("every objective is met already")
+    missed = choose(Judge(SLO), entry("now", 98), [entry("other", 97)])
+    assert not missed.better
+    assert "met already" not in missed.reason
+
+
+def test_a_winner_never_hides_what_it_makes_worse() -> None:
+    lost = choose(Judge(SLO), entry("now", 200, 9e6), [entry("other", 90, 7.9e6)])
+    assert lost.better
+    assert "still misses client.p95_ms" in lost.reason
+    assert "no longer meets recovery.bytes_s, which the settings in force do" in lost.reason
+    assert "still misses client.p95_ms and recovery.bytes_s" not in lost.reason
+
+    worse = choose(Judge(SLO), entry("now", 400, 5e6), [entry("other", 90, 4e6)])
+    assert worse.better
+    assert worse.reason == (
+        "closer to the bounds on the whole, but still misses client.p95_ms and recovery.bytes_s; "
+        "recovery.bytes_s gets worse"
+    )
+
+
+def test_a_soft_objective_that_is_given_up_is_named() -> None:
+    def with_tail(label: str, p95: float, p99: float) -> Candidate:
+        return Candidate(label, {"client.p95_ms": p95, "recovery.bytes_s": 9e6, "client.p99_ms": p99}, 1)
+
+    choice = choose(Judge(SLO), with_tail("now", 120, 140), [with_tail("other", 70, 160)])
+    assert choice.better
+    assert choice.reason == ("meets client.p95_ms; no longer meets client.p99_ms, which the settings in force do")
+
+
 def test_keeping_all_hard_objectives_comes_before_everything_else() -> None:
     order = finalists(Judge(SLO), [entry("fast", 10, 7.9e6), entry("kept", 79, 8.1e6)], 2)
     assert [found.label for found in order] == ["kept", "fast"]

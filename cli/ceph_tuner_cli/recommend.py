@@ -72,7 +72,7 @@ def recommend(
     if processes != 1:
         load_ahead()
     from ceph_tuner.recommend.document import document as plain
-    from ceph_tuner.recommend.question import question_of
+    from ceph_tuner.recommend.question import left_aside, question_of
     from ceph_tuner.recommend.recommendation import recommend as recommended
     from ceph_tuner.recommend.search import unpredictable
     from ceph_tuner.tune.interrupts import Interrupts
@@ -91,6 +91,8 @@ def recommend(
     if not available():
         say(["without numba the model runs uncompiled, many times slower"])
     question = question_of(description, objectives, knobs_in_a_row(knobs))
+    aside = left_aside(description, objectives)
+    say([f"left aside, as the description is not of its OSDs: {text}" for text in aside])
     # the search refuses the first of them
     warn([str(refusal) for refusal in unpredictable(question)[1:]])
     others = gathered(profile_from or [])
@@ -109,6 +111,7 @@ def recommend(
     document = {
         **plain(answer, description.name),
         "assumptions": list(description.notes),
+        "left_aside": aside,
         "beyond_live_knobs": recommend_rebuild.document(plan, question.target),
     }
     profile = answer.profile(description.name)

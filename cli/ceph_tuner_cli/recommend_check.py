@@ -23,13 +23,15 @@ def check_files(cluster: Path, slo: Optional[Path], form: Format) -> int:
     if slo is not None:
         faults += _faults(lambda: slo_file.faults(slo))
     unpredictable: List[InputError] = []
+    aside: List[str] = []
     if description is not None and slo is not None and not faults:
-        unpredictable = _unpredictable(description, slo)
+        unpredictable, aside = _unpredictable(description, slo), _left_aside(description, slo)
     document = {
         "faults": [_plain(fault) for fault in faults],
         "cluster": None if description is None else retold(description),
         "unlikely": [] if description is None else list(description.unlikely),
         "unpredictable": [_plain(fault) for fault in unpredictable],
+        "left_aside": aside,
     }
     emit(document, form, lambda: _page(document, slo is not None))
     if description is not None and form is Format.table:
@@ -106,6 +108,12 @@ def _unpredictable(description: DescribedCluster, slo: Path) -> List[InputError]
     return _faults(lambda: unpredictable(question_of(description, slo_file.read(slo).slo)))
 
 
+def _left_aside(description: DescribedCluster, slo: Path) -> List[str]:
+    from ceph_tuner.recommend.question import left_aside
+
+    return left_aside(description, slo_file.read(slo).slo)
+
+
 def _plain(fault: InputError) -> Dict[str, str]:
     return {"place": fault.place, "found": fault.found, "expected": fault.expected}
 
@@ -118,8 +126,9 @@ def _page(document: Mapping[str, Any], with_slo: bool) -> str:
         text_lines = wrap(glued(printable(document["cluster"])), WIDTH, break_long_words=False, break_on_hyphens=False)
         lines += map(unglued, text_lines)
     lines += [_line(fault) for fault in document["unpredictable"]]
+    lines += [f"Left aside, as the description is not of its OSDs: {text}" for text in document["left_aside"]]
     if with_slo and not document["faults"] and not document["unpredictable"]:
-        lines.append("The twin can predict every objective.")
+        lines.append(f"The twin can predict every {'other ' if document['left_aside'] else ''}objective.")
     return "\n".join(lines)
 
 

@@ -102,10 +102,7 @@ def what_to_do(instructions: Instructions, path: Optional[str]) -> List[str]:
         return []
     target = instructions.target
     lines = ["", "To apply it, in this order:", *(f"  {command}" for command in instructions.commands)]
-    lines += [
-        "To take it back, in this order, the last one some seconds after the others:",
-        *(f"  {command}" for command in instructions.undo),
-    ]
+    lines += ["To take it back, in this order:", *(f"  {command}" for command in instructions.undo)]
     if path:
         lines += [
             f"Saved as {path}. With checks and a way back:",

@@ -15,6 +15,7 @@ from ceph_tuner.cluster.sampler import ClusterSampler
 from ceph_tuner.core.autopilot.groups import SECTIONS
 from ceph_tuner.core.ceph.target import Place, Target, covered, running
 from ceph_tuner.core.changes.applier import Applier
+from ceph_tuner.core.changes.step import typed
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.guard import GuardLimits
 from ceph_tuner.core.goals.trial import TrialBudget
@@ -168,4 +169,5 @@ def commands_of(
     if not outcome.choice.better or not outcome.moves or outcome.written or outcome.withdrawn:
         return [], []
     plan = applier.plan(target, to_release_units(outcome.moves, connection.release, now.hardware))
-    return plan.commands, list(way_back(connection.config.dump(), plan, connection.config.places(), connection.release))
+    back = way_back(connection.config.dump(), plan, connection.config.places(), connection.release)
+    return list(typed(plan.steps)), list(back)

@@ -73,6 +73,13 @@ def test_every_setting_at_fault_is_said(run: Run, tmp_path: Path) -> None:
     ]
 
 
+def test_a_sound_profile_is_no_fault_beside_one(run: Run, tmp_path: Path) -> None:
+    text = SETTINGS.replace("settings:\n", "settings:\n  osd_mclock_profile: high_recovery_ops\n")
+    _, out, _ = run("recommend", "--check", written(tmp_path, text), "--format", "json")
+    assert "osd_scrub_cost" in out
+    assert "osd_mclock_profile" not in " ".join(places(out))
+
+
 def test_faults_of_the_slo_are_said_beside_those_of_the_cluster(run: Run, tmp_path: Path) -> None:
     slo = "schema: 1\nobjectives:\n  - client.p95 <= 3 ms\n  - client.iops >= 1\n  - client.p99_ms <= 3 GB/s\nlabs: 1\n"
     files = written(tmp_path, FAULTY), "--slo", written(tmp_path, slo, "slo.yaml")
@@ -100,6 +107,21 @@ def test_the_examples_have_no_fault_and_their_objectives_can_be_predicted(path: 
     assert (code, err) == (0, "")
     assert out.splitlines()[-1] == "The twin can predict every objective."
     assert max(map(len, out.splitlines())) <= 80
+
+
+SCOPED = "schema: 1\nobjectives:\n  - client.p95_ms{class=nvme} <= 3 ms\n  - recovery.finish_s <= 9 h\n"
+
+
+def test_an_objective_of_other_osds_than_those_described_is_not_left_out_in_silence(run: Run, tmp_path: Path) -> None:
+    cluster, slo = str(EXAMPLES / "cluster-nvme-node.yaml"), written(tmp_path, SCOPED, "slo.yaml")
+    code, out, _ = run("recommend", "--check", cluster, "--slo", slo)
+    assert code == 0
+    assert out.splitlines()[-2:] == [
+        "Left aside, as the description is not of its OSDs: client.p95_ms{class=nvme} <= 3 ms",
+        "The twin can predict every other objective.",
+    ]
+    _, out, _ = run("recommend", "--check", cluster, "--slo", slo, "--format", "json")
+    assert json.loads(out)["left_aside"] == ["client.p95_ms{class=nvme} <= 3 ms"]
 
 
 def test_the_cluster_is_told_back_with_what_the_file_leaves_out(run: Run) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ceph_tuner.core.changes.plan import Step
+from ceph_tuner.core.changes.step import Step, typed
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.core.knobs.releases import QUINCY_EARLY, RELEASES, TENTACLE, Release
@@ -36,6 +36,12 @@ def test_the_nine_of_every_built_in_profile_are_shown_as_they_are() -> None:
             for name, text in format_settings({**profile, PROFILE: "custom"}, release).items():
                 command = Step("osd", name, None, text).command
                 assert rewritten(command, "x") == command
+
+
+def test_a_wait_between_commands_is_shown_as_it_is() -> None:
+    *_, wait, last = typed([Step("osd", PROFILE, "custom", None), Step("osd", PROFILE, None, "custom", settled=True)])
+    assert rewritten(wait, "x") == wait
+    assert rewritten(last, "x") == last
 
 
 @pytest.mark.parametrize("release", [QUINCY_EARLY, TENTACLE], ids=str)

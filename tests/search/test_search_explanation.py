@@ -83,7 +83,8 @@ def test_objectives_that_exclude_each_other_are_named_with_bounds_that_do_not(co
     for kept in way.nearest:
         slack = 0.1 * kept.bound
         assert kept.objective.margin(truth[kept.objective.metric], kept.bound) * kept.bound > -slack
-        assert kept.share >= 0
+        asked = next(each.bound.value for each in CONFLICT.objectives if each is kept.objective)
+        assert kept.share == pytest.approx(abs(kept.bound / asked - 1))
     assert any(kept.share > 0.05 for kept in way.nearest)
 
 

@@ -88,6 +88,10 @@ def test_a_part_that_stands_for_the_whole_is_scaled_to_it() -> None:
     assert 20_000 < sample.values["recovery.objects_left"] < 50_000
     done = sample.values["recovery.objects_s"] * 22
     assert sample.values["recovery.objects_left"] + done == pytest.approx(50_000, rel=0.1)
+    # each object lacks one copy
+    assert sample.values["recovery.copies_s"] == pytest.approx(sample.values["recovery.objects_s"], rel=0.1)
+    left_s = sample.values["recovery.objects_left"] / sample.values["recovery.objects_s"]
+    assert sample.values["recovery.finish_s"] == pytest.approx(left_s, rel=0.1)
 
 
 @pytest.mark.parametrize("settle", [0.0, 2.0, 60.0])

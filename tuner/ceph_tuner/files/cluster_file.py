@@ -183,7 +183,8 @@ class _ClusterReader:
 
     def _fault_of_one(self, name: str, value: object) -> Optional[Tuple[str, InputError]]:
         """Give what is wrong with a setting whatever stands beside it."""
-        nine = {each: KNOBS[each].default(self._release) for each in MCLOCK_NINE} if name == PROFILE else {}
+        is_custom = name == PROFILE and value == "custom"
+        nine = {each: KNOBS[each].default(self._release) for each in MCLOCK_NINE} if is_custom else {}
         try:
             _settings({**nine, name: value}, self._release, self._values.place)
         except InputError as error:

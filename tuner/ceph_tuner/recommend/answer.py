@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Mapping, Sequence, Tuple
+from typing import Any, Collection, Dict, Mapping, Sequence, Tuple
 
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place, Target
 from ceph_tuner.core.changes.plan import ChangePlan, plan_change, plan_restore
+from ceph_tuner.core.changes.step import typed
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Release, Settings, format_version
 from ceph_tuner.core.knobs.settings import check_settings, format_settings, notes_on
@@ -15,6 +16,7 @@ from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.core.profiles.translation import to_release_units
 from ceph_tuner.core.wording import rounded
 from ceph_tuner.recommend import Prediction, Question, changed
+from ceph_tuner.recommend.busy_network import busy_network
 from ceph_tuner.recommend.busy_processors import busy_processors
 from ceph_tuner.recommend.search import SearchedSettings
 from ceph_tuner.recommend.turns import told
@@ -43,7 +45,7 @@ def answer(search_result: SearchedSettings) -> Instructions:
     """
     model, question = search_result.question.model, search_result.question
     release, hardware = model.release, model.osd.hardware
-    common = (*told(model), *busy_processors(search_result))
+    common = (*told(model), *busy_processors(search_result), *busy_network(search_result))
     if not search_result.choice.better:
         return Instructions(question.target, {}, (), (), common)
     settings = changed(search_result.winner.settings, question)
@@ -52,13 +54,15 @@ def answer(search_result: SearchedSettings) -> Instructions:
     before = to_release_units(dict(question.in_force), release, hardware)
     current = [ConfigEntry(question.target, name, text) for name, text in format_settings(before, release).items()]
     places = [_place_in(question)]
-    plan = plan_change(current, question.target, settings_text, release, places)
+    # where the bandwidth that the description states is set, nobody knows: its entries are left alone
+    unknown = [f"osd_mclock_max_sequential_bandwidth_{model.osd.device_class}"]
+    plan = plan_change(current, question.target, settings_text, release, places, avoid=unknown)
     whole = {**_nine(search_result.winner.settings, release), **search_result.winner.settings}
     return Instructions(
         question.target,
         settings_text,
-        tuple(plan.commands),
-        way_back(current, plan, places, release),
+        typed(plan.steps),
+        way_back(current, plan, places, release, unknown),
         (*common, *notes_on(whole, release), *plan.warnings),
     )
 
@@ -71,9 +75,16 @@ def _place_in(question: Question) -> Place:
 
 
 def way_back(
-    current: Sequence[ConfigEntry], plan: ChangePlan, places: Sequence[Place], release: Release
+    current: Sequence[ConfigEntry],
+    plan: ChangePlan,
+    places: Sequence[Place],
+    release: Release,
+    avoid: Collection[str] = (),
 ) -> Tuple[str, ...]:
-    """Commands that take a plan back once it is carried out on what is `current`, in a safe order."""
+    """Commands that take a plan back once it is carried out on what is `current`, in a safe order.
+
+    `avoid` is as in `plan_change`.
+    """
     after = {(entry.who, entry.name): entry.value for entry in current}
     for step in plan.steps:
         if step.new is None:
@@ -81,7 +92,7 @@ def way_back(
         else:
             after[step.key] = step.new
     entries = [ConfigEntry(who, name, text) for (who, name), text in after.items()]
-    return tuple(step.command for step in plan_restore(entries, plan.standing(), places, release).steps)
+    return typed(plan_restore(entries, plan.standing(), places, release, avoid=avoid).steps)
 
 
 def profile(search_result: SearchedSettings, name: str) -> Profile:

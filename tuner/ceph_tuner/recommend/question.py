@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Optional, Sequence
+from typing import List, Optional, Sequence
 
+from ceph_tuner.core.ceph.target import Target
 from ceph_tuner.core.goals.slo import Slo, wanted_of
 from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE
+from ceph_tuner.core.measure.metrics import CLASS, Scope
 from ceph_tuner.core.profiles.translation import from_release_units
 from ceph_tuner.files import fit_file
 from ceph_tuner.recommend import Question
@@ -25,7 +27,7 @@ def question_of(description: DescribedCluster, slo: Slo, knobs: Optional[Sequenc
         in_force = from_release_units(in_force, model.release, model.osd.hardware)
     question = Question(
         model,
-        wanted_of(slo, model.osd.device_class),
+        wanted_of(slo, class_of(description)),
         in_force,
         None if knobs is None else tuple(knobs),
         target=description.target,
@@ -36,3 +38,14 @@ def question_of(description: DescribedCluster, slo: Slo, knobs: Optional[Sequenc
     fit = fit_file.read(description.calibration)
     errors = {metric: spread_and_freedom(entry) for metric, entry in fit.discrepancy.metrics.items()}
     return replace(question, model=fit.applied(model), errors=errors)
+
+
+def class_of(description: DescribedCluster) -> str:
+    """The device class of the described OSDs: that of the target; the drives of class `nvme` have options of `ssd`."""
+    return Target.parse(description.target).device_class or description.model.osd.device_class
+
+
+def left_aside(description: DescribedCluster, slo: Slo) -> List[str]:
+    """Give the objectives about OSDs of other classes than the one that is described."""
+    own = Scope(CLASS, class_of(description))
+    return [objective.text for objective in slo.objectives if objective.scope not in (None, own)]

@@ -10,7 +10,7 @@ import shlex
 from typing import Callable, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.ceph.target import Target
-from ceph_tuner.core.changes.plan import Step
+from ceph_tuner.core.changes.step import SETTLING_S, Step
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.catalogue import KNOBS
 
@@ -82,6 +82,10 @@ def _noout(verb: str) -> Callable[[Sequence[str]], Optional[str]]:
     return lambda words: f"ceph osd {verb} noout" if list(words) == ["noout"] else None
 
 
+def _wait(words: Sequence[str]) -> Optional[str]:
+    return f"sleep {words[0]}" if list(words) == [str(SETTLING_S)] else None
+
+
 def _restart(words: Sequence[str]) -> Optional[str]:
     return f"systemctl restart {words[0]}" if list(words) in (["ceph-osd.target"], ["ceph-osd@ID"]) else None
 
@@ -106,6 +110,7 @@ _FORMS: Mapping[Tuple[str, ...], _Form] = {
     ("ceph", "osd", "pool", "set"): _pool,
     ("ceph", "osd", "set"): _noout("set"),
     ("ceph", "osd", "unset"): _noout("unset"),
+    ("sleep",): _wait,
     ("systemctl", "restart"): _restart,
     ("ceph-tuner", "rollback"): _rollback,
     ("ceph-tuner", "pgs", "step"): _pgs_step,

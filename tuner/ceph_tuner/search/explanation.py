@@ -11,6 +11,7 @@ from ceph_tuner.search.knob_search import KnobSearch
 
 if TYPE_CHECKING:
     from ceph_tuner.optimise.explanation import Explanation
+    from ceph_tuner.optimise.feasibility import Relaxed
     from ceph_tuner.optimise.posterior_summary import Dependence, Importance, Influence, TrialProgress
 
 LEAST_TRIALS = 4
@@ -127,10 +128,16 @@ def _in_the_way(explanation: Explanation, slo: Slo) -> InTheWay:
         limits.together,
         tuple(_in_order([hard[one.name] for one in conflict], slo) for conflict in limits.conflicts),
         tuple((hard[constraint.name], probability) for constraint, probability in without),
-        tuple(KeepableBound(hard[one.constraint.name], one.bound, one.share) for one in nearest.relaxed),
+        tuple(KeepableBound(hard[one.constraint.name], one.bound, _gives_way(one)) for one in nearest.relaxed),
         nearest.settings,
         nearest.probability,
     )
+
+
+def _gives_way(relaxed: Relaxed) -> float:
+    """How far the bound gives way as a share of itself; the model's own share may be that of a logarithm."""
+    asked = relaxed.constraint.bound
+    return abs(relaxed.bound - asked) / abs(asked) if relaxed.share and asked else relaxed.share
 
 
 def _in_order(objectives: Sequence[Objective], slo: Slo) -> Tuple[Objective, ...]:

@@ -127,6 +127,7 @@ def _clients(before: CounterSnapshot, after: CounterSnapshot, model: ClusterMode
 def _background(
     before: SimulatedCounters, after: SimulatedCounters, model: ClusterModel, seconds: float, share: float
 ) -> Dict[str, float]:
+    # `seconds` are those in which the whole cluster does what is simulated of it
     def rate(name: str) -> float:
         return float((getattr(after, name) - getattr(before, name)).sum()) / seconds
 
@@ -138,7 +139,7 @@ def _background(
         misplaced = [work for work in model.recovery if not work.degraded]
         if degraded:
             left = values["recovery.objects_left"] = _left(after.degraded_left / share, degraded)
-            values["recovery.copies_s"] = max(before.degraded_left - after.degraded_left, 0.0) / share / seconds
+            values["recovery.copies_s"] = max(before.degraded_left - after.degraded_left, 0.0) / seconds
             values["recovery.finish_s"] = finish_s(left, values["recovery.copies_s"])
         if misplaced:
             values["backfill.objects_s"] = backfilled

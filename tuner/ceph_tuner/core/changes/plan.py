@@ -12,7 +12,7 @@ The order is what makes it right (docs/safe-writes.md):
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Collection, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place, Target, covers, section_of
@@ -124,10 +124,12 @@ def plan_change(
     sources: Optional[Mapping[int, Sources]] = None,
     version: Optional[Version] = None,
     resource: Optional[CustomResource] = None,
+    avoid: Collection[str] = (),
 ) -> ChangePlan:
     """Decide the steps. `sources` are what the covered OSDs say (None: not asked), `version` the oldest that they run.
 
-    With a resource, what is set at the monitors is stated there too.
+    With a resource, what is set at the monitors is stated there too. `avoid`: options whose entries `current` leaves
+    out, which are not changed for a moment either.
 
     Raises InputError: a target that covers no running OSD, settings that the release refuses or ignores, and anything
     that would defeat the write, because it outranks the target (a finer entry, or the OSD's own ceph.conf).
@@ -157,7 +159,7 @@ def plan_change(
     refuse_outranked(after, where, decisive, places_up, sources or {})
     warnings += refuse_false_start(after, where, decisive, [place for place in over if not place.up])
     changes: Dict[str, Optional[str]] = {**values, **dict.fromkeys(removals)}
-    steps = _forward(who, own, changes, current, places, release)
+    steps = _forward(who, own, changes, current, places, release, avoid)
     refuse_wandering(current, [(step.who, step.name, step.new) for step in steps], places)
     sections = {step.who for step in steps if step.name == PROFILE}
     refuse_asleep(now, release, [place for place in places if any(covers(at, place) for at in sections)])
@@ -201,8 +203,11 @@ def plan_restore(
     release: Release,
     doubtful: Iterable[Key] = (),
     repair: bool = False,
+    avoid: Collection[str] = (),
 ) -> RestorePlan:
     """Decide the steps back. `doubtful` keys are written even if they look right: a late write may be under way.
+
+    `avoid` is as in `plan_change`.
 
     Where somebody put OSDs under a built-in profile meanwhile, that profile is held at `custom` for as long as the nine
     values are taken back, and then put back as it was found. With `repair` this is done even if all nine values are
@@ -262,7 +267,7 @@ def plan_restore(
     capacities = {item.key: item for item in own_restores if item.name in BANDWIDTHS}
     bandwidth_keys = {key for key, item in capacities.items() if not same(values.get(key), item.value)}
     built_in = [step.who for step in let_go if step.new != "custom"]
-    for touch in touches(Database(current), built_in, places, release, pending=bandwidth_keys):
+    for touch in touches(Database(current), built_in, places, release, avoid, bandwidth_keys):
         steps.append(Step(*touch.key, touch.old, touch.new))
         values[touch.key] = touch.new
         own = capacities.get(touch.key)
@@ -302,6 +307,7 @@ def _forward(
     current: Sequence[ConfigEntry],
     places: Sequence[Place],
     release: Release,
+    avoid: Collection[str],
 ) -> Tuple[Step, ...]:
     """Custom, nine values, the profile as wanted, the rest. Keys that hold their value already are left out."""
     now: Dict[Key, Optional[str]] = {(who, name): value for name, value in own.items()}
@@ -319,7 +325,7 @@ def _forward(
     # a finer section's profile was only held; the target's own is as wanted by now
     let_go = writes({**profile, **{key: value for key, value in holds.items() if key[0] != who}})
     built_in = [step.who for step in let_go if step.new != "custom"]
-    touch_list = touches(Database(current), built_in, places, release, avoid=list(changes))
+    touch_list = touches(Database(current), built_in, places, release, avoid=[*changes, *avoid])
     steps = [*custom_steps, *nine_steps, *writes({touch.key: touch.new for touch in touch_list})]
     steps += _one_state(let_go) if nine_steps else let_go
     steps += _one_state(writes({touch.key: touch.old for touch in touch_list}))

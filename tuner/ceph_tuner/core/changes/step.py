@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from dataclasses import dataclass
-from typing import Iterable, Optional, Sequence, Set
+from typing import Iterable, List, Optional, Sequence, Set, Tuple
 
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.changes.custom_resource import resource_of
@@ -14,6 +14,9 @@ from ceph_tuner.core.knobs.settings import same
 
 FIELD_MANAGER = "ceph-tuner"
 """Whose the values are that ceph-tuner states in a resource."""
+
+SETTLING_S = 10
+"""Whoever types the commands waits so long where the OSDs must show the earlier ones; OSDs follow within 2 s."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,16 @@ class Step:
         else:
             words = ["ceph", "config", "set", self.who, self.name, self.new]
         return " ".join(shlex.quote(word) for word in words)
+
+
+def typed(steps: Iterable[Step]) -> Tuple[str, ...]:
+    """Give the commands that an operator would type one after the other, with the waits between them."""
+    commands: List[str] = []
+    for step in steps:
+        if step.settled and commands:
+            commands.append(f"sleep {SETTLING_S}")
+        commands.append(step.command)
+    return tuple(commands)
 
 
 def doubtful_keys(steps: Sequence[Step], rows: Iterable[ConfigEntry]) -> Set[Key]:

@@ -136,9 +136,8 @@ def choose(
         if entry.repeats >= again and entry.label != in_force.label and by_mean(entry) < (missed_now, best_now)
     ]
     if not contenders:
-        return RankingChoice(
-            in_force, tuple(now), in_force, False, "nothing measured better than the settings in force"
-        )
+        reason = _stays(now, "nothing measured better than the settings in force")
+        return RankingChoice(in_force, tuple(now), in_force, False, reason)
     first = min(contenders, key=lambda entry: (by_bound(entry), entry.label))
     (missed, loss_of_first), bound_kept = by_mean(first), by_bound(first)[0]
     alike = [
@@ -165,7 +164,7 @@ def choose(
     reason = (
         _reason(verdicts, now, judge.slo is not None and judge.slo.goal is not None)
         if better
-        else "no better than the settings in force by more than the noise"
+        else _stays(now, "no better than the settings in force by more than the noise")
     )
     if better and judge.slo is not None and judge.slo.goal is not None:
         reason += _of_goal(judge.slo.goal, winner, in_force)
@@ -285,12 +284,37 @@ def best_of(judge: Judge, candidates: Sequence[Candidate]) -> Optional[Candidate
 
 
 def _reason(verdicts: Sequence[Verdict], before: Sequence[Verdict], with_goal: bool = False) -> str:
-    gains = [v.objective.metric for v, b in zip(verdicts, before) if v.met and not b.met]
-    still = [v.objective.metric for v in verdicts if not v.met]
-    if gains and not still:
-        return f"meets {' and '.join(gains)}, which the settings in force miss"
+    """Say what is gained; what is lost is never left out."""
+    pairs = list(zip(verdicts, before))
+    gains = [now.objective.metric for now, then in pairs if now.met and not then.met]
+    still = [now.objective.metric for now, then in pairs if not now.met and not then.met]
+    lost = [now.objective.metric for now, then in pairs if not now.met and then.met]
+    worse = [now.objective.metric for now, then in pairs if not now.met and not then.met and _is_worse(now, then)]
+    parts = []
     if gains:
-        return f"meets {' and '.join(gains)}; still misses {' and '.join(still)}"
+        parts.append(f"meets {' and '.join(gains)}" + ("" if still or lost else ", which the settings in force miss"))
     if still:
-        return f"closer to the bounds, but still misses {' and '.join(still)}"
-    return "keeps every objective" if with_goal else "keeps every objective with more headroom"
+        closer = "closer to the bounds" + (" on the whole" if worse or lost else "") + ", but "
+        parts.append(f"{'' if gains else closer}still misses {' and '.join(still)}")
+    if not parts:
+        parts.append("keeps every objective" if with_goal else "keeps every objective with more headroom")
+    if lost:
+        parts.append(f"no longer meets {' and '.join(lost)}, which the settings in force do")
+    if worse:
+        parts.append(f"{' and '.join(worse)} {'get' if len(worse) > 1 else 'gets'} worse")
+    return "; ".join(parts)
+
+
+def _is_worse(now: Verdict, then: Verdict) -> bool:
+    """Whether a value is worse than before by more than windows of the same settings differ."""
+    if now.seen is None or then.seen is None:
+        return then.seen is not None
+    better, worse = (then.seen, now.seen) if now.objective.comparison == "<=" else (now.seen, then.seen)
+    return worse > better * (1.0 + WINDOW_NOISE)
+
+
+def _stays(now: Sequence[Verdict], words: str) -> str:
+    """Say why what is in force stays."""
+    if all(verdict.met for verdict in now):
+        return "every objective is met already, and nothing is better by enough to be worth a write"
+    return words
