@@ -113,7 +113,7 @@ def test_recovery_goes_before_backfill() -> None:
 
 @pytest.mark.usefixtures("kernel_compiled")
 def test_of_six_pgs_two_are_backfilled_at_a_time_and_sometimes_three() -> None:
-    """By their rates two were in 20 windows of `repeatability.jsonl`, on three drives, and three in 7."""
+    """By their rates two were in 20 windows of `repeatability-six-pgs.jsonl`, on three drives, and three in 7."""
     model = ClusterModel(
         3,
         OSD,
