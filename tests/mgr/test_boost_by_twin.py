@@ -24,7 +24,7 @@ from running_program import Run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
 
-KEEP = ("--keep", "client.p95_ms<=0.8")
+KEEP = ("--keep", "client.p95_ms<=1")
 QUICK = ("--trials", "6", "--processes", "1")
 
 
@@ -58,7 +58,7 @@ def test_it_begins_with_what_the_twin_finds_and_gives_all_back(run: Run, recover
     assert (code, recovering.phase) == (0, ON), err
     # the built-in profile would do it faster, and clients would wait for long
     assert document["settings"][PROFILE] == "custom"
-    assert document["twin"]["missed"] == ["client.p95_ms <= 0.8 ms"]
+    assert document["twin"]["missed"] == ["client.p95_ms <= 1 ms"]
     offer = document["twin"]["offer"]
     assert document["settings"] == offer["settings"]
     assert offer["in_force"][PROFILE] == "custom"
@@ -72,7 +72,7 @@ def test_it_begins_with_what_the_twin_finds_and_gives_all_back(run: Run, recover
     # the guard sees nothing wrong with it, and the work is as fast as was said, within its own error
     assert recovering.phase == ON
     measured = recovering.aboard.sampler.window(30.0).means  # type: ignore[union-attr]
-    assert measured["client.p95_ms"] < 0.8
+    assert measured["client.p95_ms"] < 1
     assert offer["before"]["recovery.copies_s"] * 1.2 < measured["recovery.copies_s"] < 2 * high
     assert run("boost", "cancel", "-c", "a")[0] == 0
     assert (recovering.phase, recovering.cluster.config.dump()) == (OFF, before)
@@ -130,7 +130,7 @@ def test_where_the_twin_finds_nothing_faster_it_says_so_and_takes_what_it_would_
     document, words = json.loads(out), " ".join(err.split())
     assert (code, recovering.phase) == (0, ON)
     assert f"the twin: {NONE_FASTER} " in words
-    assert "the twin: what the boost takes instead would miss client.p95_ms <= 0.8 ms" in words
+    assert "the twin: what the boost takes instead would miss client.p95_ms <= 1 ms" in words
     assert document["twin"]["offer"] is None
     assert "the share of the work's class under high_recovery_ops" in document["grounds"]
     assert document["forecast"] == {}

@@ -108,17 +108,14 @@ def lab_model(
             ),
         )
     elif scenario in ("client-recovery", _BOTH, "mixed"):
-        layout, object_bytes = _layout(work_options, recovery_load.REPLICAS), int(work_options["object_bytes"])
-        objects = objects_for(float(work_options["seconds"]), speed.moved_objects_s(layout, object_bytes))
-        pgs = recovery_load.pgs_for(objects, len(osds), layout.size)
+        objects, object_bytes = _moved(work_options, speed, recovery_load.REPLICAS)
+        pgs = recovery_load.pgs_for(objects, len(osds), _layout(work_options, recovery_load.REPLICAS).size)
         pools.append(pool("recovery", pgs, recovery_load.REPLICAS))
         # the OSD that was away misses every object
         recovery = (RecoveryWork("recovery", objects, object_bytes, target=len(osds) - 1),)
     if scenario == "client-backfill":
         pools.append(pool("backfill", len(osds), backfill_load.REPLICAS))
-        layout, object_bytes = _layout(work_options, backfill_load.REPLICAS), int(work_options["object_bytes"])
-        lasting = objects_for(float(work_options["seconds"]), speed.moved_objects_s(layout, object_bytes))
-        objects = max(int(work_options["objects"]), lasting)
+        objects, object_bytes = _moved(work_options, speed, backfill_load.REPLICAS)
         recovery = (RecoveryWork("backfill", objects, object_bytes, degraded=False),)
     if scenario in ("client-scrub", "mixed"):
         pools.append(pool("scrub", scrub_load.PGS, size))
@@ -186,6 +183,13 @@ def drives_under(options: LabOptions, work: Mapping[str, Any]) -> List[str]:
 def _layout(work: Mapping[str, Any], replicas: int) -> PoolLayout:
     text = str(work.get("pool", ""))
     return PoolLayout.parse("scenario option pool", text) if text else PoolLayout(max(1, replicas))
+
+
+def _moved(work: Mapping[str, Any], speed: DriveSpeed, replicas: int) -> Tuple[int, int]:
+    """Give objects and their bytes: as many as the lab makes, for recovery or backfill to last."""
+    object_bytes = int(work["object_bytes"])
+    lasting = objects_for(float(work["seconds"]), speed.moved_objects_s(_layout(work, replicas), object_bytes))
+    return max(int(work.get("objects", 0)), lasting), object_bytes
 
 
 def _clones(work: Mapping[str, Any], speed: DriveSpeed, osds: int, replicas: int) -> int:
