@@ -20,7 +20,7 @@ from ceph_tuner.doctor.facts import OsdFacts
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner_cli.cluster_option import AnyClusterOption, at_work
-from ceph_tuner_cli.description import read_description
+from ceph_tuner_cli.description import objectives_left_aside, read_description
 from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, show_lines, working
 
@@ -98,7 +98,7 @@ def compare_queues(
 
 def _comparison(path: Path, slo: Path, effort: SearchEffort, processes: Optional[int]) -> QueueComparison:
     """Search the best mClock settings as `recommend` does, then run wpq on the same seeds."""
-    from ceph_tuner.recommend.question import left_aside, question_of
+    from ceph_tuner.recommend.question import question_of
     from ceph_tuner.recommend.queues import compare_queues as compare
     from ceph_tuner.recommend.search import search
     from ceph_tuner.tune.interrupts import Interrupts
@@ -109,7 +109,7 @@ def _comparison(path: Path, slo: Path, effort: SearchEffort, processes: Optional
     if not available():
         say(["without numba the model runs uncompiled, many times slower"])
     question = question_of(read, objectives)
-    say([f"left aside, as the description is not of its OSDs: {text}" for text in left_aside(read, objectives)])
+    objectives_left_aside(read, objectives)
     with RecommendProgress(question.slo) as progress, Interrupts(progress.interrupted) as interrupts, interrupts():
         result = search(question, effort, progress, processes)
     with working("simulating wpq, and what a restart costs"):

@@ -17,7 +17,7 @@ from ceph_tuner.files import profile_file, slo_file
 from ceph_tuner.recommend import SearchEffort
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli.cluster_option import ForceOption, KnobsOption, knobs_in_a_row
-from ceph_tuner_cli.description import read_description
+from ceph_tuner_cli.description import objectives_left_aside, read_description
 from ceph_tuner_cli.from_option import FromReportOption, read_state
 from ceph_tuner_cli.interruption import INTERRUPTED
 from ceph_tuner_cli.recommend_check import check_files
@@ -72,7 +72,7 @@ def recommend(
     if processes != 1:
         load_ahead()
     from ceph_tuner.recommend.document import document as plain
-    from ceph_tuner.recommend.question import left_aside, question_of
+    from ceph_tuner.recommend.question import question_of
     from ceph_tuner.recommend.recommendation import recommend as recommended
     from ceph_tuner.recommend.search import unpredictable
     from ceph_tuner.tune.interrupts import Interrupts
@@ -91,8 +91,7 @@ def recommend(
     if not available():
         say(["without numba the model runs uncompiled, many times slower"])
     question = question_of(description, objectives, knobs_in_a_row(knobs))
-    aside = left_aside(description, objectives)
-    say([f"left aside, as the description is not of its OSDs: {text}" for text in aside])
+    aside = objectives_left_aside(description, objectives)
     # the search refuses the first of them
     warn([str(refusal) for refusal in unpredictable(question)[1:]])
     others = gathered(profile_from or [])

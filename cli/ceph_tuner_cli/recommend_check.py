@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import wrap
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.columns import WIDTH, glued, unglued
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.printable import printable
 from ceph_tuner.files import cluster_file, cluster_text, slo_file
@@ -25,7 +26,7 @@ def check_files(cluster: Path, slo: Optional[Path], form: Format) -> int:
     unpredictable: List[InputError] = []
     aside: List[str] = []
     if description is not None and slo is not None and not faults:
-        unpredictable, aside = _unpredictable(description, slo), _left_aside(description, slo)
+        unpredictable, aside = _judged(description, slo_file.read(slo).slo)
     document = {
         "faults": [_plain(fault) for fault in faults],
         "cluster": None if description is None else retold(description),
@@ -100,18 +101,14 @@ def _faults(read: Callable[[], List[InputError]]) -> List[InputError]:
         return [error]
 
 
-def _unpredictable(description: DescribedCluster, slo: Path) -> List[InputError]:
+def _judged(description: DescribedCluster, objectives: Slo) -> Tuple[List[InputError], List[str]]:
+    """Give what the twin cannot predict, and what is about other OSDs than those described."""
     # a second of imports
-    from ceph_tuner.recommend.question import question_of
+    from ceph_tuner.recommend.question import left_aside, question_of
     from ceph_tuner.recommend.search import unpredictable
 
-    return _faults(lambda: unpredictable(question_of(description, slo_file.read(slo).slo)))
-
-
-def _left_aside(description: DescribedCluster, slo: Path) -> List[str]:
-    from ceph_tuner.recommend.question import left_aside
-
-    return left_aside(description, slo_file.read(slo).slo)
+    faults = _faults(lambda: unpredictable(question_of(description, objectives)))
+    return faults, left_aside(description, objectives)
 
 
 def _plain(fault: InputError) -> Dict[str, str]:

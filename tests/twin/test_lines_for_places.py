@@ -26,10 +26,13 @@ def state_of(acting: Sequence[Acting], kind: int = records.DEGRADED, osds: int =
     """PGs that wait at their primaries; the last of each one's OSDs takes objects in."""
     pool = Pool("rbd", len(acting), len(acting[0]), acting=tuple(acting))
     degraded = kind == records.DEGRADED
-    model = ClusterModel(osds, OSD, (pool,), recovery=(RecoveryWork("rbd", 6000, MIB, degraded=degraded),))
+    return waiting(ClusterModel(osds, OSD, (pool,), recovery=(RecoveryWork("rbd", 6000, MIB, degraded=degraded),)))
+
+
+def waiting(model: ClusterModel) -> SimulationState:
     state = over_objects(Simulation(model, {}, compiled=False)._tables)
     for task in state.tasks:
-        task.state, task.target = records.WAITING, len(acting[0]) - 1
+        task.state, task.target = records.WAITING, task.copies - 1
     return state
 
 
@@ -95,20 +98,14 @@ def test_replicas_are_asked_by_their_numbers_and_what_is_had_is_kept() -> None:
 
 
 def test_recovery_goes_before_backfill() -> None:
-    state = state_of([(0, 2), (1, 2), (3, 2)], osds=4)
-    begin(state, 0, 1, 2)
-    early, late = state.tasks[1], state.tasks[2]
-    early.kind = records.MISPLACED
-    assert early.asked < late.asked
-    # each kind has its own part of its primary's line
-    for number, kind in ((1, records.MISPLACED), (2, records.DEGRADED)):
-        osd = state.osds[state.slots[state.tasks[number].pg * state.parameters.width].osd]
-        begin_at, end_at = osd.task_begin[records.DEGRADED], osd.task_end[records.DEGRADED]
-        osd.task_begin[kind], osd.task_end[kind] = begin_at, end_at
-        if kind == records.MISPLACED:
-            osd.task_begin[records.DEGRADED] = osd.task_end[records.DEGRADED] = begin_at
+    """PG 2 is backfilled, and asks for osd.2 before PG 1 does."""
+    pools = (Pool("rbd", 2, 2, acting=((0, 2), (3, 2))), Pool("other", 1, 2, acting=((1, 2),)))
+    recoveries = (RecoveryWork("rbd", 600, MIB), RecoveryWork("other", 600, MIB, degraded=False))
+    state = waiting(ClusterModel(4, OSD, pools, recovery=recoveries))
+    begin(state, 0, 2, 1)
+    assert states(state) == [records.RUNNING, records.RESERVING, records.RESERVING]
     end(state, 0)
-    assert (late.state, early.state) == (records.RUNNING, records.RESERVING)
+    assert states(state) == [records.FINISHED, records.RUNNING, records.RESERVING]
 
 
 @pytest.mark.usefixtures("kernel_compiled")

@@ -392,10 +392,8 @@ class KernelTables:
 def _variates(random: np.random.Generator) -> Tuple[Array, Array]:
     """What the kernel draws from: uniform ones and exponential ones."""
     bits: Any = random.bit_generator
-    before = bits.state
-    uniforms, exponentials, bits.state = _drawn(
-        *(before["state"][name] for name in ("state", "inc")), before["has_uint32"], before["uinteger"]
-    )
+    at, own = bits.state, bits.state["state"]
+    uniforms, exponentials, bits.state = _drawn(own["state"], own["inc"], at["has_uint32"], at["uinteger"])
     return uniforms, exponentials
 
 

@@ -65,7 +65,7 @@ LOOKS_UP, PREPARES, REMOVES = range(3)
     THREAD_ENDS, COMMIT_BEGINS, COMMIT_ENDS, QUEUE_WAKES, CLIENT_ARRIVES, SCRUB_TICK, TASK_BEGINS, RECOVERY_FREE,
     LEASES_RENEWED, QUEUE_CLEANED, DEFERRED_TICK, DEFERRED_WRITTEN, RECOVERY_WAKES, WORK_WAKES, TRIMS_APPLIED,
 ) = range(15)  # fmt: skip
-"""Events. They name an item, OSD, OSD, shard, stream, OSD, task, OSD, nothing, shard, OSD, OSD, item, task, OSD."""
+"""Events. They name an item, OSD, OSD, shard, stream, OSD, task, nothing, nothing, shard, OSD, OSD, item, task, OSD."""
 
 
 class Event(Record):

@@ -359,13 +359,12 @@ def recovered(state: SimulationState, op: int, now: float) -> None:
 def _finish(state: SimulationState, number: int, now: float) -> None:
     """A PG's recovery ends: its reservations and its place go to others."""
     task = state.tasks[number]
-    osd = state.slots[task.pg * state.parameters.width].osd
-    own = state.osds[osd]
+    own = state.osds[state.slots[task.pg * state.parameters.width].osd]
     own.recovering -= 1
     task.state = FINISHED
     lacking_changes(state, number)
     _give_back(state, task)
-    schedule(state, now, RECOVERY_FREE, osd)
+    schedule(state, now, RECOVERY_FREE, 0)
     _pump_others(state, own)
 
 
