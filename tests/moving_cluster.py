@@ -122,13 +122,14 @@ class Moving:
         return json.dumps(found)
 
     def tell(self, daemon: str, prefix: str, arguments: Mapping[str, str]) -> str:
-        if prefix == "balancer status":
-            return json.dumps({"active": self.balancer, "mode": "upmap"})
         if prefix in ("balancer on", "balancer off"):
             self.balancer = prefix == "balancer on"
             self.writes.append(prefix)
             return ""
         return self.twin.commander.tell(daemon, prefix, arguments)
+
+    def _balancer_status(self, _: Mapping[str, str]) -> Any:
+        return {"active": self.balancer, "mode": "upmap"}
 
     def _osd_dump(self, arguments: Mapping[str, str]) -> Any:
         theirs = json.loads(self.twin.commander.mon("osd dump", {}))

@@ -185,10 +185,11 @@ def _interval_note(search_result: SearchedSettings) -> str:
         return ""
     runs = runs_told(_shown(search_result))
     error = "is in it as the fit found it" if search_result.question.errors else "is not in it"
-    return (
-        f"Below each value: where {COVERAGE:.0%} of clusters like this fall, by {runs} with other PG placements. "
-        f"How far the model itself is off {error}."
-    )
+    if all(pool.acting for pool in search_result.question.model.pools):
+        fall = f"such windows fall, by {runs} with this cluster's PG placement"
+    else:
+        fall = f"clusters like this fall, by {runs} with other PG placements"
+    return f"Below each value: where {COVERAGE:.0%} of {fall}. How far the model itself is off {error}."
 
 
 def _measured(search_result: SearchedSettings) -> Iterator[str]:

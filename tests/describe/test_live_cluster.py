@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import pytest
 
+from ceph_tuner.cluster.balancer import MAX_DEVIATION
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import CommandConfig
 from ceph_tuner.core.ceph.ports import ConfigEntry
@@ -61,7 +62,10 @@ def test_a_twin_describes_itself() -> None:
     found = describe(with_window(twin, **{"client.p95_ms": 20.0}))
     model, told = found.model, twin.commander.simulation.model
     assert (model.osds, model.hosts, model.release, model.version) == (6, 3, TENTACLE, (20, 2, 4))
-    assert model.pools == told.pools
+    # where its PGs are, for each pool
+    placed = [twin.commander.simulation.acting(pool.name).tolist() for pool in told.pools]
+    assert [replace(pool, acting=()) for pool in model.pools] == list(told.pools)
+    assert [[list(osds) for osds in pool.acting] for pool in model.pools] == placed
     assert model.osd.hardware == told.osd.hardware
     assert (model.osd.threads_per_shard, model.osd.throttle_bytes) == (5, 256 * 1024)
     assert model.osd.device.iops == pytest.approx(DRIVE_IOPS["ssd"] * 935, rel=1e-3)
@@ -482,6 +486,55 @@ def test_where_the_osds_are_not_seen_the_monitors_say_with_which_chance_scrubs_b
 
     twin = with_window(archive_twin())
     assert describe(replace(twin, config=OfTheMonitors(twin.commander))).model.scrub_backoff_ratio == 0.1
+
+
+def test_pgs_whose_osds_are_not_all_seen_are_placed_by_crush_and_the_balancer() -> None:
+    twin = with_window(small_twin())
+    rows = json.loads(twin.commander.mon("pg ls", {}))["pg_stats"]
+    # of the pool `other` one PG has lost a copy; of `rbd` one has its primary in second place
+    rows[0]["up"], rows[0]["up_primary"] = [2, 1], 1
+    rows[-1]["up"] = rows[-1]["up"][:2]
+    model = describe(answering(twin, {"pg ls": {"pg_stats": rows}})).model
+    assert [bool(pool.acting) for pool in model.pools] == [True, False]
+    assert model.pools[0].acting[0] == (1, 2)
+    assert model.upmap_max_deviation == 5
+    # an OSD of another device class, which the model has not
+    rows[0]["up"] = [1, 9]
+    assert not any(pool.acting for pool in describe(answering(twin, {"pg ls": {"pg_stats": rows}})).model.pools)
+    many = describe(with_window(small_twin(osds=60)))
+    assert (many.model.simulated_osds, [pool.acting for pool in many.model.pools]) == (24, [(), ()])
+
+
+@pytest.mark.parametrize(
+    ("status", "option", "max_deviation"),
+    [
+        ({"active": True, "mode": "upmap"}, "2", 2),
+        ({"active": True, "mode": "upmap-read"}, "1", 1),
+        ({"active": True, "mode": "crush-compat"}, "5", 0),
+        ({"active": True, "mode": "none"}, "5", 0),
+        ({"active": False, "mode": "upmap"}, "5", 0),
+    ],
+)
+def test_the_balancer_is_described(status: Mapping[str, Any], option: str, max_deviation: int) -> None:
+    twin = with_window(small_twin(osds=60))
+    twin.commander.mon("config set", {"who": "mgr", "name": MAX_DEVIATION.name, "value": option})
+    found = describe(answering(twin, {"balancer status": status}))
+    assert found.model.upmap_max_deviation == max_deviation
+    assert cluster_file.from_text(cluster_text.to_text(found)).model == found.model
+    assert not any("balancer" in note for note in found.notes)
+
+
+def test_a_balancer_that_is_not_seen_is_taken_to_be_on() -> None:
+    class Unseen(Answering):
+        def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+            if prefix == "balancer status":
+                raise CommandFailed(prefix, -13, "access denied")
+            return super().mon(prefix, arguments, payload)
+
+    twin = with_window(small_twin())
+    found = describe(replace(twin, commander=Unseen(twin.commander, {})))
+    assert found.model.upmap_max_deviation == 5
+    assert any("the balancer is not seen, and taken to be on" in note for note in found.notes)
 
 
 def test_a_target_of_some_osds_of_a_class_is_said_to_stand_for_all() -> None:

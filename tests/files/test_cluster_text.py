@@ -117,6 +117,7 @@ MODELS = st.builds(
     # without them their times are not written
     processors=st.integers(1, 256),
     scrub_backoff_ratio=st.floats(0, 1),
+    upmap_max_deviation=st.integers(0, 100),
     simulated_osds=st.sampled_from((0, 6)),
 )
 

@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import subprocess
 from pathlib import Path
-from typing import Dict, List
 
 import pytest
 
-from ceph_lab.chroot import ensure_chroot, recipe_for
-
-FIRSTN, INDEP = "chooseleaf firstn 0 type host", "set_choose_tries 100\n\tstep chooseleaf indep 0 type host"
-
-
-class MapTools:
-    """osdmaptool and crushtool of a release's tree, which is only read."""
-
-    def __init__(self, release: str, directory: Path) -> None:
-        self._tree, self._directory = ensure_chroot(recipe_for(release), {}, lambda line: None), directory
-
-    def run(self, tool: str, *words: str) -> str:
-        libraries = self._tree / "usr/lib/x86_64-linux-gnu"
-        loader = [str(self._tree / "lib64/ld-linux-x86-64.so.2"), "--library-path", f"{libraries}:{libraries}/ceph"]
-        argv = [*loader, str(self._tree / "usr/bin" / tool), *words]
-        return subprocess.run(argv, cwd=self._directory, capture_output=True, text=True, timeout=60, check=False).stdout
-
-    def placed(self, *words: str) -> Dict[str, List[int]]:
-        lines = self.run("osdmaptool", "om", "--mark-up-in", *words, "--test-map-pgs-dump").splitlines()
-        found = [re.match(r"(\d+\.[0-9a-f]+)\s+\[([\d,]+)\]", line) for line in lines]
-        return {match[1]: [int(osd) for osd in match[2].split(",")] for match in found if match}
+from map_tools import FIRSTN, INDEP, MapTools
 
 
 @pytest.mark.parametrize("release", ["tentacle", "reef"])
@@ -54,16 +31,7 @@ def test_a_weight_of_0_moves_more_than_the_osd_has_where_hosts_have_several(
     most: float,
 ) -> None:
     tools = MapTools(release, tmp_path)
-    tools.run("crushtool", "-o", "cm", "--build", "--num_osds", str(osds), "host", "straw2", str(on_host), "root",
-              "straw2", "0")  # fmt: skip
-    tools.run("crushtool", "-d", "cm", "-o", "cm.txt")
-    text = (tmp_path / "cm.txt").read_text().split("# rules")[0].replace("chooseleaf_stable 0", "chooseleaf_stable 1")
-    rule = f"rule r {{\n\tid 0\n\ttype {kind}\n\tstep take root\n\tstep {choose}\n\tstep emit\n}}\n"
-    (tmp_path / "rule.txt").write_text(text + rule)
-    tools.run("crushtool", "-c", "rule.txt", "-o", "compiled")
-    simple = ["om", "--with-default-pool", "--pg-bits", "6", "--pgp-bits", "6", "--clobber"]
-    tools.run("osdmaptool", "--createsimple", str(osds), *simple)
-    tools.run("osdmaptool", "om", "--import-crush", "compiled")
+    tools.make(osds, on_host, kind, choose)
     before, after = tools.placed(), tools.placed("--adjust-crush-weight", "0:0")
     own = sum(0 in places for places in before.values())
     assert own > 100

@@ -112,6 +112,9 @@ def test_pg_numbers_are_powers_of_two_within_bounds_and_only_of_pools_with_work(
     for change in found:
         assert PGS_PER_OSD[0] <= pgs_per_osd(change.model) <= PGS_PER_OSD[1]
         assert change.model.pool("idle") == MODEL.pool("idle")
+    # where the PGs are now says nothing of where others will be
+    lies = replace(MODEL, pools=(replace(MODEL.pool("rbd"), acting=((0, 1, 2),) * 64), MODEL.pool("idle")))
+    assert [change.model for change in changes(lies, MOVES_DATA)] == [change.model for change in found]
     odd = replace(MODEL, pools=(Pool("rbd", 48),))
     assert [change.values["pg_num"][1] for change in changes(odd, MOVES_DATA)] == [64, 128]
     # 800 PGs on three OSDs is too many already
@@ -239,6 +242,10 @@ def test_the_cost_of_a_split_is_what_moves_at_the_rate_that_is_simulated() -> No
     assert "client.p95_ms" in cost.meanwhile.means
     assert (unknown.moved_share, unknown.moved_bytes, unknown.time_s) == (cost.moved_share, None, None)
     assert cost.memory_bytes == 0
+    # PGs that are described move as others do
+    lies = replace(MODEL, pools=(replace(MODEL.pool("rbd"), acting=((0, 1, 2),) * 64), MODEL.pool("idle")))
+    with Runs(Question(lies, SLO), EFFORT, 4.0, processes=1) as simulated:
+        assert cost_of(change, lies, BALANCED, {}, {}, simulated, range(2)).moved_share == cost.moved_share
 
 
 def test_meanwhile_scrubs_go_on_beside_what_moves_and_wait_for_it_osd_by_osd() -> None:

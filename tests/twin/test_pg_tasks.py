@@ -21,7 +21,7 @@ def shared_out(model: ClusterModel, share: float = 1.0, seed: int = 0) -> Tuple[
     pools: Dict[str, Any] = {}
     first = 0
     for pool in model.pools:
-        pools[pool.name] = (first, placed(pool, pool.pgs, model.osds, 0, random))
+        pools[pool.name] = (first, placed(pool, pool.pgs, model.osds, 0, model.upmap_max_deviation, random))
         first += pool.pgs
     return pg_tasks(model, pools, share, random), pools
 

@@ -159,7 +159,7 @@ def test_work_takes_the_processor_that_is_free_first(pieces: List[Tuple[float, f
 
 
 def test_osds_of_fewer_hosts_than_copies_are_placed_as_if_each_were_one() -> None:
-    alone, together = (placed(Pool("rbd", 64), 64, 5, hosts, np.random.default_rng(1)) for hosts in (0, 2))
+    alone, together = (placed(Pool("rbd", 64), 64, 5, hosts, 0, np.random.default_rng(1)) for hosts in (0, 2))
     assert (alone == together).all()
 
 

@@ -94,6 +94,7 @@ class TwinMap:
             "osd crush dump": self._answer(self.crush),
             "osd stat": self._answer(self.osd_stat),
             "osd ls": self._answer(lambda: [osd.place.osd for osd in self._osds]),
+            "balancer status": self._answer(self.balancer_status),
             "pg ls": self._pg_ls,
             "pg deep-scrub": self._deep_scrub,
             "osd set": self._set_flag,
@@ -131,6 +132,10 @@ class TwinMap:
     def slow_operations(self) -> Dict[int, int]:
         """Operations that Ceph would call slow, by OSD."""
         return {osd: count for osd, count in self._stuck.items() if count}
+
+    def balancer_status(self) -> Dict[str, Any]:
+        """As `ceph balancer status`: on where the model's PGs are evened out."""
+        return {"active": self._simulation.model.upmap_max_deviation > 0, "mode": "upmap", "plans": []}
 
     def status(self) -> Dict[str, Any]:
         """As `ceph status`."""

@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import replace
 from typing import Any, Callable, Deque, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from ceph_tuner.cluster.balancer import MAX_DEVIATION
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import LOCATION_TYPES, Place, Target, section_of
 from ceph_tuner.core.changes.config_database import Database
@@ -148,6 +149,8 @@ class TwinMonitors:
             values = {option: value for (section, option), value in self._table.items() if section in ("global", who)}
         if not name:
             return json.dumps({option: {"value": value} for option, value in sorted(values.items())})
+        if name == MAX_DEVIATION.name:
+            return values.get(name, f"{MAX_DEVIATION.default:g}") + "\n"
         if name not in values and known(name, self._release, self._version) is None:
             raise refusal("config get", errno.ENOENT, f"unrecognized key '{name}'")
         return (values[name] if name in values else stock(self._release, self._version)[name]) + "\n"

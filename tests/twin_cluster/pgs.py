@@ -289,6 +289,7 @@ def _row(
         },
         "up": list(acting),
         "acting": list(acting),
+        "up_primary": acting[0] if acting else -1,
         "acting_primary": acting[0] if acting else -1,
     }
 

@@ -76,7 +76,7 @@ class WorkSeen:
 
     def _onto(self, pool: PoolSeen) -> Optional[int]:
         """The one OSD that lacks most of what is degraded, as the model counts OSDs; None: there is no such one."""
-        ids = sorted(place.osd for place in self._osds)
+        ids = [place.osd for place in self._osds]
         osd, objects = max(pool.lacking.items(), key=lambda entry: entry[1], default=(-1, 0.0))
         # where some stand for all, it may be none of them
         if objects < ONTO * pool.degraded or osd not in ids or len(ids) > SIMULATE_ALL:

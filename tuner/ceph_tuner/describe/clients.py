@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import Dict, List, Mapping, Sequence, Tuple
 
 from ceph_tuner.core.wording import rounded
@@ -120,5 +121,6 @@ def told(pools: Sequence[PoolSeen], shares: Mapping[str, float]) -> List[PoolSee
         own = quiet[(size, k)]
         first = max(own, key=lambda pool: pool.stored_bytes)
         sums = {name: sum(getattr(pool, name) for pool in own) for name in ("pgs", "objects", "stored_bytes", "clones")}
-        entries.append(replace(first, name=f"{first.name} and {len(own) - 1} quiet ones", **sums))
+        up = tuple(chain.from_iterable(pool.up for pool in own)) if all(pool.up for pool in own) else ()
+        entries.append(replace(first, name=f"{first.name} and {len(own) - 1} quiet ones", up=up, **sums))
     return entries

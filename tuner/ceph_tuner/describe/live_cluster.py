@@ -7,8 +7,9 @@ not held up, what one of them does at a time. What is there lies beside: `osds`,
 
 from __future__ import annotations
 
-from typing import AbstractSet, List, Mapping, Optional
+from typing import AbstractSet, List, Mapping, Optional, Tuple
 
+from ceph_tuner.cluster.balancer import upmap_max_deviation
 from ceph_tuner.cluster.config_log import last_change
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.cluster.sampler import OSDS_MAX, ClusterSampler, observe
@@ -21,10 +22,10 @@ from ceph_tuner.core.moments import duration
 from ceph_tuner.describe.background_work import WorkSeen
 from ceph_tuner.describe.clients import client_load, clients, part_of, shares_of, told
 from ceph_tuner.describe.osds import OsdsSeen, failure_domains
-from ceph_tuner.describe.pools import pools_seen
+from ceph_tuner.describe.pools import PoolSeen, pools_seen
 from ceph_tuner.describe.present_windows import present_windows, settled_windows
 from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
-from ceph_tuner.twin.model import ClusterModel, Pool
+from ceph_tuner.twin.model import UPMAP_MAX_DEVIATION, ClusterModel, Pool
 
 SAMPLE_S = 10.0
 """How long a cluster is sampled of which no window is kept."""
@@ -91,7 +92,7 @@ class _Description:
             model = ClusterModel(
                 osds=len(self._places),
                 osd=self._osd,
-                pools=tuple(Pool(pool.name, pool.pgs, pool.size, pool.k) for pool in pools),
+                pools=tuple(Pool(pool.name, pool.pgs, pool.size, pool.k, self._acting(pool)) for pool in pools),
                 clients=tuple(clients(pools, shares, load, self._notes, everywhere)),
                 recovery=tuple(work.recovery(pools)),
                 scrub=tuple(work.scrub(pools)),
@@ -100,6 +101,7 @@ class _Description:
                 version=parse_version(cluster.version),
                 hosts=failure_domains(self._places, pools),
                 scrub_backoff_ratio=self._osds.scrub_backoff_ratio,
+                upmap_max_deviation=self._max_deviation(),
                 simulated_osds=SIMULATED if len(self._places) > SIMULATE_ALL else 0,
             )
         except ValueError as fault:
@@ -115,6 +117,20 @@ class _Description:
             # of a window without the assumed work, of another time, or of other pools, nothing follows for this one
             seen={} if work.assumed or self._given is not None or share < ALMOST_ALL else load,
         )
+
+    def _acting(self, pool: PoolSeen) -> Tuple[Tuple[int, ...], ...]:
+        """Where its PGs are, as the model counts OSDs; none where that is not seen, or some OSDs stand for all."""
+        numbers = {place.osd: number for number, place in enumerate(self._places)}
+        if len(numbers) > SIMULATE_ALL or not set().union(*pool.up) <= numbers.keys():
+            return ()
+        return tuple(tuple(numbers[osd] for osd in up) for up in pool.up)
+
+    def _max_deviation(self) -> int:
+        try:
+            return upmap_max_deviation(self._cluster.commander)
+        except (CommandFailed, PermissionRefused) as refusal:
+            self._notes.append(f"the balancer is not seen, and taken to be on ({refusal})")
+            return UPMAP_MAX_DEVIATION
 
     def _tell_trials(self) -> None:
         try:

@@ -80,8 +80,11 @@ class OsdsSeen:
         return self._target
 
     def with_data(self, osds_in: Sequence[int]) -> List[Place]:
-        """All of the class that are in, whether the target covers them or not. Raises InputError where none is."""
-        places = [self._places[osd] for osd in osds_in if osd in self._places]
+        """All of the class that are in, as the model counts them, whether the target covers them or not.
+
+        Raises InputError where none is.
+        """
+        places = [self._places[osd] for osd in sorted(osds_in) if osd in self._places]
         of_class = [place for place in places if place.device_class == self.device_class]
         if not of_class:
             raise InputError(

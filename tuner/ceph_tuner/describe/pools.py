@@ -39,6 +39,8 @@ class PoolSeen:
     tellable: bool = True
     """False where its erasure code does not say how many data chunks there are."""
     rule: PlacementRule = PlacementRule()
+    up: Tuple[Tuple[int, ...], ...] = ()
+    """Each PG's OSDs, the primary first, of whole PGs that are listed one by one; none where these are not all."""
     objects: float = 0.0
     stored_bytes: float = 0.0
     degraded: float = 0.0
@@ -211,6 +213,7 @@ def _with_pgs(commander: Commander, pools: Dict[int, PoolSeen]) -> Dict[int, Poo
         trim_rows = [row for row in by_pool[number] if row.get("snaptrimq_len") or "snaptrim" in str(row["state"])]
         with_pgs[number] = replace(
             pool,
+            up=_up_sets(pool, by_pool[number]),
             objects=total("num_objects"),
             stored_bytes=total("num_bytes"),
             degraded=total("num_objects_degraded"),
@@ -224,6 +227,14 @@ def _with_pgs(commander: Commander, pools: Dict[int, PoolSeen]) -> Dict[int, Poo
             moved_bytes=1024 * (total("num_read_kb") + total("num_write_kb")),
         )
     return with_pgs
+
+
+def _up_sets(pool: PoolSeen, rows: Sequence[Mapping[str, Any]]) -> Tuple[Tuple[int, ...], ...]:
+    up_sets = tuple(
+        (int(row["up_primary"]), *(int(osd) for osd in row["up"] if osd != row["up_primary"])) for row in rows
+    )
+    is_whole = len(up_sets) == pool.pgs and all(len(set(up)) == len(up) == pool.size for up in up_sets)
+    return up_sets if is_whole else ()
 
 
 def _degraded_objects(rows: Sequence[Mapping[str, Any]]) -> Dict[int, float]:

@@ -16,6 +16,7 @@ from typing import (
     Tuple,
 )
 
+from ceph_tuner.cluster.balancer import MAX_DEVIATION, balancer_mode
 from ceph_tuner.core.ceph.commands import CommandStore, option_number, parsed, shaped
 from ceph_tuner.core.ceph.pods import rook_pod
 from ceph_tuner.core.ceph.ports import Clock, Commander, ConfigEntry
@@ -29,7 +30,7 @@ from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.osd_documents import osd_queues
 from ceph_tuner.core.measure.osd_selection import spread
-from ceph_tuner.core.measure.pg_counts import MOST_PGS, TARGET_PGS, PgOption
+from ceph_tuner.core.measure.pg_counts import MOST_PGS, TARGET_PGS
 from ceph_tuner.core.measure.pg_documents import (
     DEEP,
     ERASURE,
@@ -72,8 +73,6 @@ LOG_LINES = "10000"
 # "OSD bench result of 812.1 IOPS is not within the threshold limit range of 1000 IOPS and 80000 IOPS for osd.0. …";
 # up to 18.2.0 "… exceeded the threshold limit of … for osd.0"
 _BENCH = re.compile(r"OSD bench result of ([0-9.]{1,20}) IOPS .{0,300} for osd\.(\d{1,9})")
-
-_DEVIATION = PgOption("mgr", "mgr/balancer/upmap_max_deviation", 5.0)
 
 
 def gather(
@@ -127,8 +126,8 @@ class _FactsReader:
             target_pgs=self._option(*TARGET_PGS),
             most_pgs=self._option(*MOST_PGS),
             versions=self._ask.or_note(VERSIONS, self._versions, {}),
-            balancer=self._ask.or_note("the balancer", self._balancer, ""),
-            deviation=self._option(*_DEVIATION),
+            balancer=self._ask.or_note("the balancer", lambda: balancer_mode(self._ask.commander), ""),
+            deviation=self._option(*MAX_DEVIATION),
             forecasts=self._ask.or_note(FORECASTS, lambda: self._forecasts(at), ()),
             scrub_round_s=self._scrub_round(at),
             rook="" if pod is None else pod.namespace,
@@ -291,10 +290,6 @@ class _FactsReader:
 
     def _versions(self) -> Dict[str, int]:
         return {text.split()[2]: int(count) for text, count in self._ask.mon("versions").get("osd", {}).items()}
-
-    def _balancer(self) -> str:
-        status = self._ask.mon("balancer status")
-        return str(status["mode"]) if status["active"] and status["mode"] != "none" else "off"
 
 
 def _tags(text: str) -> Dump:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
+from ceph_tuner.cluster.balancer import OFF, evens_pgs_out
 from ceph_tuner.core.measure.pg_counts import MOST_PGS, pg_counts
 from ceph_tuner.core.wording import some
 from ceph_tuner.doctor.facts import Facts, PgFacts, PoolFacts
@@ -118,10 +119,10 @@ def placement(facts: Facts) -> List[Finding]:
 
 def _balancer_advice(facts: Facts) -> Tuple[str, Tuple[str, ...]]:
     """What evens PGs out, and by which commands."""
-    if facts.balancer in ("", "off"):
+    if facts.balancer in ("", OFF):
         off = " is off, and" if facts.balancer else ""
         return f"The balancer{off} evens them out.", ("ceph balancer mode upmap", "ceph balancer on")
-    if not facts.balancer.startswith("upmap"):
+    if not evens_pgs_out(facts.balancer):
         words = f"The balancer's mode is {facts.balancer}: upmap evens them out better."
         return words, ("ceph balancer mode upmap",)
     if facts.deviation > 1:

@@ -36,6 +36,7 @@ BOUNDS: Dict[str, QuantityBound] = dict(
         ("simulate_osds", QuantityBound(1, 1000, "some dozen stand for thousands, and each has queues of its own")),
         *_each("shards threads_per_shard", QuantityBound(1, 64, "an OSD has some, and each is a queue or a thread")),
         ("pgs", QuantityBound(1, 65_536, "mon_max_pool_pg_num is 65536")),
+        ("upmap_max_deviation", QuantityBound(0, 65_536, "no OSD has more PGs of a pool than it has", (0, 100))),
         ("size", QuantityBound(1, 10, "Ceph takes 1 to 10 copies")),
         ("k", QuantityBound(2, 128, "data and coding chunks each lie on an OSD of their own")),
         ("m", QuantityBound(1, 128, "data and coding chunks each lie on an OSD of their own")),

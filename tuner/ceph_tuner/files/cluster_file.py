@@ -41,6 +41,7 @@ from ceph_tuner.twin.model import (
     LATENCY_S,
     MIB,
     SCRUB_BACKOFF_RATIO,
+    UPMAP_MAX_DEVIATION,
     ClientStream,
     ClusterModel,
     DeleteWork,
@@ -208,6 +209,7 @@ class _ClusterReader:
         osds_simulated = min(osds, self._values.number(self._values.data, (), "simulate_osds", default))
         hosts = self._values.number(self._values.data, (), "hosts", 0)
         processors = self._values.number(self._values.data, (), "processors", 0)
+        max_deviation = self._values.number(self._values.data, (), "upmap_max_deviation", UPMAP_MAX_DEVIATION)
         if hosts > osds:
             self._values.bounds.unlikely.append(f"{self._values.place('hosts')}: {hosts} hosts for {osds} OSDs")
         # a pool with a fault is one all the same to what refers to it
@@ -265,6 +267,7 @@ class _ClusterReader:
                 hosts=hosts,
                 processors=processors,
                 scrub_backoff_ratio=self._values.data.get("scrub_backoff", SCRUB_BACKOFF_RATIO),
+                upmap_max_deviation=max_deviation,
                 simulated_osds=0 if osds_simulated == osds else osds_simulated,
             ),
         )
@@ -338,7 +341,7 @@ class _ClusterReader:
         else:
             k = self._values.number(code, (*keys, "erasure_code"), "k", 0)
             size = k + self._values.number(code, (*keys, "erasure_code"), "m", 0)
-        return self._values.part(keys, lambda: Pool(data["name"], pgs, size, k))
+        return self._values.part(keys, lambda: Pool(data["name"], pgs, size, k, _acting(data.get("acting", ""))))
 
     def _client(self, keys: Keys, data: Mapping[str, Any], pools: List[str]) -> Optional[ClientStream]:
         rate = self._values.amount(data, keys, "rate", "rate", 0.0) if "rate" in data else None
@@ -400,6 +403,14 @@ class _ClusterReader:
 
     def _whole(self, knob: str) -> int:
         return round(float(KNOBS[knob].default(self._release) or 1))
+
+
+def _acting(text: str) -> Tuple[Tuple[int, ...], ...]:
+    """Each PG's OSDs, as Ceph writes them: `0,2,1 2,1,0`. Raises ValueError."""
+    try:
+        return tuple(tuple(int(osd) for osd in osds.split(",")) for osds in text.split())
+    except ValueError:
+        raise ValueError("acting must name each PG's OSDs by their numbers, such as 0,2,1 2,1,0") from None
 
 
 def _has_name(entry: object) -> bool:

@@ -17,7 +17,16 @@ from ceph_tuner.files.cluster_file import SCHEMA_VERSION
 from ceph_tuner.files.profile_file import plain_to_text
 from ceph_tuner.files.quantities import UNITS, quantity
 from ceph_tuner.twin.described_cluster import SIMULATE_ALL, SIMULATED, DescribedCluster
-from ceph_tuner.twin.model import MIB, SCRUB_BACKOFF_RATIO, ClientStream, ClusterModel, Device, OsdModel, Pool
+from ceph_tuner.twin.model import (
+    MIB,
+    SCRUB_BACKOFF_RATIO,
+    UPMAP_MAX_DEVIATION,
+    ClientStream,
+    ClusterModel,
+    Device,
+    OsdModel,
+    Pool,
+)
 
 _WRITTEN = {
     "size": ("PiB", "PB", "TiB", "TB", "GiB", "GB", "MiB", "KiB", "B"),
@@ -35,6 +44,7 @@ _USUAL: Dict[str, Any] = {
     "drains": False,
     "deep": True,
     "scrub_backoff": SCRUB_BACKOFF_RATIO,
+    "upmap_max_deviation": UPMAP_MAX_DEVIATION,
 }  # fmt: skip
 """What is meant where the key is missing, and left out here."""
 
@@ -70,6 +80,7 @@ def to_dict(description: DescribedCluster) -> Dict[str, Any]:
         "simulate_osds": None if osds_simulated == usual else osds_simulated,
         "network": _amount(model.network_s, "time"),
         "scrub_backoff": model.scrub_backoff_ratio,
+        "upmap_max_deviation": model.upmap_max_deviation,
         "osd": {**_osd(model.osd), **(_processor_times(model.osd) if model.processors else {})},
         "pools": [_pool(pool, description.stored) for pool in model.pools],
         "clients": [_client(stream) for stream in model.clients],
@@ -131,7 +142,8 @@ def _drive(device: Device) -> Dict[str, Any]:
 def _pool(pool: Pool, stored_bytes: Mapping[str, float]) -> Dict[str, Any]:
     copies = {"erasure_code": {"k": pool.k, "m": pool.size - pool.k}} if pool.k else {"size": pool.size}
     amount = {"stored": _amount(stored_bytes[pool.name], "size")} if pool.name in stored_bytes else {}
-    return {"name": pool.name, "pgs": pool.pgs, **copies, **amount}
+    acting = {"acting": " ".join(",".join(map(str, osds)) for osds in pool.acting)} if pool.acting else {}
+    return {"name": pool.name, "pgs": pool.pgs, **copies, **amount, **acting}
 
 
 def _client(stream: ClientStream) -> Dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Iterable, List, Tuple
 
+from ceph_tuner.cluster.balancer import OFF, balancer_mode
 from ceph_tuner.cluster.connection import Cluster
 from ceph_tuner.core.ceph.commands import parsed, shaped
 from ceph_tuner.core.errors import InputError
@@ -16,9 +17,7 @@ PAUSE_BALANCER, PAUSE_AUTOSCALER = "--pause-balancer", "--pause-autoscaler"
 
 def balancer_on(cluster: Cluster) -> bool:
     """Whether the balancer acts by itself. Raises TunerError."""
-    answer = parsed(cluster.commander.tell("mgr", "balancer status", {}), "balancer status")
-    with shaped("balancer status"):
-        return bool(answer["active"])
+    return balancer_mode(cluster.commander) != OFF
 
 
 def autoscaled(view: MapView, pools: Iterable[MovePool]) -> Tuple[str, ...]:

@@ -162,7 +162,7 @@ def _splits(model: ClusterModel) -> List[RebuildChange]:
         low, high = (factor * pool.pgs for factor in PG_FACTORS)
         pg_counts = [1 << power for power in range(17) if low <= 1 << power <= high and 1 << power != pool.pgs]
         for pgs in pg_counts if pool.name in busy and knob.change == MOVES_DATA else ():
-            pools = tuple(replace(other, pgs=pgs) if other is pool else other for other in model.pools)
+            pools = tuple(other.with_pgs(pgs) if other is pool else other for other in model.pools)
             other = replace(model, pools=pools)
             if PGS_PER_OSD[0] <= pgs_per_osd(other) <= PGS_PER_OSD[1] and knob.low <= pgs <= knob.high:
                 splits.append(RebuildChange(MOVES_DATA, other, {knob.name: (pool.pgs, pgs)}, pool.name))

@@ -129,7 +129,8 @@ def moved_share(pool: Pool, before: int, after: int, osds: int, hosts: int, rand
     acting set; a replica is as good on any of them.
     """
     most = max(before, after)
-    placement = placed(pool, most, osds, hosts, random)
+    # as CRUSH alone puts new PGs, before the balancer has looked
+    placement = placed(pool.with_pgs(most), most, osds, hosts, 0, random)
     hashes = np.arange(1 << (most - 1).bit_length())
     old, new = placement[stable_mod(hashes, before)], placement[stable_mod(hashes, after)]
     stays = old == new if pool.k else (new[:, :, None] == old[:, None, :]).any(axis=2)
@@ -158,7 +159,7 @@ def _move_prediction(
     model: ClusterModel, pool: Pool, settings: Settings, runs: Runs, seeds: Sequence[int]
 ) -> Prediction:
     """While the data moves: some PGs at a time, and the work that ends before it begins is over."""
-    part = replace(pool, name=f"{pool.name} moving", pgs=max(1, round(MISPLACED_AT_A_TIME * pool.pgs)))
+    part = replace(pool.with_pgs(max(1, round(MISPLACED_AT_A_TIME * pool.pgs))), name=f"{pool.name} moving")
     size = round(object_bytes(model, pool.name))
     work = RecoveryWork(part.name, ENDLESS, size, degraded=False)
     model_of_move = replace(model, pools=(*model.pools, part), recovery=(work,), snaptrim=(), deletion=())

@@ -69,7 +69,7 @@ def _recommendation(document: YamlDocument) -> Findings:
         release,
         options[0].means,
         options,
-        f"where {COVERAGE:.0%} of clusters like the description fall, by runs with other PG placements",
+        f"where {COVERAGE:.0%} of clusters like the description fall, by runs that differ by chance",
         better=choice["better"],
         tried=tuple(_named_metrics(entry["means"]) for entry in data.get("tried", [])),
         before={**before, **data.get("in_force", {}).get("settings", {})},

@@ -34,7 +34,7 @@ WORK: Dict[str, Type[Any]] = {
 
 HARDWARE = (
     "osds", "osd", "release", "version", "network_s", "hosts", "processors", "scheduler", "simulated_osds",
-    "scrub_backoff_ratio",
+    "scrub_backoff_ratio", "upmap_max_deviation",
 )  # fmt: skip
 """Keys of the cluster itself; the others are its work."""
 

@@ -97,7 +97,10 @@ class KernelTables:
         hosts = self.model.hosts if self.osds == self.model.osds else 0
         for pool in self.model.pools:
             pgs = max(1, round(pool.pgs * self.share))
-            placement[pool.name] = (first, placed(pool, pgs, self.osds, hosts, self._random))
+            placement[pool.name] = (
+                first,
+                placed(pool, pgs, self.osds, hosts, self.model.upmap_max_deviation, self._random),
+            )
             first += pgs
         return placement
 

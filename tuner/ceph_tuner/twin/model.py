@@ -8,7 +8,7 @@ Units are SI: seconds, bytes, per second.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Optional, Tuple, Union
 
 from ceph_tuner.core.knobs.cost import Hardware, kind_of_class
@@ -20,6 +20,9 @@ MCLOCK, WPQ = "mclock_scheduler", "wpq"
 
 SCRUB_BACKOFF_RATIO = 0.66
 """osd_scrub_backoff_ratio, where nobody set it."""
+
+UPMAP_MAX_DEVIATION = 5
+"""mgr/balancer/upmap_max_deviation, where nobody set it; the balancer is on where nobody turned it off."""
 
 
 def _positive(**values: float) -> None:
@@ -206,7 +209,7 @@ class Pool:
     k: int = 0
     """Data shards of an erasure code; 0: replicated. `size` is then k + m."""
     acting: Tuple[Tuple[int, ...], ...] = ()
-    """Each PG's OSDs, the primary first; none: drawn, as uneven as CRUSH makes them."""
+    """Each PG's OSDs, the primary first; none: drawn as CRUSH does, and evened out by the balancer."""
 
     def __post_init__(self) -> None:
         if self.pgs < 1 or self.size < 1:
@@ -217,6 +220,10 @@ class Pool:
             raise ValueError(f"pool {self.name}: acting must name {self.size} OSDs for each of {self.pgs} PGs")
         if self.k < 0 or (self.k and not 2 <= self.k < self.size):
             raise ValueError(f"pool {self.name}: k(={self.k}) must be 0, or 2 or more and below the size {self.size}")
+
+    def with_pgs(self, pgs: int) -> Pool:
+        """The same with another number of PGs, of which nobody says where they will be."""
+        return self if pgs == self.pgs else replace(self, pgs=pgs, acting=())
 
 
 @dataclass(frozen=True)
@@ -350,14 +357,17 @@ class ClusterModel:
     """`osd_scrub_backoff_ratio`: of the moments in which an OSD could begin a scrub, those that it passes over."""
     scrub_priority: float = 5.0
     """WPQ only: `osd_scrub_priority`; a scrub that was asked for has `osd_requested_scrub_priority`, 120."""
+    upmap_max_deviation: int = UPMAP_MAX_DEVIATION
+    """The balancer's: PGs of a pool by which an OSD may differ from the mean; 0: it is off, and CRUSH alone decides."""
     simulated_osds: int = 0
     """So many OSDs stand for all, with their share of the load and of the PGs; 0: all are simulated."""
 
     def __post_init__(self) -> None:
-        if self.osds < 1 or not 0 <= self.simulated_osds <= self.osds or self.hosts < 0:
+        counts = (self.hosts, self.upmap_max_deviation)
+        if self.osds < 1 or not 0 <= self.simulated_osds <= self.osds or min(counts) < 0:
             raise ValueError(
                 f"osds(={self.osds}) must be 1 or more, simulated_osds(={self.simulated_osds}) at most that many, "
-                f"hosts(={self.hosts}) 0 or more"
+                f"hosts(={self.hosts}) and upmap_max_deviation(={self.upmap_max_deviation}) 0 or more"
             )
         _not_negative(network_s=self.network_s, processors=self.processors)
         if not 0 <= self.scrub_backoff_ratio <= 1:

@@ -86,6 +86,9 @@ ASSUMPTIONS: Tuple[Assumption, ...] = (
         "make 14% to 15% of A2's and F1's objects, as with three or four PGs of 24",
     ),
     Assumption(
+        "PGs by which an OSD may differ from the mean", "5", "the balancer is on by default, and lets that many be"
+    ),
+    Assumption(
         "F2: a disk's way to a write that waits for no other",
         "12.7 ms",
         "data sheet: a seek of 8.5 ms and half a turn",
