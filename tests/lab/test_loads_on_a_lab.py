@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Iterator, List, Mapping, Optional
+from typing import Callable, Iterator, List, Mapping, Optional, Tuple
 
 import pytest
 
@@ -80,6 +80,27 @@ def test_clients_are_served_at_the_rate_that_they_offer(any_lab: Lab, session: L
     assert measures["client.iops"].mean == pytest.approx(60, rel=0.3)
     assert 0 < measures["client.p50_ms"].mean <= measures["client.p95_ms"].mean <= measures["client.p99_ms"].mean
     assert measures["client.read_iops"].mean > 0
+
+
+def test_what_clients_have_read_comes_from_the_drives_again(any_lab: Lab, session: LabSession) -> None:
+    load = ClientLoad(any_lab, session, ClientWork(rate=60, read_share=1.0, image_bytes=SMALL_IMAGE))
+    run(any_lab, load, 4)
+    hit, missed = buffered(any_lab, session)
+    run(any_lab, load, 4)
+    hit_again, missed_again = buffered(any_lab, session)
+    # the same places as before
+    assert missed_again - missed > 100 * 4096
+    assert hit_again - hit < 0.1 * (missed_again - missed)
+
+
+def buffered(lab: Lab, session: LabSession) -> Tuple[float, float]:
+    """Bytes that were read from BlueStore's cache of data, and past it."""
+    counters = [session.osd(osd, "perf dump", logger="bluestore")["bluestore"] for osd in lab.osds]
+    hit, missed = (
+        sum(value for each in counters for name, value in each.items() if name.endswith(f"buffer_{kind}_bytes"))
+        for kind in ("hit", "miss")
+    )
+    return hit, missed
 
 
 ERASURE_CODED = PoolLayout(chunks=(2, 1))

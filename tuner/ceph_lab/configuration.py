@@ -51,6 +51,8 @@ mgr module path = /lab/mgr-modules
 osd memory target = 939524096
 # what the device does is known; the bench at boot would store what a busy machine gives
 osd mclock skip benchmark = true
+# images are small, and clients read the same places in each window: from the second one on all would come from memory
+bluestore default buffered read = false
 # the kernel's share of asynchronous I/O (fs.aio-max-nr) is for all labs together; a throttled device needs little of it
 bdev aio max queue depth = 256
 
