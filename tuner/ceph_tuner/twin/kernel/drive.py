@@ -137,14 +137,18 @@ def _among_others(
 
 
 def write_deferred(state: SimulationState, osd: int, now: float) -> None:
-    """All deferred writes of an OSD go to their places (BlueStore::deferred_try_submit)."""
+    """All deferred writes of an OSD go to their places (BlueStore::deferred_try_submit).
+
+    Those with a new place have it next to each other: together they are one request.
+    """
     own, way_s = state.osds[osd], state.parameters.way_s
     budget = own.budgets[own.prices[WRITES].budget]
     at = budget.free_at_s
     at = at if at > now else now
     at = at if at > budget.deferred_until_s else budget.deferred_until_s
-    for left in range(own.deferred_writes, 0, -1):
-        share = 1.0 if left > own.deferred_aside else state.parameters.aside_share
+    runs = 1 if own.deferred_aside > 0 else 0
+    for left in range(own.deferred_writes - own.deferred_aside + runs, 0, -1):
+        share = 1.0 if left > runs else state.parameters.aside_share
         waiting = left + own.deferred_on_way
         at += share * way_s[waiting if waiting < ORDERED else ORDERED]
     budget.deferred_until_s = at
