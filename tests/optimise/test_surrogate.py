@@ -175,6 +175,12 @@ def test_without_a_difference_seen_the_scale_is_what_was_known() -> None:
     assert scale_of(points, np.array([3.0, 3.01]), 7.0) == 7.0
 
 
+def test_repeats_of_the_same_settings_have_no_scale_of_their_own() -> None:
+    # the mean of seven is not quite the same as each of them
+    points = np.tile([0.1, 0.7, 0.3, 0.9], (7, 1))
+    assert scale_of(points, np.array([3.0, 3.1, 2.9, 3.05, 2.95, 3.0, 3.1]), 0.8) == 0.8
+
+
 def test_a_direction_that_was_never_tried_is_not_known() -> None:
     random = np.random.default_rng(1)
     along = np.linspace(0.3, 0.5, 6)

@@ -194,7 +194,9 @@ def scale_of(points: Array, means: Array, usual: Optional[float]) -> float:
     third of it: the points tried may lie where the metric happens to be flat.
     """
     size = points.shape[1]
-    spread = math.sqrt(float(np.mean(np.sum((points - points.mean(0)) ** 2, axis=1))))
+    # from the first of them: the mean of equal numbers is not quite the same number
+    offsets = points - points[0]
+    spread = math.sqrt(float(np.mean(np.sum((offsets - offsets.mean(0)) ** 2, axis=1))))
     deviation = float(np.std(means))
     if len(means) < 2 or spread == 0 or deviation == 0:
         return usual or 1.0
