@@ -47,5 +47,6 @@ def test_pgs_are_as_uneven_as_ceph_makes_them(
 
 
 def _deviations(acting: NDArray[Any], osds: int) -> NDArray[Any]:
-    counts = np.array(per_osd(acting, osds))
-    return counts - counts.mean()
+    counts = np.array(per_osd(acting, osds), dtype=np.float64)
+    deviations: NDArray[Any] = counts - counts.mean()
+    return deviations
