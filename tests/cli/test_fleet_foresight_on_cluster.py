@@ -14,8 +14,11 @@ import pytest
 
 from ceph_lab.cluster import Lab
 from ceph_tuner.cluster import Cluster, open_cluster
+from ceph_tuner.core.ceph.commands import parsed
 from ceph_tuner.core.knobs.releases import nine, parse_version
 from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.pg_documents import pg_rows
+from ceph_tuner.core.measure.reading import pool_of
 from ceph_tuner.core.measure.sample import Measure, Window
 from ceph_tuner.core.profiles.profile import Profile
 from ceph_tuner.describe.live_cluster import describe
@@ -68,7 +71,10 @@ def test_a_profile_comes_to_a_cluster_only_where_its_own_twin_has_nothing_agains
     model = under_load.model
     assert (model.osds, model.hosts, model.release) == (3, 0, cluster.release)
     assert model.version == parse_version(cluster.version)
-    assert Pool("rbd", 32, 3) in model.pools
+    maps, listed = (parsed(cluster.commander.mon(prefix, {}), prefix) for prefix in ("osd dump", "pg ls"))
+    number = next(row["pool"] for row in maps["pools"] if row["pool_name"] == "rbd")
+    acting = tuple(tuple(row["acting"]) for row in pg_rows(listed) if pool_of(row["pgid"]) == number)
+    assert Pool("rbd", 32, 3, acting=acting) in model.pools
     capacity = cluster.config.effective(0)["osd_mclock_max_capacity_iops_ssd"]
     assert model.osd.capacity_iops == pytest.approx(float(capacity))
     assert (model.osd.shards, model.osd.throttle_bytes) == (8, 256 * KIB)
