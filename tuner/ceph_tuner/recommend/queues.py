@@ -82,9 +82,9 @@ class QueueOrder:
 
     @property
     def weak(self) -> bool:
-        """Whether the twin was right about such orders no more often than a coin."""
+        """Whether the twin was right about such orders no more often than a coin; one order alone shows nothing."""
         right, of = self.told
-        return right <= EVEN * of
+        return right <= EVEN * of or of < 2
 
 
 @dataclass(frozen=True)
