@@ -51,6 +51,18 @@ def dumped(cluster: Cluster, pools: List[Mapping[str, Any]]) -> Dict[str, Any]:
     return document
 
 
+def refusing(cluster: Cluster, refused: str) -> Cluster:
+    """One that lets nobody run that command."""
+
+    class Refusing(Answering):
+        def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
+            if prefix == refused:
+                raise CommandFailed(prefix, -13, "access denied")
+            return super().mon(prefix, arguments, payload)
+
+    return replace(cluster, commander=Refusing(cluster.commander, {}))
+
+
 def test_a_twin_describes_itself() -> None:
     work = {
         "recovery": (RecoveryWork("other", 5000, MIB),),
@@ -292,14 +304,7 @@ def test_a_change_that_is_stamped_by_a_clock_that_was_ahead_leaves_no_window_out
 
 
 def test_who_may_not_read_the_log_of_changes_is_told_so() -> None:
-    class Refusing(Answering):
-        def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
-            if prefix == "config log":
-                raise CommandFailed("ceph config log", -13, "access denied")
-            return super().mon(prefix, arguments, payload)
-
-    twin = with_minutes(small_twin(), 3)
-    found = describe(replace(twin, commander=Refusing(twin.commander, {})))
+    found = describe(refusing(with_minutes(small_twin(), 3), "config log"))
     assert found.seen["client.p95_ms"] == 1.0
     assert any("whether windows are of the settings in force is not told" in note for note in found.notes)
 
@@ -525,14 +530,7 @@ def test_the_balancer_is_described(status: Mapping[str, Any], option: str, max_d
 
 
 def test_a_balancer_that_is_not_seen_is_taken_to_be_on() -> None:
-    class Unseen(Answering):
-        def mon(self, prefix: str, arguments: Mapping[str, str], payload: str = "") -> str:
-            if prefix == "balancer status":
-                raise CommandFailed(prefix, -13, "access denied")
-            return super().mon(prefix, arguments, payload)
-
-    twin = with_window(small_twin())
-    found = describe(replace(twin, commander=Unseen(twin.commander, {})))
+    found = describe(refusing(with_window(small_twin()), "balancer status"))
     assert found.model.upmap_max_deviation == 5
     assert any("the balancer is not seen, and taken to be on" in note for note in found.notes)
 

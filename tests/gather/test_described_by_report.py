@@ -96,6 +96,7 @@ def test_what_a_report_does_not_say_of_osds_is_ceph_s_default_and_named(found: C
         "what clients do cannot be sampled",
         "the PGs are not seen",
         "what is to be trimmed is not seen",
+        "the balancer is not seen, and taken to be on",
         "assumed to be the defaults of reef 18.2.7 for hdd; a file of `ceph-tuner gather` has them",
         "Ceph's default: what was measured is not seen",
     ):

@@ -47,6 +47,8 @@ OSD = OsdModel(Device(2000, 100 * MIB), capacity_iops=1900, bandwidth_bytes_s=95
 MODEL = ClusterModel(
     4, OSD, (Pool("rbd", 64), Pool("idle", 8)), (ClientStream("rbd", rate=200.0, read_share=0.5),), hosts=0
 )
+LIES = replace(MODEL, pools=(Pool("rbd", 64, acting=((0, 1, 2),) * 64), MODEL.pool("idle")))
+"""The same, told where its PGs are."""
 BALANCED = dict(TENTACLE.profiles["balanced"])
 SLO = slo_file.from_text("schema: 1\nname: s\nobjectives:\n  - client.p95_ms <= 10 ms\n").slo
 
@@ -113,8 +115,7 @@ def test_pg_numbers_are_powers_of_two_within_bounds_and_only_of_pools_with_work(
         assert PGS_PER_OSD[0] <= pgs_per_osd(change.model) <= PGS_PER_OSD[1]
         assert change.model.pool("idle") == MODEL.pool("idle")
     # where the PGs are now says nothing of where others will be
-    lies = replace(MODEL, pools=(replace(MODEL.pool("rbd"), acting=((0, 1, 2),) * 64), MODEL.pool("idle")))
-    assert [change.model for change in changes(lies, MOVES_DATA)] == [change.model for change in found]
+    assert [change.model for change in changes(LIES, MOVES_DATA)] == [change.model for change in found]
     odd = replace(MODEL, pools=(Pool("rbd", 48),))
     assert [change.values["pg_num"][1] for change in changes(odd, MOVES_DATA)] == [64, 128]
     # 800 PGs on three OSDs is too many already
@@ -243,9 +244,8 @@ def test_the_cost_of_a_split_is_what_moves_at_the_rate_that_is_simulated() -> No
     assert (unknown.moved_share, unknown.moved_bytes, unknown.time_s) == (cost.moved_share, None, None)
     assert cost.memory_bytes == 0
     # PGs that are described move as others do
-    lies = replace(MODEL, pools=(replace(MODEL.pool("rbd"), acting=((0, 1, 2),) * 64), MODEL.pool("idle")))
-    with Runs(Question(lies, SLO), EFFORT, 4.0, processes=1) as simulated:
-        assert cost_of(change, lies, BALANCED, {}, {}, simulated, range(2)).moved_share == cost.moved_share
+    with Runs(Question(LIES, SLO), EFFORT, 4.0, processes=1) as simulated:
+        assert cost_of(change, LIES, BALANCED, {}, {}, simulated, range(2)).moved_share == cost.moved_share
 
 
 def test_meanwhile_scrubs_go_on_beside_what_moves_and_wait_for_it_osd_by_osd() -> None:

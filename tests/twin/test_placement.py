@@ -81,9 +81,9 @@ def test_within_the_balancers_bound_pgs_stay_where_crush_puts_them() -> None:
 
 
 def test_copies_that_have_nowhere_else_to_lie_stay() -> None:
-    # two hosts of one OSD and one of four: each PG has a copy on both small ones
-    acting = placed(Pool("rbd", 90, 3), 90, 3, 3, 1, np.random.default_rng(6))
-    assert per_osd(acting, 3) == [90, 90, 90]
+    # a host of OSDs 0 and 3, and two of one OSD: each PG has a copy on both of these
+    acting = placed(Pool("rbd", 90, 3), 90, 4, 3, 1, np.random.default_rng(6))
+    assert per_osd(acting, 4) == [45, 90, 90, 45]
 
 
 DESCRIBED = Pool("rbd", 2, 2, acting=((2, 0), (1, 2)))
