@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Dict, FrozenSet, List, Mapping, Optional, Tuple
 
+from ceph_tuner.cluster.balancer import MAX_DEVIATION
 from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.config_database import winner
@@ -148,7 +149,7 @@ class Facts:
     """Version, such as `20.2.4` -> OSDs that run it."""
     balancer: str = ""
     """Its mode, or `off`; empty where it was not seen."""
-    deviation: float = 5.0
+    deviation: float = MAX_DEVIATION.default
     """PGs by which the balancer lets OSDs differ (`upmap_max_deviation`)."""
     forecasts: Tuple[ForecastPair, ...] = ()
     """What the twin said before writes, beside what was measured after, oldest first."""

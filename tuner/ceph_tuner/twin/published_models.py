@@ -18,6 +18,7 @@ from ceph_tuner.twin.model import (
     KIB,
     MCLOCK,
     MIB,
+    UPMAP_MAX_DEVIATION,
     WPQ,
     ClientStream,
     ClusterModel,
@@ -86,7 +87,9 @@ ASSUMPTIONS: Tuple[Assumption, ...] = (
         "make 14% to 15% of A2's and F1's objects, as with three or four PGs of 24",
     ),
     Assumption(
-        "PGs by which an OSD may differ from the mean", "5", "the balancer is on by default, and lets that many be"
+        "PGs by which an OSD may differ from the mean",
+        str(UPMAP_MAX_DEVIATION),
+        "the balancer is on by default, and lets that many be",
     ),
     Assumption(
         "F2: a disk's way to a write that waits for no other",
