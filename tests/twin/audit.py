@@ -80,6 +80,7 @@ class Audit:
             for op in ops
             for i in self.chain(self.operations["waiting_head"][op])
         ]
+        where["for a scrub"] = [i for first in self.tasks["waiting_head"] for i in self.chain(first)]
         where["locked out"] = [i for first in self.slots["waiting_head"] for i in self.chain(first)]
         # what a commit made durable waits for a shard's first thread, then goes with that thread's item
         for name, head in (("durable", "durable_head"), ("taken", "taken_durable")):
@@ -172,6 +173,8 @@ class Audit:
             own = Counter(int(t["kind"]) for t in running if self.acting[t["pg"], 0] == osd)
             assert row["local_backfills"] == own[k.DEGRADED] + own[k.MISPLACED]
             assert row["scrubs"] == own[k.SCRUB]
+            for slot in np.flatnonzero(self.slots["osd"] == osd).tolist():
+                self._check_scrubbed(slot)
             assert row["trimming_pgs"] == own[k.SNAPTRIM]
             assert row["deleting_pgs"] == own[k.DELETION]
             remote = Counter(
@@ -195,6 +198,15 @@ class Audit:
             assert ((k.DEFERRED_WRITTEN, osd) in self.events) == (row["deferred_on_way"] > 0)
             if row["committing"] == 0 and self.model.osd.deferred_below_bytes == 0:
                 assert row["deferred_writes"] == 0 < batch, "flash writes to places at once"
+
+    def _check_scrubbed(self, slot: int) -> None:
+        number = int(self.slots["scrubbed"][slot])
+        if number < 0:
+            return
+        task = self.tasks[number]
+        assert (task["kind"], task["state"]) == (k.SCRUB, k.RUNNING)
+        assert task["pg"] * self.parameters["width"] == slot, "a chunk is held at the primary"
+        assert task["waiting_head"] < 0 or task["preempted"] == 0 == task["preemptions_left"], "else nothing waits"
 
     def _check_tasks(self) -> None:
         left, total = self.tasks["left"], self.tasks["total"]

@@ -153,6 +153,7 @@ def settings(draw: st.DrawFn) -> Settings:
     values["osd_recovery_max_chunk"] = draw(st.sampled_from((64 << 10, 1 << 20, 8 << 20)))
     values["osd_max_scrubs"] = draw(st.integers(1, 3))
     values["osd_scrub_chunk_max"] = draw(st.integers(5, 25))
+    values["osd_scrub_max_preemptions"] = draw(st.integers(0, 5))
     values["osd_pg_max_concurrent_snap_trims"] = draw(st.integers(1, 4))
     values["osd_max_trimming_pgs"] = draw(st.integers(1, 4))
     values["bluestore_deferred_batch_ops_hdd"] = draw(st.sampled_from((1, 4, 64)))

@@ -160,6 +160,7 @@ class KernelTables:
             "wpq": int(model.scheduler == WPQ),
             # Reef counts a scrub's own and foreign places together, Tentacle apart
             "shared_scrubs": int((model.version or model.release.newest) < (20, 0, 0)),
+            "least_chunk_shrinks": int((model.version or model.release.newest) < (20, 0, 0)),
             "network_s": model.network_s,
             "write_cpu_s": osd.write_cpu_s,
             "read_cpu_s": osd.read_cpu_s,
@@ -212,7 +213,7 @@ class KernelTables:
     def _set_slots(self) -> None:
         shards = self.model.osd.shards
         slots = self.tables["slots"].reshape(-1, self._width)
-        slots["held_by"] = slots["waiting_head"] = slots["lacking"] = -1
+        slots["held_by"] = slots["waiting_head"] = slots["lacking"] = slots["scrubbed"] = -1
         for pool in self.model.pools:
             first, acting = self.pools[pool.name]
             own = slots[first : first + len(acting), : pool.size]
@@ -274,7 +275,8 @@ class KernelTables:
             tasks[name] = [getattr(task, name) for task in self.work]
         for name in ("total", "left", "not_begun"):
             tasks[name] = [task.objects for task in self.work]
-        tasks["state"], tasks["parts"], tasks["objects_head"] = records.DISABLED, 1, -1
+        tasks["state"], tasks["parts"] = records.DISABLED, 1
+        tasks["objects_head"] = tasks["waiting_head"] = -1
         primaries = self.tables["slots"]["osd"][tasks["pg"] * self._width].tolist()
         self._led: List[Dict[Tuple[float, ...], List[int]]] = [{} for _ in range(self.osds)]
         groups: List[List[List[int]]] = [[[] for _ in range(self.osds)] for _ in range(records.WORK_KINDS)]
@@ -358,6 +360,9 @@ class KernelTables:
             "max_scrubs": limits.max_scrubs,
             "scrub_chunk": limits.chunk_max,
             "shallow_scrub_chunk": limits.shallow_chunk_max,
+            "least_scrub_chunk": limits.chunk_min,
+            "least_shallow_scrub_chunk": limits.shallow_chunk_min,
+            "max_preemptions": limits.max_preemptions,
             "concurrent_trims": max(1, limits.concurrent_trims),
             "trimming_pgs": limits.trimming_pgs,
             "max_backfills": max(1, limits.max_backfills),

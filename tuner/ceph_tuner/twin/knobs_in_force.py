@@ -48,6 +48,10 @@ class BackgroundLimits:
     max_scrubs: int
     chunk_max: int
     shallow_chunk_max: int
+    chunk_min: int
+    shallow_chunk_min: int
+    max_preemptions: int
+    """How often a write stops a scrub's chunk before writes wait for it."""
     concurrent_trims: int
     trimming_pgs: int
     max_backfills: int
@@ -91,11 +95,14 @@ def limits_of(settings: Mapping[str, Value], model: ClusterModel) -> BackgroundL
     overridden = model.scheduler == WPQ or bool(settings.get(OVERRIDE, False))
     recovery = settings if overridden else {}
     kind = model.osd.kind
-    chunk = max(number(settings, "osd_scrub_chunk_max", release), number(settings, "osd_scrub_chunk_min", release))
+    chunk_min = number(settings, "osd_scrub_chunk_min", release)
     return BackgroundLimits(
         max_scrubs=number(settings, "osd_max_scrubs", release),
-        chunk_max=chunk,
+        chunk_max=max(number(settings, "osd_scrub_chunk_max", release), chunk_min),
         shallow_chunk_max=number(settings, "osd_shallow_scrub_chunk_max", release),
+        chunk_min=chunk_min,
+        shallow_chunk_min=number(settings, "osd_shallow_scrub_chunk_min", release),
+        max_preemptions=number(settings, "osd_scrub_max_preemptions", release),
         concurrent_trims=number(settings, "osd_pg_max_concurrent_snap_trims", release),
         trimming_pgs=number(settings, "osd_max_trimming_pgs", release),
         max_backfills=number(recovery, "osd_max_backfills", release),

@@ -44,7 +44,10 @@ class PgTask(NamedTuple):
     heads: float = 0.0
     """Objects that the clones are of."""
     among: float = 0.0
-    """Objects of the PG that clients go to, those that lack a copy among them; 0: clients go to none of these."""
+    """Objects of the PG that clients go to, those that lack a copy among them; 0: clients go to none of these.
+
+    Of a scrub: that clients write to.
+    """
 
 
 def pg_tasks(
@@ -84,6 +87,7 @@ def pg_tasks(
             for pg, whole in enumerate(objects)
             for count in _parts(whole, rounds)
         ]  # fmt: skip
+    written = {client.pool for client in model.clients if client.read_share < 1.0}
     for scrub in model.scrub:
         pool, (first, acting) = model.pool(scrub.pool), pools[scrub.pool]
         size = scrub.object_bytes / (pool.k or 1)
@@ -92,7 +96,7 @@ def pg_tasks(
                 tasks.append(
                     PgTask(records.SCRUB, first + pg, count, class_of("scrub", model), pool.size, pool.k,
                            size if scrub.deep else 0.0, scrub.start_s, endless=int(not scrub.once),
-                           scrubbed_bytes=scrub.object_bytes)
+                           scrubbed_bytes=scrub.object_bytes, among=float(count) if scrub.pool in written else 0.0)
                 )  # fmt: skip
     for trim in model.snaptrim:
         pool, (first, acting) = model.pool(trim.pool), pools[trim.pool]

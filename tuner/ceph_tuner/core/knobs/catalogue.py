@@ -128,6 +128,7 @@ _NOT_TUNED = {
     PROFILE: "custom is written along with the nine values, and a built-in profile is compared as a whole",
     "osd_scrub_chunk_min": "osd_scrub_chunk_max is tuned, and stays above it",
     "osd_shallow_scrub_chunk_min": "osd_shallow_scrub_chunk_max is tuned, and stays above it",
+    "osd_scrub_max_preemptions": "osd_scrub_chunk_max is tuned, which also decides how many writes meet a chunk",
     "osd_scrub_load_threshold": "it goes by the load of the host, which no objective is about",
     "osd_deep_scrub_interval": "how often PGs are scrubbed is the operator's policy",
     "osd_requested_scrub_priority": "mClock goes by no priority",

@@ -157,6 +157,16 @@ SCRUB = [
         search_high=400,
     ),
     Knob(
+        "osd_scrub_max_preemptions",
+        "times that a write stops a scrub's chunk before writes wait for it",
+        "int",
+        "1",
+        0,
+        30,
+        always(5, KnobEffect(True, "a chunk that is stopped is begun anew with half of its objects")),
+        under_wpq="works: a chunk that is stopped is begun anew with half of its objects",
+    ),
+    Knob(
         "osd_scrub_load_threshold",
         "load average per CPU above which no periodic scrub starts",
         "float",

@@ -7,6 +7,7 @@ from ceph_tuner.twin.kernel.deletion import batch_deleted, delete_some, start_de
 from ceph_tuner.twin.kernel.drive import requests
 from ceph_tuner.twin.kernel.events import enter, new_item, release, release_operation
 from ceph_tuner.twin.kernel.records import (
+    A_SCRUB,
     BLOCKED,
     EC_FIRST,
     EC_RECOVERY,
@@ -42,7 +43,7 @@ from ceph_tuner.twin.kernel.recovery import (
     start_recoveries,
     turn_ends,
 )
-from ceph_tuner.twin.kernel.scrub import copy_scrubbed, scrub_goes_on, stride_read
+from ceph_tuner.twin.kernel.scrub import copy_scrubbed, scrub_goes_on, stride_read, wait_for_scrub
 from ceph_tuner.twin.kernel.snaptrim import ask_to_trim, clone_trimmed, trim_goes_on, trim_some
 from ceph_tuner.twin.kernel.state import SimulationState
 
@@ -82,6 +83,9 @@ def background_item_ends(state: SimulationState, i: int, osd: int, now: float) -
         after = FREE
     elif role == PUSHED and state.operations[number].parts_pending > 0:
         next_part(state, i, number, now)
+        after = FREE
+    elif role == BLOCKED and state.operations[number].awaits == A_SCRUB:
+        wait_for_scrub(state, i)
         after = FREE
     elif role == BLOCKED:
         blocked(state, i, now)

@@ -13,6 +13,7 @@ from ceph_tuner.twin.kernel.records import (
     DEGRADED,
     EC_READ,
     HIGH,
+    ONE_BEGUN,
     READ,
     READING,
     RECOVERING,
@@ -58,7 +59,7 @@ def lacks_copy(state: SimulationState, i: int, now: float) -> bool:
         return False
     item.role = BLOCKED
     item.size_bytes = 0.0
-    operation.awaits = -1
+    operation.awaits = ONE_BEGUN
     if draw >= task.left - task.not_begun:
         operation.awaits = begin_object(state, number, HIGH, now)
         state.osds[state.slots[item.slot].osd].recovering += 1
@@ -110,13 +111,13 @@ def wait_for_one_in_recovery(state: SimulationState, i: int) -> None:
     if number >= 0:
         begun = state.tasks[number].left - state.tasks[number].not_begun
     if begun == 0:
-        _go_on(state, i)
+        enters_anew(state, i)
         return
     op = state.tasks[number].objects_head
     for _ in range(int(uniform(state) * begun)):
         op = state.operations[op].next_object
     if _goes_on(state, i, op):
-        _go_on(state, i)
+        enters_anew(state, i)
     else:
         wait_for(state, i, op)
 
@@ -140,13 +141,13 @@ def _requeue(state: SimulationState, op: int, has_all_copies: bool) -> None:
     while i >= 0:
         following = state.items[i].next_item
         if has_all_copies or _goes_on(state, i, op):
-            _go_on(state, i)
+            enters_anew(state, i)
         else:
             wait_for(state, i, op)
         i = following
 
 
-def _go_on(state: SimulationState, i: int) -> None:
+def enters_anew(state: SimulationState, i: int) -> None:
     """A client's operation enters the queue anew: the strict one, behind all else there (mClockScheduler)."""
     item = state.items[i]
     operation = state.operations[item.owner]

@@ -95,6 +95,10 @@ class Limits(Record):
     max_scrubs: int
     scrub_chunk: int
     shallow_scrub_chunk: int
+    least_scrub_chunk: int
+    least_shallow_scrub_chunk: int
+    max_preemptions: int
+    """Of a scrub's chunk."""
     concurrent_trims: int
     trimming_pgs: int
     max_backfills: int
@@ -220,3 +224,5 @@ class Slot(Record):
     """Of clients, at the primary of an erasure-coded PG."""
     lacking: int
     """At the primary: the task of objects that lack a copy, and that clients go to; -1: none."""
+    scrubbed: int
+    """At the primary: the task of the scrub that has chosen a chunk of objects that clients write to; -1: none."""

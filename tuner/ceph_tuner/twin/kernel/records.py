@@ -31,7 +31,7 @@ OSD_BUCKETS, STREAM_BUCKETS, PER_OCTAVE = 32, 1024, 32
     WRITE, SUBWRITE, REPLY, READ, SUBREAD, EC_READ, RECOVER, PULL, PUSH, PUSHED, PULLED, SCRUB_STEP, SCRUB_CHUNK,
     SCRUB_MAP, TRIM, TRIM_LOCAL, TRIM_REPLICA, DELETE, BLOCKED,
 ) = range(19)  # fmt: skip
-"""Roles of items. BLOCKED: a client's operation whose object lacks a copy, until the object is recovered."""
+"""Roles of items. BLOCKED: a client's operation whose object lacks a copy, or is scrubbed, until that is over."""
 BEST_EFFORT = 2
 """The last of the three classes; in the older queue the priority of scrub, snaptrim and deletion."""
 HIGH = 3
@@ -45,6 +45,8 @@ LANES = 6
 
 READING, WRITING, EC_FIRST, TRIMMING, EC_RECOVERY, EC_FORWARD, RECOVERING = range(7)
 """Phases of operations."""
+ONE_BEGUN, A_SCRUB = -1, -2
+"""What a client's operation waits for: the recovery of an object that had begun, or the end of a scrub's chunk."""
 CLOSED, OPEN, DRAINS = range(3)
 """Clients: a queue is kept full; arrivals wait for nothing; a pause begins when nothing is under way (fio's rate)."""
 
@@ -133,7 +135,7 @@ class Operation(Record):
     readable: int
     """Of an object's recovery: 1 where the primary has the object, although another lacks it or the PG is not told."""
     awaits: int
-    """Of a client's operation: the recovery that it brought about; -1: it waits for one that had begun."""
+    """Of a client's operation: the recovery that it brought about; ONE_BEGUN or A_SCRUB."""
 
 
 class Stream(Record):
@@ -203,13 +205,22 @@ class Task(Record):
     objects_head: int
     """Objects in recovery, by their operations."""
     among: float
-    """Objects of the PG that clients go to, these among them; 0: clients go to none of these."""
+    """Objects of the PG that clients go to, these among them; 0: clients go to none of these. Of a scrub: write to."""
     pending: int
     """What the item under way stands for: copies of a chunk, clones, or objects to delete."""
     parts: int
     """In which an object is copied, one after the other."""
     chunk: int
     """Objects of the scrub's chunk."""
+    chunk_divisor: int
+    """By which the chunk is smaller than the settings have it: twice as much each time that it was preempted."""
+    preemptions_left: int
+    """How often a write may still preempt the chunk (osd_scrub_max_preemptions); with none left it waits."""
+    preempted: int
+    """1 where a write has preempted the chunk: it is begun anew once the replicas have answered."""
+    waiting_head: int
+    waiting_tail: int
+    """Clients' items that wait until the chunk is scrubbed."""
     stage: int
     """Steps of a chunk that are done."""
     clone: int

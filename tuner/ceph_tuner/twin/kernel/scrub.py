@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from ceph_tuner.twin.kernel.events import cost_of, enter, new_item, release, schedule, send, uniform
+from ceph_tuner.twin.kernel.degraded import enters_anew
+from ceph_tuner.twin.kernel.events import appended, cost_of, enter, new_item, release, schedule, send, uniform
 from ceph_tuner.twin.kernel.records import (
+    A_SCRUB,
+    BLOCKED,
     FINISHED,
     FREE,
     GOES_ON,
     HIGH,
+    READING,
     RUNNING,
     SCRUB,
     SCRUB_CHUNK,
@@ -22,6 +26,8 @@ from ceph_tuner.twin.kernel.state import SimulationState
 
 STEPS = 2
 """Items of the scrubber before a chunk, of which the last costs as much as the chunk, and as many small ones after."""
+LEAST_CHUNK = 3
+"""Objects, whatever the settings."""
 TICK_S = 1.0
 """How often an OSD thinks of starting a scrub; it throws a coin first (osd_scrub_backoff_ratio)."""
 
@@ -75,10 +81,17 @@ def _reserve(state: SimulationState, task: Task, change: int) -> None:
 
 
 def _begin_chunk(state: SimulationState, number: int) -> None:
-    """The scrubber goes on to its next objects."""
+    """The scrubber goes on to its next objects, or anew to those that a write took from it."""
     task = state.tasks[number]
     slot = task.pg * state.parameters.width
-    most = _most_objects(state, task, slot)
+    if task.preempted == 1:
+        task.preempted = 0
+        task.preemptions_left -= 1
+        task.chunk_divisor *= 2
+    else:
+        task.preemptions_left = state.osds[state.slots[slot].osd].limits.max_preemptions
+        task.chunk_divisor = 1
+    most = _chunk_objects(state, task, slot)
     task.chunk = most if most < task.left else task.left
     task.stage = 0
     enter(state, new_item(state, SCRUB_STEP, task.lane, slot, number, _step_cost(state, task), 0.0, 0.0))
@@ -88,6 +101,17 @@ def _most_objects(state: SimulationState, task: Task, slot: int) -> int:
     """A chunk's objects by the settings of a copy's OSD (osd_scrub_chunk_max, osd_shallow_scrub_chunk_max)."""
     limits = state.osds[state.slots[slot].osd].limits
     return limits.scrub_chunk if task.object_bytes > 0.0 else limits.shallow_scrub_chunk
+
+
+def _chunk_objects(state: SimulationState, task: Task, slot: int) -> int:
+    """The same of one that was preempted so and so often (PgScrubber::select_range)."""
+    limits = state.osds[state.slots[slot].osd].limits
+    least = limits.least_scrub_chunk if task.object_bytes > 0.0 else limits.least_shallow_scrub_chunk
+    if state.parameters.least_chunk_shrinks == 1:
+        least = least // task.chunk_divisor
+    least = least if least > LEAST_CHUNK else LEAST_CHUNK
+    most = _most_objects(state, task, slot) // task.chunk_divisor
+    return most if most > least else least
 
 
 def _chunk_cost(state: SimulationState, task: Task, objects: int) -> float:
@@ -104,19 +128,25 @@ def scrub_goes_on(state: SimulationState, number: int, now: float) -> None:
     """A step of a scrub, or the last part of a chunk, is done: steps, then a chunk on every copy, then steps.
 
     The primary knows how many objects its chunk has. A replica does not when it queues the request: there the least
-    chunk costs as much as the largest.
+    chunk costs as much as the largest. So does one of no objects, of which it is asked once a write has preempted the
+    chunk.
     """
     task = state.tasks[number]
     slot = task.pg * state.parameters.width
     task.stage += 1
+    if task.stage == 1 and task.among > 0.0:
+        state.slots[slot].scrubbed = number
     if task.stage == STEPS:
-        task.pending = task.copies
-        for place in range(task.copies):
+        task.pending = task.copies - task.preempted
+        if task.pending == 0:
+            _begin_chunk(state, number)
+            return
+        for place in range(task.preempted, task.copies):
             cost = _step_cost(state, task)
             if place > 0:
                 cost = _chunk_cost(state, task, _most_objects(state, task, slot + place))
             i = new_item(state, SCRUB_CHUNK, task.lane, slot + place, number, cost, 0.0, 0.0)
-            state.items[i].objects_left = task.chunk
+            state.items[i].objects_left = 0 if task.preempted == 1 else task.chunk
             # it lists the objects first
             state.items[i].strides_left = -1
             if place == 0:
@@ -160,11 +190,15 @@ def _next_stride(state: SimulationState, item: Item, size: float) -> None:
 
 
 def stride_read(state: SimulationState, i: int, osd: int, now: float) -> int:
-    """A stride of an object is read: an object's next stride is queued anew (FREE), the next object comes at once."""
+    """A stride of an object is read: an object's next stride is queued anew (FREE), the next object comes at once.
+
+    No copy reads on once a write has preempted the chunk: each has heard of it by its part of the write.
+    """
     item = state.items[i]
     number = item.owner
     task, counters = state.tasks[number], state.osds[osd].counters
-    primary = task.pg * state.parameters.width
+    if item.objects_left == 0 or task.preempted == 1:
+        return _copy_read(state, i, now)
     if item.strides_left < 0:
         _next_object(state, item, task.object_bytes)
         return _queued_anew(state, i, task)
@@ -173,12 +207,17 @@ def stride_read(state: SimulationState, i: int, osd: int, now: float) -> int:
     if item.strides_left > 0:
         _next_stride(state, item, task.object_bytes)
         return _queued_anew(state, i, task)
-    if item.slot == primary:
-        counters.scrubbed_objects += 1.0
     item.objects_left -= 1
     if item.objects_left > 0:
         _next_object(state, item, task.object_bytes)
         return GOES_ON
+    return _copy_read(state, i, now)
+
+
+def _copy_read(state: SimulationState, i: int, now: float) -> int:
+    """A chunk's objects are read on one of the OSDs; a replica tells the primary."""
+    item = state.items[i]
+    primary = state.tasks[item.owner].pg * state.parameters.width
     if item.slot != primary:
         item.role = SCRUB_MAP
         item.slot = primary
@@ -202,5 +241,48 @@ def copy_scrubbed(state: SimulationState, i: int, now: float) -> None:
     task = state.tasks[number]
     release(state, i)
     task.pending -= 1
-    if task.pending == 0:
-        scrub_goes_on(state, number, now)
+    if task.pending > 0:
+        return
+    slot = state.slots[task.pg * state.parameters.width]
+    slot.scrubbed = -1
+    if task.preempted == 1:
+        _begin_chunk(state, number)
+        return
+    state.osds[slot.osd].counters.scrubbed_objects += task.chunk
+    i = task.waiting_head
+    task.waiting_head = -1
+    while i >= 0:
+        following = state.items[i].next_item
+        enters_anew(state, i)
+        i = following
+    scrub_goes_on(state, number, now)
+
+
+def waits_for_scrub(state: SimulationState, i: int) -> bool:
+    """Whether a client's write, which a thread has taken, has to wait until its object's chunk is scrubbed.
+
+    As often as osd_scrub_max_preemptions says it need not, and the chunk is given up for it
+    (PgScrubber::write_blocked_by_scrub).
+    """
+    item = state.items[i]
+    task, operation = state.tasks[state.slots[item.slot].scrubbed], state.operations[item.owner]
+    if operation.phase == READING or task.preempted == 1 or uniform(state) * task.among >= task.chunk:
+        return False
+    if task.preemptions_left > 0:
+        task.preempted = 1
+        return False
+    item.role = BLOCKED
+    item.size_bytes = 0.0
+    operation.awaits = A_SCRUB
+    return True
+
+
+def wait_for_scrub(state: SimulationState, i: int) -> None:
+    """A client's write waits for the end of a chunk; its thread goes on with other items."""
+    number = state.slots[state.items[i].slot].scrubbed
+    if number < 0:
+        enters_anew(state, i)
+        return
+    task = state.tasks[number]
+    task.waiting_head = appended(state, i, task.waiting_head, task.waiting_tail)
+    task.waiting_tail = i

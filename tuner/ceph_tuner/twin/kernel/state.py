@@ -32,6 +32,8 @@ class Parameters(Record):
     """1 where the shards have Ceph's older queue."""
     shared_scrubs: int
     """1 where a scrub's own and foreign places are counted together (Reef), 0 where apart (Tentacle)."""
+    least_chunk_shrinks: int
+    """1 where the least size of a scrub's chunk shrinks with the largest when it is preempted (Reef)."""
     message_mask: int
     turn_mask: int
     item_room: int

@@ -55,6 +55,7 @@ from ceph_tuner.twin.kernel.records import (
     Item,
 )
 from ceph_tuner.twin.kernel.recovery import read_shards, reads_next_part, reads_object, sleeps_first
+from ceph_tuner.twin.kernel.scrub import waits_for_scrub
 from ceph_tuner.twin.kernel.state import SimulationState
 
 
@@ -66,6 +67,14 @@ def _trim_step_s(state: SimulationState, item: Item) -> float:
     return 0.5 * (parameters.write_cpu_s + item.size_bytes * parameters.cpu_s_per_byte)
 
 
+def has_to_wait(state: SimulationState, i: int, now: float) -> bool:
+    """Whether a client's operation, which a thread has taken, has to wait for its object."""
+    slot = state.slots[state.items[i].slot]
+    if slot.lacking >= 0 and lacks_copy(state, i, now):
+        return True
+    return slot.scrubbed >= 0 and waits_for_scrub(state, i)
+
+
 def start(state: SimulationState, i: int, now: float) -> None:
     """A thread takes an item; it holds its PG's lock until it is through with it."""
     item, parameters = state.items[i], state.parameters
@@ -75,7 +84,7 @@ def start(state: SimulationState, i: int, now: float) -> None:
         slot.waiting_head = appended(state, i, slot.waiting_head, slot.waiting_tail)
         slot.waiting_tail = i
         return
-    if slot.lacking >= 0 and item.lane == 0 and lacks_copy(state, i, now):
+    if item.lane == 0 and has_to_wait(state, i, now):
         role, size = item.role, item.size_bytes
     begin = slot.locked_until_s
     begin = begin if begin > now else now
@@ -98,6 +107,8 @@ def start(state: SimulationState, i: int, now: float) -> None:
     else:
         if role == SCRUB_CHUNK:
             slot.held_by = i
+            if state.tasks[item.owner].preempted == 1:
+                size = 0.0
         end = begin + (parameters.scan_cpu_s if role == SCRUB_CHUNK else parameters.read_cpu_s)
         # of an erasure code, and of what is pulled, others are asked for what is to be read
         asks = role == EC_READ or (role == RECOVER and not reads_object(state.tasks[item.owner]))
