@@ -19,6 +19,7 @@ from ceph_lab.loads.backfill import BackfillLoad
 from ceph_lab.loads.background import BackgroundLoad, wait_for
 from ceph_lab.loads.client import ClientLoad
 from ceph_lab.loads.client_work import ClientWork
+from ceph_lab.loads.image_scrub import ImageScrubLoad
 from ceph_lab.loads.layout import PoolLayout
 from ceph_lab.loads.pools import LoadPool, remove_pool
 from ceph_lab.loads.recovery import RecoveryLoad
@@ -251,6 +252,30 @@ def test_periodic_scrubs_obey_osd_max_scrubs_and_end_with_the_load(any_lab: Lab,
     assert flags(session) == before
     time.sleep(3)
     assert not any(pg["scrubber"].get("active") for pg in load.pool.pgs()), "a date was left in the past"
+
+
+def preempted(lab: Lab, session: LabSession) -> float:
+    """How often a write has stopped a chunk of a deep scrub of replicas."""
+    counted = [session.osd(osd, "counter dump")["osd_scrub_dp_repl"] for osd in lab.osds]
+    return sum(float(each["counters"]["preemptions"]) for own in counted for each in own)
+
+
+def test_clients_preempt_the_scrub_of_what_they_write_and_no_other(tentacle_lab: Lab) -> None:
+    with LabSession(tentacle_lab) as session:
+        work = ClientWork(rate=100, image_bytes=SMALL_IMAGE, object_bytes=64 << 10)
+        times = []
+        for own in (False, True):
+            clients = ClientLoad(tentacle_lab, session, work)
+            apart = ScrubLoad(tentacle_lab, session, objects=1024, object_bytes=64 << 10, pgs=32)
+            before = preempted(tentacle_lab, session)
+            loads: List[Load] = [clients, ImageScrubLoad(clients) if own else apart]
+            with Scenario("client-scrub", tentacle_lab, loads, LabSession(tentacle_lab)) as scenario:
+                scenario.prepare()
+                scenario.start()
+                assert scenario.window(8)["scrub.objects_s"].mean > 0
+            times.append(preempted(tentacle_lab, session) - before)
+        assert times[0] == 0
+        assert times[1] > 5
 
 
 def test_a_scenario_that_lacks_work_says_so(tentacle_lab: Lab) -> None:

@@ -16,7 +16,8 @@ from ceph_lab.loads.backfill import BackfillLoad
 from ceph_lab.loads.client import ClientLoad
 from ceph_lab.loads.client_work import FIO, LIBRBD, ClientWork
 from ceph_lab.loads.drive_speed import backfilled_at_once, objects_for, slowest_drive
-from ceph_lab.loads.image_recovery import ImageRecoveryLoad, image_object_bytes
+from ceph_lab.loads.image_recovery import ImageRecoveryLoad
+from ceph_lab.loads.image_scrub import ImageScrubLoad
 from ceph_lab.loads.layout import PoolLayout, layout_of
 from ceph_lab.loads.pools import Tell
 from ceph_lab.loads.recovery import RecoveryLoad
@@ -30,6 +31,10 @@ SLOWNESS = 33
 RANDOM, SEQUENTIAL = "random", "sequential"
 PATTERNS = (RANDOM, SEQUENTIAL)
 """How clients choose offsets."""
+
+OWN, CLIENTS = "own", "clients"
+SCRUBBED = (OWN, CLIENTS)
+"""Whose pool is scrubbed."""
 
 MARGIN_S = 2.0
 """Loads begin before the settling does."""
@@ -125,6 +130,13 @@ def _recovery(bench: Bench, options: Options) -> Load:
     return RecoveryLoad(bench.lab, bench.session, objects, size, tell=bench.tell, layout=layout)
 
 
+def image_object_bytes(options: Options) -> int:
+    """Of the clients' image, by a scenario's options: those that are recovered or scrubbed are its own, or others."""
+    if options.get("degraded_share"):
+        return int(options["object_bytes"])
+    return int(options["scrub_object_bytes"]) if options.get("scrubbed") == CLIENTS else ClientWork.object_bytes
+
+
 def _client_and_recovery(bench: Bench, options: Options) -> List[Load]:
     """Objects of a pool of their own are recovered, or a share of those that the clients write."""
     clients, share = _client(bench, options), float(options["degraded_share"])
@@ -132,6 +144,16 @@ def _client_and_recovery(bench: Bench, options: Options) -> List[Load]:
         raise InputError("scenario option degraded_share", f"{share:g}", "0 to 1")
     recovered: Load = ImageRecoveryLoad(clients, share, bench.tell) if share else _recovery(bench, options)
     return [clients, recovered]
+
+
+def _client_and_scrub(bench: Bench, options: Options) -> List[Load]:
+    """Objects of a pool of their own are scrubbed, or those that the clients write."""
+    clients, scrubbed = _client(bench, options), options["scrubbed"]
+    if scrubbed not in SCRUBBED:
+        raise InputError("scenario option scrubbed", repr(scrubbed), " or ".join(SCRUBBED))
+    if scrubbed == CLIENTS:
+        return [clients, ImageScrubLoad(clients, str(options["scrub_kind"]), bench.tell)]
+    return [clients, _scrub(bench, options)]
 
 
 def _scrub(bench: Bench, options: Options) -> Load:
@@ -185,8 +207,8 @@ RECIPES: Dict[str, ScenarioRecipe] = {
     ),
     "client-scrub": ScenarioRecipe(
         "clients offering a rate, while PGs are deep-scrubbed over and over",
-        {**_OPEN, **_SCRUB},
-        lambda bench, options: [_client(bench, options), _scrub(bench, options)],
+        {**_OPEN, **_SCRUB, "scrubbed": OWN},
+        _client_and_scrub,
     ),
     "client-snaptrim": ScenarioRecipe(
         "clients offering a rate, while clones are trimmed",

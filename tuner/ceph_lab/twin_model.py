@@ -15,11 +15,11 @@ from ceph_lab.loads import scrub as scrub_load
 from ceph_lab.loads import snaptrim as snaptrim_load
 from ceph_lab.loads.client_work import FIO, ClientWork
 from ceph_lab.loads.drive_speed import DriveSpeed, objects_for
-from ceph_lab.loads.image_recovery import degraded_objects, image_object_bytes
+from ceph_lab.loads.image_recovery import degraded_objects
 from ceph_lab.loads.layout import PoolLayout
 from ceph_lab.memory import ram_devices
 from ceph_lab.options import LabOptions
-from ceph_lab.recipes import RECIPES
+from ceph_lab.recipes import CLIENTS, RECIPES, image_object_bytes
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.knobs.cost import Hardware
 from ceph_tuner.core.knobs.releases import Release, Version
@@ -117,7 +117,9 @@ def lab_model(
         pools.append(pool("backfill", len(osds), backfill_load.REPLICAS))
         objects, object_bytes = _moved(work_options, speed, backfill_load.REPLICAS)
         recovery = (RecoveryWork("backfill", objects, object_bytes, degraded=False),)
-    if scenario in ("client-scrub", "mixed"):
+    if work_options.get("scrubbed") == CLIENTS:
+        scrub = (ScrubWork("client", image.objects, image.object_bytes, in_turn=True),)
+    elif scenario in ("client-scrub", "mixed"):
         pools.append(pool("scrub", scrub_load.PGS, size))
         objects, size_bytes = int(work_options["scrub_objects"]), int(work_options["scrub_object_bytes"])
         scrub = (ScrubWork("scrub", objects, size_bytes, in_turn=True),)

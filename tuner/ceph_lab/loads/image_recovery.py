@@ -6,7 +6,7 @@ begin first, and what they write has been recovered before norecover is cleared:
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Mapping
+from typing import Dict, List
 
 from ceph_lab.loads.client import ClientLoad
 from ceph_lab.loads.client_work import ClientWork
@@ -51,11 +51,6 @@ class ImageRecoveryLoad(RecoveryLoad):
         for name, pgid in on_osd[: self.objects]:
             self._names_by_pg.setdefault(pgid, []).append(name)
         return [name for own in self._names_by_pg.values() for name in own]
-
-
-def image_object_bytes(options: Mapping[str, Any]) -> int:
-    """Of the clients' image, by a scenario's options: those that are recovered are its own, or others."""
-    return int(options["object_bytes"]) if options.get("degraded_share") else ClientWork.object_bytes
 
 
 def degraded_objects(work: ClientWork, share: float) -> int:
