@@ -301,11 +301,17 @@ def _counters(text: str) -> Dict[str, Any]:
     """Of an OSD's facts those that its counters tell."""
     with shaped("perf dump"):
         counters = parsed(text, "perf dump")
-        store = counters.get("bluestore", {})
+        store, own = counters.get("bluestore", {}), counters.get("osd", {})
+        scrubs = {
+            name: sum(float(own.get(f"scrub_{kind}_{name}", 0)) for kind in ("replicated", "ec"))
+            for name in ("io_intersects", "io_blocked", "stats_cnt")
+        }
         return {
             "mclock_queues": bool(osd_queues(counters)),
             "compressed": float(store.get("compress_success_count", 0)),
             "rejected": float(store.get("compress_rejected_count", 0)),
+            "chunks_stopped": scrubs["io_intersects"] - scrubs["io_blocked"],
+            "copies_scrubbed": scrubs["stats_cnt"],
         }
 
 

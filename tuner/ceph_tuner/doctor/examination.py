@@ -15,6 +15,7 @@ from ceph_tuner.doctor import (
     placement,
     settings,
     shards,
+    stopped_scrubs,
     twin_drift,
 )
 from ceph_tuner.doctor import compression as compressing
@@ -58,6 +59,7 @@ CHECKS: Dict[str, Check[Facts, Finding]] = {
     "flags": Check(scrubbing.flagged, (OSD_MAP,)),
     "scrub interval": Check(scrubbing.interval, (*_OSDS, OSD_MAP, PGS)),
     "late scrubs": Check(late_scrubs.late_scrubs, (OPTIONS, OSD_MAP, PGS)),
+    "stopped scrubs": Check(stopped_scrubs.stopped_scrubs, (*_OSDS, OSD_MAP)),
     "recovery chunk": Check(recovering.chunk, _OSDS),
     "recovery limit": Check(recovering.limit_on_shards, (*_OSDS, ENTRIES)),
     "compression": Check(compressing.compression, (*_OSDS, OSD_MAP, POOL_USE)),

@@ -49,6 +49,10 @@ class OsdFacts:
     """Blobs that compression made smaller since the OSD's start."""
     rejected: float = 0.0
     """Blobs that were compressed in vain."""
+    chunks_stopped: float = 0.0
+    """Chunks of scrubs that it led and that a client's write stopped, since its start; Reef counts none."""
+    copies_scrubbed: float = 0.0
+    """Copies of objects, and chunks of an erasure code's, that scrubs have looked at on it since its start."""
     used_bytes: float = 0.0
     served: Tuple[ServedClass, ...] = ()
     whole: bool = True
