@@ -143,7 +143,7 @@ _NOT_TUNED_OF = {
     "queue": "a change needs a restart of every OSD: `recommend` plans shards and threads",
     "pool": "it is a property of a pool, for the operator to set",
     "scrub schedule": "when PGs are scrubbed is the operator's policy",
-    "scrub reads": "osd_scrub_chunk_max is tuned, which bounds how long writes wait for a scrub",
+    "scrub reads": "osd_scrub_chunk_max is tuned, which bounds how long a chunk takes",
     "recovery steps": "it orders the steps within a PG; recovery's share and osd_recovery_max_chunk are tuned",
     "throttle cost": "bluestore_throttle_bytes is tuned, and both decide together",
     "deferred writes": "bluestore_deferred_batch_ops_hdd is tuned; flash defers few writes",
