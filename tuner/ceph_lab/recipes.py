@@ -18,6 +18,7 @@ from ceph_lab.loads.client_work import FIO, LIBRBD, ClientWork
 from ceph_lab.loads.drive_speed import backfilled_at_once, objects_for, slowest_drive
 from ceph_lab.loads.image_recovery import ImageRecoveryLoad
 from ceph_lab.loads.image_scrub import ImageScrubLoad
+from ceph_lab.loads.image_snaptrim import ImageSnaptrimLoad
 from ceph_lab.loads.layout import PoolLayout, layout_of
 from ceph_lab.loads.pools import Tell
 from ceph_lab.loads.recovery import RecoveryLoad
@@ -33,8 +34,8 @@ PATTERNS = (RANDOM, SEQUENTIAL)
 """How clients choose offsets."""
 
 OWN, CLIENTS = "own", "clients"
-SCRUBBED = (OWN, CLIENTS)
-"""Whose pool is scrubbed."""
+WHOSE = (OWN, CLIENTS)
+"""Objects that are scrubbed or trimmed: of a pool of their own, or those that the clients write."""
 
 MARGIN_S = 2.0
 """Loads begin before the settling does."""
@@ -131,9 +132,11 @@ def _recovery(bench: Bench, options: Options) -> Load:
 
 
 def image_object_bytes(options: Options) -> int:
-    """Of the clients' image, by a scenario's options: those that are recovered or scrubbed are its own, or others."""
+    """Of the clients' image, by a scenario's options: what is worked on are its own objects, or others."""
     if options.get("degraded_share"):
         return int(options["object_bytes"])
+    if options.get("trimmed") == CLIENTS:
+        return int(options["clone_bytes"])
     return int(options["scrub_object_bytes"]) if options.get("scrubbed") == CLIENTS else ClientWork.object_bytes
 
 
@@ -148,12 +151,24 @@ def _client_and_recovery(bench: Bench, options: Options) -> List[Load]:
 
 def _client_and_scrub(bench: Bench, options: Options) -> List[Load]:
     """Objects of a pool of their own are scrubbed, or those that the clients write."""
-    clients, scrubbed = _client(bench, options), options["scrubbed"]
-    if scrubbed not in SCRUBBED:
-        raise InputError("scenario option scrubbed", repr(scrubbed), " or ".join(SCRUBBED))
-    if scrubbed == CLIENTS:
+    clients = _client(bench, options)
+    if _is_clients(options, "scrubbed"):
         return [clients, ImageScrubLoad(clients, str(options["scrub_kind"]), bench.tell)]
     return [clients, _scrub(bench, options)]
+
+
+def _client_and_snaptrim(bench: Bench, options: Options) -> List[Load]:
+    """Clones of objects of a pool of their own are trimmed, or of those that the clients write."""
+    clients = _client(bench, options)
+    if _is_clients(options, "trimmed"):
+        return [clients, ImageSnaptrimLoad(clients, _clones(bench, options), bench.tell)]
+    return [clients, _snaptrim(bench, options)]
+
+
+def _is_clients(options: Options, name: str) -> bool:
+    if options[name] not in WHOSE:
+        raise InputError(f"scenario option {name}", repr(options[name]), " or ".join(WHOSE))
+    return bool(options[name] == CLIENTS)
 
 
 def _scrub(bench: Bench, options: Options) -> Load:
@@ -169,16 +184,20 @@ def _scrub(bench: Bench, options: Options) -> Load:
 
 
 def _snaptrim(bench: Bench, options: Options) -> Load:
-    layout = bench.layout(options, snaptrim.REPLICAS)
     return SnaptrimLoad(
         bench.lab,
         bench.session,
         objects=int(options["clones"]),
         object_bytes=int(options["clone_bytes"]),
         tell=bench.tell,
-        layout=layout,
-        clones=max(int(options["clones"]), bench.clones(float(options["seconds"]), layout)),
+        layout=bench.layout(options, snaptrim.REPLICAS),
+        clones=_clones(bench, options),
     )
+
+
+def _clones(bench: Bench, options: Options) -> int:
+    layout = bench.layout(options, snaptrim.REPLICAS)
+    return max(int(options["clones"]), bench.clones(float(options["seconds"]), layout))
 
 
 def _backfill(bench: Bench, options: Options) -> Load:
@@ -212,8 +231,8 @@ RECIPES: Dict[str, ScenarioRecipe] = {
     ),
     "client-snaptrim": ScenarioRecipe(
         "clients offering a rate, while clones are trimmed",
-        {**_OPEN, **_CLONES},
-        lambda bench, options: [_client(bench, options), _snaptrim(bench, options)],
+        {**_OPEN, **_CLONES, "trimmed": OWN},
+        _client_and_snaptrim,
     ),
     "client-snaptrim-recovery": ScenarioRecipe(
         "clients offering a rate, while clones are trimmed and degraded objects are recovered",

@@ -124,16 +124,13 @@ def lab_model(
         objects, size_bytes = int(work_options["scrub_objects"]), int(work_options["scrub_object_bytes"])
         scrub = (ScrubWork("scrub", objects, size_bytes, in_turn=True),)
     if scenario in ("client-snaptrim", _BOTH, "mixed"):
-        pools.append(pool("snaptrim", snaptrim_load.PGS, size))
-        snaptrim = (
-            SnaptrimWork(
-                "snaptrim",
-                _clones(work_options, speed, len(osds), size),
-                int(work_options["clone_bytes"]),
-                clone_bytes=4 * KIB,
-                heads=int(work_options["clones"]),
-            ),
-        )
+        trimmed, heads = "snaptrim", int(work_options["clones"])
+        if work_options.get("trimmed") == CLIENTS:
+            trimmed, heads = "client", image.objects
+        else:
+            pools.append(pool(trimmed, snaptrim_load.PGS, size))
+        clones = _clones(work_options, speed, len(osds), size)
+        snaptrim = (SnaptrimWork(trimmed, clones, int(work_options["clone_bytes"]), clone_bytes=4 * KIB, heads=heads),)
     client = ClientStream(
         "client",
         rate=float(work_options["rate"]) if "rate" in work_options else None,
