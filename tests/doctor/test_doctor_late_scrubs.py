@@ -60,7 +60,7 @@ def test_the_pace_is_the_measured_one_where_the_plugin_keeps_windows() -> None:
     assert "all data takes 9 d at the rate of the last minute" in finding.evidence
     scrubbed = open_state(RECORDED / "lab" / "nvme-scrub.tar.zst")
     facts = gather(scrubbed.commander, scrubbed.clock, scrubbed.release, scrubbed.version)
-    assert found(facts).title == "16 PGs are late; at this pace a round takes 3.92 min; held by osd_max_scrubs"
+    assert found(facts).title == "32 PGs are late; at this pace a round takes 2.27 min; held by osd_max_scrubs"
 
 
 def test_late_pgs_behind_osds_without_a_slot_are_held_by_osd_max_scrubs() -> None:
