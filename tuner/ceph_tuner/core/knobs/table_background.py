@@ -53,7 +53,9 @@ def always(default: Optional[Value], effect: KnobEffect = WORKS) -> Tuple[Since,
     return (Since(QUINCY, default, effect),)
 
 
-_CHUNK = KnobEffect(True, "bounds how long a chunk of a scrub takes, and how often a client's write stops it; cost bounds neither")
+_CHUNK = KnobEffect(
+    True, "bounds how long a chunk of a scrub takes, and how often a client's write stops it; cost bounds neither"
+)
 _EVENT_COST_TIMES_CHUNK = KnobEffect(True, "a scrub item costs this x osd_shallow_scrub_chunk_max, deep or not")
 _EVENT_COST = KnobEffect(
     True, "raises the cost of every scrub item; below the cost of one I/O it changes next to nothing"
