@@ -171,6 +171,8 @@ class KernelTables:
             "kv_ios": osd.kv_ios,
             "kv_bytes": osd.kv_bytes,
             "kv_latency_s": osd.kv_latency_s + (osd.db.latency_s if osd.db else 0.0),
+            # seen of Reef; what Quincy does was not looked at
+            "logs_length": int((18, 0, 0) <= (model.version or model.release.newest) < (20, 0, 0)),
             "kv_cpu_s": osd.kv_cpu_s,
             "trim_kv_cpu_s": osd.trim_kv_cpu_s,
             # beside a disk's commits nothing is written (BlueFS's counters)

@@ -23,6 +23,9 @@ from ceph_tuner.twin.kernel.snaptrim import snaps_read
 from ceph_tuner.twin.kernel.state import SimulationState
 from ceph_tuner.twin.kernel.threads import next_removal, start, thread_free
 
+LENGTH_BYTES = 4096.0
+"""What BlueFS writes when RocksDB's log has become longer: a block of its own log, once the other is written."""
+
 
 def commit_begins(state: SimulationState, osd: int, now: float) -> None:
     """The commit thread takes every transaction whose data are written; the throttle lets others in already."""
@@ -51,6 +54,7 @@ def commit_begins(state: SimulationState, osd: int, now: float) -> None:
         last = i
         i = items[i].next_item
     items[last].next_item = -1
+    own.unlogged = parameters.logs_length
     own.committing_head = first
     own.written_head = i
     own.committing = 1
@@ -127,6 +131,11 @@ def commit_ends(state: SimulationState, osd: int, now: float) -> None:
             schedule(state, until, COMMIT_ENDS, osd)
             return
         own.flushing = 0
+    if own.unlogged == 1:
+        own.unlogged = 0
+        end = transfer(state, osd, COMMITS, now, 1.0, LENGTH_BYTES) + spread(state, state.parameters.kv_latency_s)
+        schedule(state, end, COMMIT_ENDS, osd)
+        return
     i = own.committing_head
     own.committing = 0
     while i >= 0:

@@ -172,6 +172,8 @@ class Osd(Record):
     """1 where deferred writes are in the disk's cache that no commit has waited for."""
     flushing: int
     """1 where the commit under way waits for them."""
+    unlogged: int
+    """1 where the commit under way has the length of RocksDB's log to write down yet."""
     deferring_head: int
     deferring_tail: int
     """Transactions that wait until a deferred write is at its place; their threads wait with them."""

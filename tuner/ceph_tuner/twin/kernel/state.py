@@ -50,6 +50,8 @@ class Parameters(Record):
     kv_ios: float
     kv_bytes: float
     kv_latency_s: float
+    logs_length: int
+    """1 where BlueFS writes down how long RocksDB's log is after each commit (before bluefs_wal_envelope_mode)."""
     kv_cpu_s: float
     """The commit thread's time for a transaction."""
     trim_kv_cpu_s: float
