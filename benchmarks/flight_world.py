@@ -75,7 +75,8 @@ class World:
         self._scrubs = False
         self.factor = 1.0
         """On the clients' rate."""
-        pools = (Pool("rbd", 32, 2), Pool("other", 16, copies))
+        # nobody writes what is scrubbed: clients of so few objects would stop a scrub of theirs for good
+        pools = (Pool("rbd", 32, 2), Pool("other", 16, copies), Pool("cold", 32, 2))
         self._model = ClusterModel(osds=OSDS, osd=self.osd, pools=pools, clients=(_clients(RATE),), hosts=HOSTS)
         self.cluster: TwinCluster = twin_cluster(self._model, {}, seed)
         self.twin = self.cluster.twin
@@ -123,7 +124,7 @@ class World:
         recovery += [RecoveryWork("other", misplaced, degraded=False)] * (misplaced > 0)
         if self._phases % SCRUB_PHASES == 1:
             self._scrubs = self.random.random() < 0.8
-        scrub = (ScrubWork("rbd", 20000),) if self._scrubs else ()
+        scrub = (ScrubWork("cold", 20000),) if self._scrubs else ()
         snaptrim = (SnaptrimWork("rbd", 40000),) if self.random.random() < 0.2 else ()
         model = replace(
             self._model, clients=(_clients(rate),), recovery=tuple(recovery), scrub=scrub, snaptrim=snaptrim

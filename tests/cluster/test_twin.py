@@ -223,7 +223,8 @@ WORK: Dict[str, Any] = {
     "recovery": (RecoveryWork("other", 4000, MIB), RecoveryWork("rbd", 900, MIB, degraded=False)),
     "snaptrim": (SnaptrimWork("rbd", 3000, MIB, start_s=5.0),),
 }
-SCRUB: Dict[str, Any] = {"scrub": (ScrubWork("rbd", 1500, MIB),)}
+SCRUB: Dict[str, Any] = {"scrub": (ScrubWork("other", 1500, MIB),)}
+"""Of what nobody writes: what is read of chunks that writes stop scrubs nothing."""
 
 
 def seen(twin: TwinCluster, seconds: float) -> Dict[str, float]:
@@ -274,9 +275,8 @@ def test_the_samplers_window_agrees_with_what_the_simulation_counted(release: Re
 @pytest.mark.parametrize("release", [REEF, TENTACLE], ids=str)
 def test_a_scrub_of_erasure_coded_objects_reads_shards_and_no_copies(release: Release) -> None:
     objects, size, k, m = 6000, 4 * MIB, 4, 2
-    twin = small_twin(
-        release=release, osds=8, pools=(Pool("rbd", 32, k + m, k),), scrub=(ScrubWork("rbd", objects, size),)
-    )
+    pools = (Pool("rbd", 32), Pool("cold", 32, k + m, k))
+    twin = small_twin(release=release, osds=8, pools=pools, scrub=(ScrubWork("cold", objects, size),))
     twin.clock.sleep(1)
     before = twin.twin.simulation.counters().scrub_bytes.sum()
     found = seen(twin, 60.0)
@@ -291,7 +291,7 @@ def test_scrubs_show_in_states_and_their_dates_move_on() -> None:
 
     def rows() -> List[Dict[str, Any]]:
         found: List[Dict[str, Any]] = json.loads(twin.commander.mon("pg ls", {}))["pg_stats"]
-        return [row for row in found if row["pgid"].startswith("1.")]
+        return [row for row in found if row["pgid"].startswith("2.")]
 
     before = {row["pgid"]: row["last_deep_scrub_stamp"] for row in rows()}
     states: List[str] = []
@@ -301,7 +301,7 @@ def test_scrubs_show_in_states_and_their_dates_move_on() -> None:
     assert "active+clean+scrubbing+deep" in states
     after = {row["pgid"]: row["last_deep_scrub_stamp"] for row in rows()}
     moved = [pgid for pgid in after if after[pgid] > before[pgid]]
-    assert len(moved) >= 16
+    assert len(moved) >= 8
     assert all(after[pgid] >= before[pgid] for pgid in after)
 
 

@@ -16,7 +16,7 @@ HOURS = 1.0
     ("seed", "kind"),
     [
         (1, "hosts"),
-        pytest.param(7, "osds", marks=pytest.mark.long),
+        pytest.param(13, "osds", marks=pytest.mark.long),
         pytest.param(3, "alternating", marks=pytest.mark.long),
     ],
 )

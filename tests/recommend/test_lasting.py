@@ -147,8 +147,10 @@ def test_scrubs_of_large_chunks_are_quiet_at_first_and_keep_clients_waiting_late
         throttle_bytes=256.0 * KIB,
     )  # fmt: skip
     clients = (ClientStream("rbd", rate=2500.0, depth=256, read_share=0.3),)
-    model = ClusterModel(8, osd, (Pool("rbd", 64),), clients, scrub=(ScrubWork("rbd", 100_000, 4 * MIB),), hosts=0)
-    large = {**nine((0.18, 64, 0), (0.47, 1, 0), (0.0, 64, 0.58)), "osd_max_scrubs": 7, "osd_scrub_chunk_max": 49}
+    # of what nobody writes: writes would stop such chunks
+    pools, scrub = (Pool("rbd", 64), Pool("cold", 64)), (ScrubWork("cold", 100_000, 4 * MIB),)
+    model = ClusterModel(8, osd, pools, clients, scrub=scrub, hosts=0)
+    large = {**nine((0.18, 64, 0), (0.47, 1, 0), (0.0, 64, 0.9)), "osd_max_scrubs": 7, "osd_scrub_chunk_max": 49}
     question = Question(model, parse_slo({"objectives": [f"{METRIC} <= 60 ms"]}))
     effort, seconds = SearchEffort(seeds=2, fresh=2), 12.0
     with Runs(question, effort, seconds, processes=1) as runs:

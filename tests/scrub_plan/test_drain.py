@@ -300,9 +300,11 @@ class Killed(BaseException):
 
 
 def test_a_drain_that_was_killed_goes_on_where_it_was() -> None:
-    undisturbed = slow_twin()
+    # writes would stop scrubs by chance, and which of them ends first would be chance as well
+    reading = (ClientStream("rbd", rate=250.0, depth=64, read_share=1.0),)
+    undisturbed = slow_twin(clients=reading)
     drain(undisturbed, task(undisturbed, per_osd=1))
-    twin = slow_twin()
+    twin = slow_twin(clients=reading)
 
     def kill(progress: DrainProgress) -> None:
         if progress.done >= 5:
