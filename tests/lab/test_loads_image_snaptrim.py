@@ -57,7 +57,7 @@ def test_the_clones_are_of_the_image_s_objects(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(clients, "objects", lambda: [f"rbd_data.17.{number:016x}" for number in range(4096)])
     assert own.fill(4096)[-1] == "rbd_data.17.0000000000000fff"
     # the objects themselves take no further room
-    assert own.stores() == {osd: CLONES * 4096.0 for osd in range(3)}
+    assert own.stores() == dict.fromkeys(range(3), CLONES * 4096.0)
 
 
 def test_trimming_somebody_else_s_pool_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
