@@ -5,6 +5,7 @@ from typing import Optional
 
 import numpy as np
 import pytest
+from skopt.space import Real
 from small_problems import BOWL, played
 
 from ceph_tuner.optimise import Constraint, Measured, MixedSpace, Options, SafeOptimiser
@@ -151,3 +152,17 @@ def test_metrics_that_vary_by_factors_are_told_and_given_in_their_own_unit() -> 
     # what is not positive has no logarithm: it counts as not seen
     search.tell({"a": 0.5}, {"latency": 0.0, "cost": 10**-0.5})
     assert search.ask()
+
+
+def test_what_is_in_use_gives_way_to_what_is_surely_better_whatever_the_level_of_both() -> None:
+    line = MixedSpace([Real(0.0, 1.0, name="a")])
+    search = SafeOptimiser(line, "cost", [Constraint("heat", "<=", 0.62)], {"a": 0.5}, seed=1)
+    random = np.random.default_rng(1)
+    for a in (0.5, 0.6, 0.0, 0.1, 0.9, 1.0, 0.2, 0.8):
+        cost = -0.4 * a + 0.1 * random.standard_normal()
+        search.tell({"a": a}, {"cost": Measured(cost, 0.1), "heat": Measured(a, 0.001)}, old=a not in (0.5, 0.6))
+    best = search.best()
+    assert best.settings == {"a": 0.6}
+    # neither is known as well as by how much they differ
+    start = search.explain().convergence()[0]
+    assert 0.5 * (start.high - start.low) > 0.05

@@ -12,10 +12,10 @@ from typing import Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 import numpy as np
 
 from ceph_tuner.optimise.acquisition import log_feasibility
-from ceph_tuner.optimise.contract import Array, Constraint, Options, Prior, Space
+from ceph_tuner.optimise.contract import Array, Constraint, Options, Prior, Settings, Space
 from ceph_tuner.optimise.history import ToldTrial, logarithms
 from ceph_tuner.optimise.margins import doubt, inflation
-from ceph_tuner.optimise.surrogate import Data, Surrogate, scale_of
+from ceph_tuner.optimise.surrogate import Data, Surrogate, robust_fit
 
 FEASIBLE = 0.5
 """Probability from which what was tried counts as feasible, for what is to be bettered."""
@@ -61,6 +61,13 @@ class Bounds:
         return self.goal == self.hold
 
 
+def _encoded(space: Space, settings: Sequence[Settings]) -> Array:
+    """Give the point of each, shape (n, size); those of an earlier search may have other names."""
+    if len({frozenset(each) for each in settings}) == 1:
+        return space.encode_all(settings)
+    return np.array([space.encode(each) for each in settings], dtype=float).reshape(-1, space.size)
+
+
 class Model:
     """Surrogates of the objective and of all constrained metrics. `start` is a point of the cube."""
 
@@ -77,7 +84,7 @@ class Model:
     ) -> None:
         """`doubted`: metrics of which the priors are as little believed as `Surrogate` can."""
         self._options, self._priors, self._start, self._trials = options, priors, start, trials
-        self.points = np.array([space.encode(trial.settings) for trial in trials], dtype=float).reshape(-1, space.size)
+        self.points = _encoded(space, [trial.settings for trial in trials])
         self._failures = self.points[[trial.failed is not None for trial in trials]]
         well = self.points[[trial.failed is None for trial in trials]]
         # what is nearer to settings that went well than to those that failed is not suspect
@@ -98,12 +105,13 @@ class Model:
             columns = [np.asarray(table[name]) for table in beforehand if name in table]
             spread = float(np.mean([column[len(trials) :].std() for column in columns])) if columns else 0.0
             own = [constraint.bound for constraint in constraints if constraint.name == name]
-            scale = spread or scale_of(self.points[rows], means, self._scale_beforehand(name, own))
-            inputs = self._inputs(self.points[rows], [column[rows] for column in columns])
-            surrogate = self.surrogates[name] = Surrogate(
-                Data(inputs, space.size, means, errors), scale, name in doubted
-            )
-            self._inflation[name] = inflation(surrogate.surprises) * doubt(self._forecast_errors(name, surrogate.error))
+            tried = self.points[rows]
+            usual = self._scale_beforehand(name, own, means[np.all(tried == tried[0], axis=1)])
+            data = Data(self._inputs(tried, [column[rows] for column in columns]), space.size, means, errors)
+            surrogate = robust_fit(data, usual, spread or None, name in doubted)
+            self.surrogates[name] = surrogate
+            error_of = dict(zip(rows, surrogate.errors))
+            self._inflation[name] = inflation(surrogate.surprises) * doubt(self._forecast_errors(name, error_of))
         self._at_trials: Optional[ModelView] = None
         at_start = self.at(start[None, :])
         self.bounds = [self._bounds(constraint, at_start) for constraint in constraints]
@@ -135,11 +143,21 @@ class Model:
             self._at_trials = self.at(self.points)
         return self._at_trials
 
+    def expected(self, name: str) -> Array:
+        """Give what was expected of each trial beforehand, in the model's unit; NaN: nothing, shape (trials,)."""
+        middles = [trial.expected[name][0] if name in trial.expected else math.nan for trial in self._trials]
+        return self._unit(name, np.array(middles))
+
     def predict(self, name: str, points: Array, beforehand: List[Mapping[str, Array]]) -> Tuple[Array, Array]:
         """Give mean and calibrated deviation of a metric in its model's unit, each of shape (n,)."""
         inputs = self._inputs(points, [table[name] for table in beforehand if name in table])
         mean, deviation = self.surrogates[name].predict(inputs)
         return mean, self._inflation[name] * deviation
+
+    def covariance(self, name: str, points: Array, beforehand: List[Mapping[str, Array]], row: int) -> Array:
+        """Give the calibrated covariance of a metric with that at one of the points, shape (n,)."""
+        inputs = self._inputs(points, [table[name] for table in beforehand if name in table])
+        return self._inflation[name] ** 2 * self.surrogates[name].covariance(inputs, inputs[row : row + 1])
 
     def draws(
         self,
@@ -212,31 +230,32 @@ class Model:
         rows, means, errors = zip(*rows_of_metric)
         return list(rows), np.array(means), np.array(errors)
 
-    def _forecast_errors(self, name: str, error: float) -> Array:
+    def _forecast_errors(self, name: str, error_of: Mapping[int, float]) -> Array:
         """Give what trials gave less what was expected of them, in the deviations that were stated."""
         errors = []
-        for trial in self._trials:
+        for row, trial in enumerate(self._trials):
             value, interval = trial.values.get(name), trial.expected.get(name)
-            if value is None or interval is None or trial.failed is not None:
+            if value is None or interval is None or trial.failed is not None or row not in error_of:
                 continue
             seen, middle, low, high = self._unit(name, np.array([value.mean, *interval]))
-            errors.append((seen - middle) / math.hypot((high - low) / (2 * _WITHIN), error))
+            errors.append((seen - middle) / math.hypot((high - low) / (2 * _WITHIN), error_of[row]))
         return np.array(errors)
 
-    def _scale_beforehand(self, name: str, bounds: List[float]) -> Optional[float]:
-        first = next((trial.values[name].mean for trial in self._trials if name in trial.values), None)
-        if first is None or not bounds:
+    def _scale_beforehand(self, name: str, bounds: List[float], first: Array) -> Optional[float]:
+        """Give what is believed of a metric before it was seen to vary; `first`: measurements of the first settings."""
+        if not bounds:
             return None
-        return 1.0 if self.is_log(name) else _MARGINS * max(abs(bounds[0] - first), 1e-9)
+        return 1.0 if self.is_log(name) else _MARGINS * max(abs(bounds[0] - float(np.mean(first))), 1e-9)
 
 
 class ModelView:
     """The model at some points, each metric and each bound asked for once."""
 
-    def __init__(self, model: Model, points: Array) -> None:
+    def __init__(self, model: Model, points: Array, beforehand: Optional[List[Mapping[str, Array]]] = None) -> None:
+        """`beforehand`: what the priors say of the points, where they were asked already."""
         self.points = points
         self._model = model
-        self._beforehand = model.prior(points)
+        self._beforehand = model.prior(points) if beforehand is None else beforehand
         self._known: Dict[str, Tuple[Array, Array]] = {}
         self._met: Dict[Tuple[Bounds, float, Optional[float]], Array] = {}
 
@@ -245,6 +264,27 @@ class ModelView:
         if name not in self._known:
             self._known[name] = self._model.predict(name, self.points, self._beforehand)
         return self._known[name]
+
+    def difference(self, name: str, row: int) -> Array:
+        """Give the deviation of how far a metric differs from that at one of the points, shape (n,).
+
+        What is not known of both alike, as the level that they share, is not known to differ.
+        """
+        deviation, covariance = self.metric(name)[1], self._covariance(name, row)
+        apart: Array = np.sqrt(np.maximum(deviation**2 + deviation[row] ** 2 - 2 * covariance, 0.0))
+        return apart
+
+    def after_repeats(self, row: int, count: int) -> ModelView:
+        """Look at the points as after so many more measurements of one of them, if these give what is expected."""
+        later = ModelView(self._model, self.points, self._beforehand)
+        for name, surrogate in self._model.surrogates.items():
+            mean, deviation = self.metric(name)
+            learnt = self._covariance(name, row) ** 2 / (deviation[row] ** 2 + surrogate.error**2 / count)
+            later._known[name] = (mean, np.sqrt(np.maximum(deviation**2 - learnt, 1e-12 * surrogate.scale**2)))
+        return later
+
+    def _covariance(self, name: str, row: int) -> Array:
+        return self._model.covariance(name, self.points, self._beforehand, row)
 
     def intervals(self) -> Dict[str, Tuple[float, float, float]]:
         """Give the middle of each metric at the first point, and the ends of its 95%, in the metric's own unit."""

@@ -210,8 +210,8 @@ class SafeOptimiser:
         for start, trial in enumerate(self._trials):
             if whole[start] and trial.settings == self._start_settings and feasible[start] >= FEASIBLE:
                 # what is in use stays unless something is better by more than chance
-                gain = float(mean[start] - mean[row])
-                row = row if gain > math.hypot(float(deviation[start]), float(deviation[row])) else start
+                chance = float(view.difference(self._objective, row)[start])
+                row = row if float(mean[start] - mean[row]) > chance else start
                 break
         names = list(model.surrogates)
         return BestSettings(

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Optional, Tuple
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve, null_space, solve_triangular
 from skopt.learning import GaussianProcessRegressor
 
 from ceph_tuner.optimise.contract import Array
@@ -38,6 +39,16 @@ _UNEXPLAINED = 0.2
 
 _NOISE = 0.03
 """Deviation of repeats where nothing is known about it, as a share of the metric's over the cube."""
+
+_ERROR_FREEDOM = 4.0
+"""Degrees of freedom of Student's t of a measurement's error."""
+
+_REWEIGHTINGS, _CREDIBLE = 20, 0.25
+"""Steps in which measurements get their weights, and the weight up to which one is an outlier: that of four
+deviations."""
+
+_SCALE_WIDTH = 1.0
+"""Deviation of the logarithm of how much a metric varies over the cube, around what is believed beforehand."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +106,38 @@ class Surrogate:
         self._weights = np.full(priors, 0.0 if self._doubted else 1.0 / max(1, priors))
         centres, widths = _centres(data.size, priors, scale, self._doubted)
         kernel = PlaneAndCurve(np.exp(centres[data.size :]), np.exp(centres[: data.size]))
-        deviations = np.where(np.isnan(data.errors), 0.0, data.errors / scale)
-        self._gp = _Regressor(kernel, deviations**2 + 1e-8, centres, widths)
+        stated = np.where(np.isnan(data.errors), 0.0, data.errors / scale) ** 2 + 1e-8
         self._offset = float(np.median(self._residuals(data)))
+        self._data, self._stated = data, stated
+        self._gp = _Regressor(kernel, stated, centres, widths)
         with warnings.catch_warnings():
             # a hyperparameter at its bound is expected with so few points
             warnings.simplefilter("ignore")
             self._gp.fit(data.inputs, (self._residuals(data) - self._offset) / scale)
         self._inverse = cho_solve((self._gp.L_, True), np.eye(len(data.means)))
+
+    def outliers(self) -> Optional[Tuple[Array, NDArray[np.bool_]]]:
+        """Give the errors of the measurements, larger where one is an outlier, and which are none, each of shape (n,).
+
+        Errors follow Student's t: once in a while something else happens while it is measured. Weights and noise are
+        found by expectation maximisation, all else is as it was fitted. None where none is.
+        """
+        metric = self._gp.kernel_(self._gp.X_train_, self._gp.X_train_)
+        noise, weights = float(self._gp.kernel_.variances[NOISE]), np.ones(len(self._stated))
+        for _ in range(_REWEIGHTINGS):
+            usual = self._stated + noise
+            variances = usual / weights
+            inverse = np.linalg.inv(metric + np.diag(variances))
+            # of the error itself, which is known no better than the metric is
+            squared = (variances * (inverse @ self._gp.y_train_)) ** 2 + variances - variances**2 * np.diag(inverse)
+            weights = (_ERROR_FREEDOM + 1.0) / (_ERROR_FREEDOM + squared / usual)
+            noise = max(float(np.mean(weights * squared - self._stated)), 0.0)
+        credible = weights > _CREDIBLE
+        if np.all(credible):
+            return None
+        further = self.scale**2 * (self._stated + noise) * np.maximum(1.0 / weights - 1.0, 0.0)
+        wider = np.sqrt(np.nan_to_num(self._data.errors) ** 2 + further)
+        return np.where(further > 0, wider, self._data.errors), credible
 
     def predict(self, inputs: Array) -> Tuple[Array, Array]:
         """Give posterior means and deviations of the metric (not of a measurement), each of shape (n,)."""
@@ -113,6 +148,17 @@ class Surrogate:
         variance = np.maximum(self._gp.kernel_.diag(inputs) - np.sum(half**2, axis=0), 1e-12)
         prior = inputs[:, self._size :] @ self._weights
         return prior + self._offset + self.scale * mean, self.scale * np.sqrt(variance)
+
+    def covariance(self, inputs: Array, other: Array) -> Array:
+        """Give the posterior covariance of the metric with that at another point, of shape (1, inputs), shape (n,)."""
+        inputs, other = self._of_use(inputs), self._of_use(other)
+        kernel, tried = self._gp.kernel_, self._gp.X_train_
+        half, other_half = (
+            solve_triangular(self._gp.L_, kernel(tried, each), lower=True, check_finite=False)
+            for each in (inputs, other)
+        )
+        covariance: Array = self.scale**2 * (kernel(inputs, other) - half.T @ other_half)[:, 0]
+        return covariance
 
     def departures(self, inputs: Array, count: int, generator: np.random.Generator) -> Array:
         """Give how far functions that fit what was seen are from `predict`'s mean, shape (count, n)."""
@@ -145,6 +191,12 @@ class Surrogate:
         return math.hypot(self.noise, self.scale * math.sqrt(float(np.median(self._gp.alpha))))
 
     @property
+    def errors(self) -> Array:
+        """Deviation of each measurement as a whole, in the metric's unit, larger where it is an outlier, shape (n,)."""
+        errors: Array = self.scale * np.sqrt(self._gp.kernel_.variances[NOISE] + np.asarray(self._gp.alpha))
+        return errors
+
+    @property
     def trust(self) -> Array:
         """Learnt scale of each prior, shape (priors,): 1 as predicted, 0 of no use."""
         kernel = self._gp.kernel_
@@ -169,6 +221,25 @@ class Surrogate:
         return residuals
 
 
+def robust_fit(
+    data: Data, usual: Optional[float], by_priors: Optional[float] = None, doubted: bool = False
+) -> Surrogate:
+    """Fit a metric, and once more where a measurement is an outlier: with what makes it so as its error.
+
+    `usual`: how much the metric is believed to vary over the cube before it was seen, `by_priors`: how much priors say.
+    """
+    points = data.inputs[:, : data.size]
+    scale = by_priors or scale_of(points, data.means, data.errors, usual)
+    surrogate = Surrogate(data, scale, doubted)
+    # beside priors it may be these that are wrong
+    outliers = None if by_priors else surrogate.outliers()
+    if outliers is None:
+        return surrogate
+    errors, credible = outliers
+    scale = scale_of(points[credible], data.means[credible], errors[credible], usual)
+    return Surrogate(replace(data, errors=errors), scale, doubted)
+
+
 def _centres(size: int, priors: int, scale: float, doubted: bool = False) -> Tuple[Array, Array]:
     """Give centres and widths of the logarithms of the hyperparameters, in the kernel's order."""
     share = _UNEXPLAINED if priors and not doubted else 1.0
@@ -186,19 +257,45 @@ def _centres(size: int, priors: int, scale: float, doubted: bool = False) -> Tup
     return centres, widths
 
 
-def scale_of(points: Array, means: Array, usual: Optional[float]) -> float:
-    """How much a metric varies over the cube, from how much it varied over the points tried, shape (n, size).
+def scale_of(points: Array, means: Array, errors: Array, usual: Optional[float]) -> float:
+    """How much a metric varies over the cube: what is believed beforehand (`usual`), and what was seen, less its noise.
 
-    A plane that varies by s over points that are r from their centre varies by s sqrt(size / 12) / r over the cube.
-    `usual` is what is believed beforehand: with two points the larger counts, later what was seen, but no less than a
-    third of it: the points tried may lie where the metric happens to be flat.
+    Symbols
+        s      the scale; r and c the deviations of repeats, and of what is not a plane, as shares of it; all on a grid
+        v, q   eigenvalues of the kernel for s of 1 and no noise, and the squares of what was seen along its
+               eigenvectors, each of shape (n - 1,): the level is left out
+
+    q varies by v s^2 + r^2 s^2 + error^2. Over a short distance noise looks like a steep slope, so that neither is told
+    without the other. Given is the posterior's middle on the scale of logarithms, where the kernel's priors are normal.
     """
-    size = points.shape[1]
-    # from the first of them: the mean of equal numbers is not quite the same number
-    offsets = points - points[0]
-    spread = math.sqrt(float(np.mean(np.sum((offsets - offsets.mean(0)) ** 2, axis=1))))
+    size, count = points.shape[1], len(means)
     deviation = float(np.std(means))
-    if len(means) < 2 or spread == 0 or deviation == 0:
+    if not np.any(points != points[0]) or deviation == 0:
         return usual or 1.0
-    scale = deviation * math.sqrt(size / 12.0) / spread
-    return max(scale, (usual or 0.0) * (1.0 if len(means) == 2 else 1.0 / 3.0))
+    stated = float(np.nanmean(np.square(errors))) if np.any(np.isfinite(errors)) else 0.0
+    contrasts = null_space(np.ones((1, count)))
+    differences = contrasts.T @ means
+    centres, _ = _centres(size, 0, 1.0)
+    lengths, variances = np.exp(centres[:size]), np.exp(centres[size:])
+    variances[NOISE] = 0.0
+    unscaled = contrasts.T @ PlaneAndCurve(variances, lengths)(points - points[0]) @ contrasts
+    middle = math.log(usual or deviation / math.sqrt(float(np.trace(unscaled)) / (count - 1) + _NOISE**2))
+    log_s, s_density = _log_normal(middle, _SCALE_WIDTH, 33)
+    log_r, r_density = _log_normal(math.log(_NOISE), 0.5 * _WIDTHS["noise"], 17)
+    log_c, c_density = _log_normal(math.log(_CURVED), 0.5 * _WIDTHS["curve"], 5)
+    densities = []
+    for each, its_density in zip(log_c, c_density):
+        variances[CURVE] = math.exp(2 * each)
+        v, vectors = np.linalg.eigh(contrasts.T @ PlaneAndCurve(variances, lengths)(points - points[0]) @ contrasts)
+        q = np.square(vectors.T @ differences)
+        varies = np.exp(2 * log_s)[:, None, None] * (np.maximum(v, 0.0) + np.exp(2 * log_r)[None, :, None]) + stated
+        likelihood = -0.5 * np.sum(np.log(varies) + q / varies, axis=2)
+        densities.append(likelihood + s_density[:, None] + r_density + its_density)
+    density = np.exp(np.array(densities) - np.max(densities)).sum(axis=(0, 2))
+    return math.exp(float(density @ log_s / density.sum()))
+
+
+def _log_normal(middle: float, width: float, count: int) -> Tuple[Array, Array]:
+    """Give points of a logarithm, four deviations on either side of its middle, and their densities' logarithms."""
+    deviations = np.linspace(-4.0, 4.0, count)
+    return middle + width * deviations, -0.5 * deviations**2
