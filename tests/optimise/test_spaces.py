@@ -14,6 +14,7 @@ from skopt.space import Categorical, Integer, Real
 
 from ceph_tuner.core.knobs.releases import REEF, TENTACLE
 from ceph_tuner.optimise import MixedSpace
+from ceph_tuner.optimise.proposal import _box
 from ceph_tuner.search.space import space_for
 
 NUMBERS = [
@@ -150,3 +151,21 @@ def test_a_name_that_lacks_and_a_value_out_of_range_are_told() -> None:
         space.encode({name: value for name, value in settings.items() if name != "rate"})
     with pytest.raises(ValueError, match="inside"):
         space.encode({**settings, "weight": 65})
+
+
+def test_a_whole_number_has_one_beside_it_on_either_side_and_nothing_else_is_moved() -> None:
+    names = {"few": Integer(1, 5, name="few"), "many": Integer(1, 64, prior="log-uniform", name="many")}
+    space = MixedSpace([*names.values(), Real(0.0, 1.0, name="share"), Categorical(["x", "y", "z"], name="kind")])
+    here = {"few": 5, "many": 8, "share": 0.3, "kind": "y"}
+    smaller, larger = (space.decode(list(point)) for point in space.steps(np.array(space.encode(here))))
+    assert smaller == {**here, "few": 4, "many": 7, "share": pytest.approx(0.3)}
+    assert larger == {**here, "many": 9, "share": pytest.approx(0.3)}
+
+
+def test_a_box_has_one_step_of_each_whole_number_where_a_trial_may_go_as_far() -> None:
+    space = MixedSpace([Integer(1, 5, name="few"), Real(0.0, 1.0, name="share")])
+    centre = np.array(space.encode({"few": 3, "share": 0.5}))
+    box = _box(space, centre, 0.03, 1.0)
+    assert np.array([box.low, box.high]) == pytest.approx(np.array([[0.25, 0.47], [0.75, 0.53]]))
+    near = _box(space, centre, 0.03, 0.1)
+    assert np.array([near.low, near.high]) == pytest.approx(np.array([[0.47, 0.47], [0.53, 0.53]]))

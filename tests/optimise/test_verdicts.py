@@ -8,7 +8,7 @@ import pytest
 from skopt.space import Real
 from small_problems import BOWL, HOT, SmallProblem, played
 
-from ceph_tuner.optimise import Constraint, MixedSpace, Options, SafeOptimiser, SearchVerdict, Settings
+from ceph_tuner.optimise import Constraint, Measured, MixedSpace, Options, SafeOptimiser, SearchVerdict, Settings
 from ceph_tuner.optimise.contract import Array, Prior
 from ceph_tuner.optimise.explanation import Explanation
 from ceph_tuner.optimise.feasibility import Reach
@@ -145,6 +145,42 @@ def test_where_nothing_but_the_start_is_safe_it_says_so() -> None:
     assert told, verdict.reason
     assert int(told[1]) < 95
     assert 0 < float(told[2]) < 0.2
+
+
+def test_what_is_met_where_nothing_more_is_safe_is_not_called_satisfied() -> None:
+    search = EDGE.search()
+    sure = {"cost": Measured(0.0, 1e-4), "heat": Measured(0.999, 1e-4)}
+    for _ in range(10):
+        search.tell(EDGE.start, sure)
+    for a in (0.05, 0.2, 0.4):
+        search.tell({"a": a}, EDGE.truth({"a": a}), old=True)
+    assert search.ask() == []
+    assert search.verdict().state == "nothing safe"
+
+
+def close(noise: float, slope: float = 1.0) -> SmallProblem:
+    """The start keeps its bound by a bit more than half an error of measurement."""
+    return SmallProblem(
+        LINE,
+        (Constraint("heat", "<=", 0.06),),
+        {"a": 0.3},
+        lambda settings: {"cost": -settings["a"], "heat": slope * (settings["a"] - 0.3)},
+        noise,
+    )
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_while_more_repeats_can_show_that_something_is_safe_it_does_not_give_up(seed: int) -> None:
+    problem = close(0.1, slope=0.3)
+    search, random = problem.search(seed), np.random.default_rng(seed)
+    tried = []
+    for _ in range(30):
+        for proposal in search.ask():
+            tried.append(proposal.settings["a"])
+            values = problem.measure(proposal.settings, random)
+            search.tell(proposal.settings, {name: Measured(value, 0.1) for name, value in values.items()})
+    assert len(tried) > 12
+    assert any(a != 0.3 for a in tried)
 
 
 def test_where_nothing_is_safe_what_is_known_to_be_hopeless_is_called_so() -> None:

@@ -50,6 +50,7 @@ class Space(Protocol):
     """A mixed space as the unit cube.
 
     A space with categorical settings also has `categories`: for each of them the sides of the cube that stand for it.
+    One with whole numbers may have `steps`: of a point those with the next smaller, and the next larger, of each.
     """
 
     @property

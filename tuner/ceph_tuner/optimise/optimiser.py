@@ -144,7 +144,7 @@ class SafeOptimiser:
             broken = sum(self._violated())
             return SearchVerdict("frozen", f"{broken} trials broke a constraint, {options.violation_budget} may")
         step = self._stepped()
-        if step.met and step.gain < options.least_gain:
+        if step.met and step.point is not None and step.gain < options.least_gain:
             return SearchVerdict(
                 "satisfied", f"every constraint holds; another trial would gain {100 * step.gain:.1f}%"
             )

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ceph_tuner.optimise.acquisition import log_expected_improvement
 from ceph_tuner.optimise.candidates import Region, candidates, refined
 from ceph_tuner.optimise.contract import Array, Expected, Options, Space
 from ceph_tuner.optimise.margins import risk
 from ceph_tuner.optimise.model import BROKEN, FEASIBLE, Model, ModelView
-from ceph_tuner.optimise.trust_region import half_side
+from ceph_tuner.optimise.trust_region import SMALLEST, half_side
 
 _LARGEST = 0.5
 """Half a side of the largest region where nothing but what was measured is known."""
@@ -37,7 +38,10 @@ something to whoever reads it."""
 _BESIDE = 0.01
 """Least distance from what is under way, in the cube."""
 
-_ROUNDS, _SHRINKS, _ROUNDED, _SAME = 6, 5, 50, 1e-6
+_ROUNDS, _SHRINKS, _ROUNDED = 6, 5, 50
+
+_SAME = SMALLEST * 0.5 ** (_SHRINKS - 1)
+"""Distance from what was tried up to which settings are the same: half a side of the smallest box."""
 
 
 @dataclass(frozen=True)
@@ -142,18 +146,17 @@ def next_step(
     if model.has_priors:
         # a prior knows what is far away, and how far it may be trusted is in the deviations
         first = largest = options.step_limit
-    half = half_side(_successes(worths), first, largest)
+    half = half_side(_successes(worths, _expected_to_gain(model, worth, worths)), first, largest)
     safety = _Safety(model, measured_model, risk(violated, 1 - options.safe_probability), options)
     within = {label: u for label, u in suggestions.items() if np.max(np.abs(u - centre)) <= options.step_limit}
-    categories = getattr(space, "categories", ())
 
     def lesson(judged: _Safety = safety) -> Optional[Array]:
-        region = _around_safest(model, centre, max(half, first), options.step_limit, categories)
+        region = _around_safest(space, model, centre, max(half, first), options.step_limit)
         return _best_safe(space, judged, region, _Lesson(), [], generator)
 
     point = None
     for shrink in range(_SHRINKS):
-        region = Region.around(centre, half * 0.5**shrink, categories)
+        region = _box(space, centre, half * 0.5**shrink, options.step_limit)
         point = _best_safe(space, safety, region, worth, list(within.values()), generator)
         if point is not None:
             break
@@ -180,7 +183,10 @@ def next_step(
         point = lesson(replace(safety, success=False))
         why = "to see whether what is believed of settings apart from these is so"
     if point is None:
-        point, why = _again(model, safety, centre), "again, to know it better: nothing else is known to be safe"
+        point, why = (
+            _repeat(space, worth, safety, centre, half, generator),
+            "again, to know it better: nothing else is known to be safe",
+        )
     safe, feasible = 0.0, 0.0
     expected: Expected = {}
     if point is not None:
@@ -191,25 +197,21 @@ def next_step(
         why = f"{why} (feasible with {100 * feasible:.0f}%)"
     nearest = None
     if point is None:
-        nearest, safe = _nearest_unknown(space, safety, centre, half, categories, generator)
+        region = _box(space, centre, half, options.step_limit)
+        nearest, safe = _nearest_unknown(space, safety, region, generator)
     gain /= model.surrogates[objective].scale
     surely = bool(np.any(view.log_feasible() >= math.log(max(options.safe_probability, FEASIBLE))))
     return SearchStep(point, why, safe, surely, gain, feasible, expected, nearest, centre)
 
 
 def _nearest_unknown(
-    space: Space,
-    safety: _Safety,
-    centre: Array,
-    half: float,
-    categories: Sequence[Sequence[int]],
-    generator: np.random.Generator,
+    space: Space, safety: _Safety, region: Region, generator: np.random.Generator
 ) -> Tuple[Optional[Array], float]:
     """Give what is likeliest safe around a tried point, apart from all that was tried, and how likely it is.
 
     None where there is no such.
     """
-    nearby = space.rounded(candidates(Region.around(centre, half, categories), safety.model.points, generator))
+    nearby = space.rounded(candidates(region, safety.model.points, generator))
     new = _apart(nearby, safety.model.points, _BESIDE)
     likely = np.where(new, safety.likely(safety.model.at(nearby)), -np.inf)
     best = int(np.argmax(likely))
@@ -257,16 +259,36 @@ def _apart(points: Array, others: Array, least: float) -> Array:
     return far
 
 
-def _around_safest(
-    model: Model, centre: Array, half: float, step_limit: float, categories: Sequence[Sequence[int]]
-) -> Region:
+def _box(space: Space, centre: Array, half: float, step_limit: float) -> Region:
+    """Give the box with this half side, and one step of each whole number where a trial may go as far.
+
+    There is nothing between two of them, as there is not between categories: a smaller box would leave such a setting
+    out of the search.
+    """
+    box = Region.around(centre, half, getattr(space, "categories", ()))
+    steps = getattr(space, "steps", None)
+    if steps is None:
+        return box
+    low, high = steps(centre)
+    low = np.where(centre - low <= step_limit, np.minimum(box.low, low), box.low)
+    high = np.where(high - centre <= step_limit, np.maximum(box.high, high), box.high)
+    return Region(low, high, centre, box.categories)
+
+
+def _around_safest(space: Space, model: Model, centre: Array, half: float, step_limit: float) -> Region:
     """Give the box around the safest that was tried within a step of the centre, as far as a step leads."""
+    safest = _safest(model, centre, step_limit)
+    box, limit = _box(space, safest, half, step_limit), _box(space, centre, step_limit, step_limit)
+    return Region(np.maximum(box.low, limit.low), np.minimum(box.high, limit.high), safest, box.categories)
+
+
+def _safest(model: Model, centre: Array, step_limit: float) -> Array:
+    """Give the safest that was tried within a step of the centre."""
     view = model.at_trials
     near = np.max(np.abs(model.points - centre), axis=1) <= step_limit
     safety = np.where(near & ~model.failed, view.log_safe() + view.log_no_worse(), -np.inf)
-    safest = model.points[int(np.argmax(safety))]
-    box, limit = Region.around(safest, half, categories), Region.around(centre, step_limit, categories)
-    return Region(np.maximum(box.low, limit.low), np.minimum(box.high, limit.high), safest, categories)
+    safest: Array = model.points[int(np.argmax(safety))]
+    return safest
 
 
 def _untested(model: Model) -> bool:
@@ -275,18 +297,44 @@ def _untested(model: Model) -> bool:
     return int(np.sum(in_use)) >= _REPEATS and len(np.unique(model.points[~in_use], axis=0)) < _TESTS
 
 
-def _again(model: Model, safety: _Safety, centre: Array) -> Optional[Array]:
-    """Give what was tried and is measured once more: the best, or what is in use where that may not be tried.
+def _repeat(
+    space: Space, worth: _Worth, safety: _Safety, centre: Array, half: float, generator: np.random.Generator
+) -> Optional[Array]:
+    """Give what was tried and is measured once more.
 
-    None where that was done often enough. What is in use harms nobody more for being measured.
+    It is what would help most by as many measurements as there were trials: the best, the safest or what is in use.
+    Where none would, it is the best, or what is in use where that may not be tried; None where that was done often
+    enough. What is in use harms nobody more for being measured.
     """
+    model, limit = safety.model, safety.options.step_limit
     best = int(np.argmax(np.all(model.points == centre, axis=1)))
     # without a prior the best lies where safety ends, and to know it better is what moves that
     view = model.at_trials
     may = safety.allows(safety.of(view)) if model.has_priors else safety.likely(view) >= math.log(BROKEN)
     point = centre if may[best] and not model.failed[best] else model.start
+    if worth.incumbent is not None:
+        safest = _safest(model, centre, limit)
+        nearby = [candidates(_box(space, each, half, limit), model.points, generator) for each in (centre, safest)]
+        others = model.points[may & ~model.failed & np.all(model.points == safest, axis=1)]
+        places = np.unique(np.vstack([point, model.start, others]), axis=0)
+        gains = _gains_after_repeats(safety, worth, places, space.rounded(np.vstack(nearby)))
+        if np.max(gains) >= safety.options.least_gain * model.surrogates[worth.objective].scale:
+            chosen: Array = places[int(np.argmax(gains))]
+            return chosen
     repeats = int(np.sum(np.all(model.points == point, axis=1)))
     return point if repeats < _REPEATS or len(model.points) < LEAST_TRIALS else None
+
+
+def _gains_after_repeats(safety: _Safety, worth: _Worth, places: Array, nearby: Array) -> Array:
+    """Give the largest gain safe nearby once a place is measured as often as there were trials, shape (places,)."""
+    count = len(safety.measured_model.points)
+    new = np.concatenate([np.full(len(places), False), _apart(nearby, safety.model.points, _SAME)])
+    view = safety.of(safety.model.at(np.vstack([places, nearby])))
+    gains = []
+    for row in range(len(places)):
+        later = view.after_repeats(row, count)
+        gains.append(float(np.max(np.where(new & safety.allows(later), np.exp(worth.of(later)), 0.0))))
+    return np.array(gains)
 
 
 def _gain(model: Model, worth: _Worth, point: Optional[Array]) -> float:
@@ -306,7 +354,23 @@ def _score(view: ModelView, worth: Union[_Worth, _Lesson], safety: _Safety) -> A
     return np.where(safety.allows(judged), worth.of(view), -1e9 + np.maximum(nearly, -1e6))
 
 
-def _successes(worths: Array) -> List[bool]:
-    """Whether each trial after the first was better than all before it."""
+def _expected_to_gain(model: Model, worth: _Worth, worths: Array) -> NDArray[np.bool_]:
+    """Whether each trial was to be better than all before it by more than an error of measurement, shape (trials,).
+
+    A repeat, one that was made for what it teaches, and one whose gain nobody could have seen, are no failures of the
+    region for gaining nothing.
+    """
+    repeated = [bool(np.any(np.all(model.points[:row] == point, axis=1))) for row, point in enumerate(model.points)]
+    expected = model.expected(worth.objective)
+    modest = np.zeros(len(worths), dtype=bool)
+    if worth.incumbent is not None:
+        before = np.maximum.accumulate(np.concatenate([[-np.inf], worths[:-1]]))
+        modest = -expected <= before + model.surrogates[worth.objective].error
+    return ~(np.array(repeated) | modest)
+
+
+def _successes(worths: Array, promised: NDArray[np.bool_]) -> List[bool]:
+    """Whether each trial after the first was better than all before it; without those that were not and need not be."""
     best = np.maximum.accumulate(worths)
-    return [bool(now > before) for before, now in zip(best[:-1], best[1:])]
+    gained = best[1:] > best[:-1]
+    return [bool(gain) for gain, promise in zip(gained, promised[1:]) if gain or promise]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Mapping, Sequence
+from typing import Any, List, Mapping, Sequence, Tuple
 
 import numpy as np
-from skopt.space import Categorical, Dimension
+from skopt.space import Categorical, Dimension, Integer
 from skopt.space import Space as Dimensions
 
 from ceph_tuner.optimise.contract import Array, Settings
@@ -45,6 +45,15 @@ class MixedSpace:
         names = self.names
         categorical = [str(dimension.name) for dimension in self._space if isinstance(dimension, Categorical)]
         return [[side for side, owner in enumerate(names) if owner == name] for name in categorical]
+
+    def steps(self, point: Array) -> Tuple[Array, Array]:
+        """Give the points with the next smaller and the next larger of each whole number, each of shape (size,)."""
+        settings = self.decode(list(point))
+        whole = [dimension for dimension in self._space if isinstance(dimension, Integer)]
+        smaller = {each.name: max(settings[each.name] - 1, each.low) for each in whole}
+        larger = {each.name: min(settings[each.name] + 1, each.high) for each in whole}
+        low, high = self.encode_all([{**settings, **smaller}, {**settings, **larger}])
+        return low, high
 
     def decode(self, point: Sequence[float]) -> Settings:
         """Give the settings of a point."""
