@@ -225,3 +225,4 @@ def test_one_copy_alone_begins_anew_at_once() -> None:
     scrub.scrub_goes_on(state, NUMBER, START_S)
     task = state.tasks[NUMBER]
     assert (task.stage, task.chunk, task.preempted) == (0, CHUNK // 2, 0)
+    assert state.slots[PRIMARY].scrubbed == -1, "the smaller one is not chosen yet"

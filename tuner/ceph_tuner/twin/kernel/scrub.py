@@ -139,6 +139,7 @@ def scrub_goes_on(state: SimulationState, number: int, now: float) -> None:
     if task.stage == STEPS:
         task.pending = task.copies - task.preempted
         if task.pending == 0:
+            state.slots[slot].scrubbed = -1
             _begin_chunk(state, number)
             return
         for place in range(task.preempted, task.copies):
