@@ -185,6 +185,8 @@ def test_what_could_not_be_written_is_told_before_anything_is_measured(
 def test_a_run_keeps_its_promises_and_leaves_either_its_winner_or_nothing(
     twin: TwinCluster, slo: str, run: Program
 ) -> None:
+    # what is in force misses it: where all is met, there may be nothing to try
+    Path(slo).write_text(SLO.replace("<= 1.1 * baseline", "<= 0.9 * baseline"), encoding="utf-8")
     before = database(twin)
     code, out, err = run("tune", "--slo", slo, *short(), "--yes", "--profiles", "--no-prior")
     result = json.loads(out)
@@ -196,7 +198,7 @@ def test_a_run_keeps_its_promises_and_leaves_either_its_winner_or_nothing(
     assert set(result["explanation"]["importance"]) == {"client.p95_ms", "scrub.bytes_s"}
     assert result["capacity"] == []
     bound = result["winner"]["verdicts"][0]["bound"]
-    assert bound == pytest.approx(1.1 * result["baseline"]["client.p95_ms"])
+    assert bound == pytest.approx(0.9 * result["baseline"]["client.p95_ms"])
     (began,) = {record["run"] for record in History(twin.store).trials()}
     assert began < result["trials"][0]["at"] + 1
     kept = learnt_of(History(twin.store), began)
