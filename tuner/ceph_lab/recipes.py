@@ -9,7 +9,7 @@ speed, because only its rate is measured.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from ceph_lab.loads import LabUnderLoad, Load, backfill, client, recovery, scrub, snaptrim
 from ceph_lab.loads.backfill import BackfillLoad
@@ -107,16 +107,21 @@ _SECONDS: Dict[str, Any] = {"seconds": 32.0}
 """For how long there is work at full speed: settling and the window."""
 
 
+def _one_of(options: Options, name: str, values: Sequence[str]) -> str:
+    """Give an option that has one of so many values. Raises InputError for another."""
+    if options[name] not in values:
+        raise InputError(f"scenario option {name}", repr(options[name]), " or ".join(values))
+    return str(options[name])
+
+
 def _client(bench: Bench, options: Options) -> ClientLoad:
-    if options["pattern"] not in PATTERNS:
-        raise InputError("scenario option pattern", repr(options["pattern"]), " or ".join(PATTERNS))
     work = ClientWork(
         rate=float(options["rate"]) if "rate" in options else None,
         depth=int(options["depth"]) if "depth" in options else None,
         block_bytes=int(options["block_bytes"]),
         read_share=float(options["read_share"]),
         jobs=int(options["jobs"]),
-        sequential=options["pattern"] == SEQUENTIAL,
+        sequential=_one_of(options, "pattern", PATTERNS) == SEQUENTIAL,
         engine=str(options.get("engine", FIO)),
         seed=int(options.get("seed", 1)),
         object_bytes=image_object_bytes(options),
@@ -152,7 +157,7 @@ def _client_and_recovery(bench: Bench, options: Options) -> List[Load]:
 def _client_and_scrub(bench: Bench, options: Options) -> List[Load]:
     """Objects of a pool of their own are scrubbed, or those that the clients write."""
     clients = _client(bench, options)
-    if _is_clients(options, "scrubbed"):
+    if _one_of(options, "scrubbed", WHOSE) == CLIENTS:
         return [clients, ImageScrubLoad(clients, str(options["scrub_kind"]), bench.tell)]
     return [clients, _scrub(bench, options)]
 
@@ -160,15 +165,9 @@ def _client_and_scrub(bench: Bench, options: Options) -> List[Load]:
 def _client_and_snaptrim(bench: Bench, options: Options) -> List[Load]:
     """Clones of objects of a pool of their own are trimmed, or of those that the clients write."""
     clients = _client(bench, options)
-    if _is_clients(options, "trimmed"):
-        return [clients, ImageSnaptrimLoad(clients, _clones(bench, options), bench.tell)]
+    if _one_of(options, "trimmed", WHOSE) == CLIENTS:
+        return [clients, ImageSnaptrimLoad(clients, _clones(bench, options, clients.pool.layout), bench.tell)]
     return [clients, _snaptrim(bench, options)]
-
-
-def _is_clients(options: Options, name: str) -> bool:
-    if options[name] not in WHOSE:
-        raise InputError(f"scenario option {name}", repr(options[name]), " or ".join(WHOSE))
-    return bool(options[name] == CLIENTS)
 
 
 def _scrub(bench: Bench, options: Options) -> Load:
@@ -184,19 +183,19 @@ def _scrub(bench: Bench, options: Options) -> Load:
 
 
 def _snaptrim(bench: Bench, options: Options) -> Load:
+    layout = bench.layout(options, snaptrim.REPLICAS)
     return SnaptrimLoad(
         bench.lab,
         bench.session,
         objects=int(options["clones"]),
         object_bytes=int(options["clone_bytes"]),
         tell=bench.tell,
-        layout=bench.layout(options, snaptrim.REPLICAS),
-        clones=_clones(bench, options),
+        layout=layout,
+        clones=_clones(bench, options, layout),
     )
 
 
-def _clones(bench: Bench, options: Options) -> int:
-    layout = bench.layout(options, snaptrim.REPLICAS)
+def _clones(bench: Bench, options: Options, layout: PoolLayout) -> int:
     return max(int(options["clones"]), bench.clones(float(options["seconds"]), layout))
 
 

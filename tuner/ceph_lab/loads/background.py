@@ -39,7 +39,6 @@ class BackgroundLoad(ABC):
     def __init__(self, session: LabSession, pool: LoadPool, object_bytes: int, tell: Tell = silent) -> None:
         self.session = session
         self.pool = pool
-        self.pools = (pool,)
         self.object_bytes = object_bytes
         self.tell = tell
         self.flags = Flags(session)
@@ -50,6 +49,11 @@ class BackgroundLoad(ABC):
         self._last: float = 0.0
         self._idle_since: Optional[float] = None
         self._notes: List[str] = []
+
+    @property
+    def pools(self) -> Tuple[LoadPool, ...]:
+        """Those that it needs."""
+        return (self.pool,)
 
     @property
     def metrics(self) -> Tuple[str, ...]:

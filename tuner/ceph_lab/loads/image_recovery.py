@@ -28,7 +28,6 @@ class ImageRecoveryLoad(RecoveryLoad):
             )
         super().__init__(clients.lab, clients.session, objects, clients.work.object_bytes, tell=tell, layout=layout)
         self.pool = clients.pool
-        self.pools = (clients.pool,)
         self._clients = clients
 
     def stores(self) -> Dict[int, float]:

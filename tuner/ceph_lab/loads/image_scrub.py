@@ -20,7 +20,6 @@ class ImageScrubLoad(ScrubLoad):
         work, layout = clients.work, clients.pool.layout
         super().__init__(clients.lab, clients.session, kind, work.objects, work.object_bytes, layout.pgs, tell, layout)
         self.pool = clients.pool
-        self.pools = (clients.pool,)
 
     def stores(self) -> Dict[int, float]:
         """Nothing beside the image."""

@@ -21,7 +21,6 @@ class ImageSnaptrimLoad(SnaptrimLoad):
             clients.lab, clients.session, work.objects, work.object_bytes, tell=tell, layout=layout, clones=clones
         )
         self.pool = clients.pool
-        self.pools = (clients.pool,)
         self._clients = clients
 
     def stores(self) -> Dict[int, float]:
