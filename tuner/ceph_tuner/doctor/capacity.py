@@ -69,7 +69,7 @@ def bandwidth(facts: Facts) -> List[Finding]:
     if not osds_by_option:
         return []
     evidence = [
-        f"{named(osds)}: {name} is {_default(facts, name) / 2**20:g} MiB/s, Ceph's default"
+        f"{named(osds)}: {name} is {facts.default(name) / 2**20:g} MiB/s, Ceph's default"
         for name, osds in osds_by_option.items()
     ]
     return [
@@ -91,10 +91,6 @@ def bandwidth(facts: Facts) -> List[Finding]:
             ),
         )
     ]
-
-
-def _default(facts: Facts, name: str) -> float:
-    return float(KNOBS[name].default(facts.release, facts.version) or 0)
 
 
 def _source(facts: Facts, osd: OsdFacts) -> str:

@@ -10,6 +10,7 @@ from ceph_tuner.core.ceph.ports import ConfigEntry
 from ceph_tuner.core.ceph.target import Place
 from ceph_tuner.core.changes.config_database import winner
 from ceph_tuner.core.changes.forecast_pairs import ForecastPair
+from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import Release, Version
 from ceph_tuner.core.measure.queue_dump import ServedClass
 
@@ -167,6 +168,10 @@ class Facts:
     """What could not be seen."""
     unseen: FrozenSet[str] = frozenset()
     """Parts of which nothing was seen; a part that some OSDs lack is in the notes alone."""
+
+    def default(self, name: str) -> float:
+        """A knob's default in its release, as a number; 0 where it has none."""
+        return float(KNOBS[name].default(self.release, self.version) or 0)
 
     @property
     def looked_at(self) -> List[OsdFacts]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from shlex import quote
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
-from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.cost import Hardware, item_cost, scrub_item_bytes
 from ceph_tuner.core.knobs.settings import settings_in_force
 from ceph_tuner.core.moments import duration
@@ -136,7 +135,7 @@ def counted_bytes(facts: Facts, osd: OsdFacts) -> Dict[int, float]:
         return {longest.number if longest else 0: osd.used_bytes} if facts.version >= BYTES_COUNT_SINCE else {}
     hardware = Hardware(iops, bandwidth, 1, osd.kind)
     settings = settings_in_force(osd.options, _CHARGES)
-    chunk = max(1, int(osd.number(_CHUNK, float(KNOBS[_CHUNK].default(facts.release, facts.version) or 1))))
+    chunk = max(1, int(osd.number(_CHUNK, facts.default(_CHUNK))))
 
     def item(objects: int, object_bytes: float) -> int:
         nbytes = scrub_item_bytes(objects, object_bytes, True, settings, hardware, facts.release, facts.version)

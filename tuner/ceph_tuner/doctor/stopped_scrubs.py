@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import List
 
-from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.wording import named, some
 from ceph_tuner.doctor.facts import Facts, OsdFacts
 from ceph_tuner.doctor.finding import COSTLY, Finding
@@ -23,8 +22,8 @@ def stopped_scrubs(facts: Facts) -> List[Finding]:
     if not losing:
         return []
     share = max(lost for _, lost in losing)
-    least = max(_objects(osd, _LEAST_CHUNK, facts) for osd, _ in losing)
-    smaller = any(_objects(osd, _CHUNK, facts) > least for osd, _ in losing)
+    least = max(osd.number(_LEAST_CHUNK, facts.default(_LEAST_CHUNK)) for osd, _ in losing)
+    smaller = any(osd.number(_CHUNK, facts.default(_CHUNK)) > least for osd, _ in losing)
     return [
         Finding(
             "stopped-scrubs",
@@ -50,9 +49,5 @@ def stopped_scrubs(facts: Facts) -> List[Finding]:
 
 def _lost(osd: OsdFacts, copies: int, facts: Facts) -> float:
     """The part that stopped chunks take, at least: what was scrubbed is taken for more objects than it can be."""
-    paid = osd.chunks_stopped * _objects(osd, _CHUNK, facts)
+    paid = osd.chunks_stopped * osd.number(_CHUNK, facts.default(_CHUNK))
     return paid / (paid + osd.copies_scrubbed / copies) if paid else 0.0
-
-
-def _objects(osd: OsdFacts, name: str, facts: Facts) -> float:
-    return osd.number(name, float(KNOBS[name].default(facts.release, facts.version) or 1))
