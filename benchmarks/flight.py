@@ -30,6 +30,7 @@ from flight_laws import Laws
 from flight_mgr import Killed, MgrClock, MgrProcess, Trouble
 from flight_world import World
 
+from ceph_tuner.cluster.lock_holder import holder_of
 from ceph_tuner.cluster.plugin import OPTION_PREFIX
 from ceph_tuner.core.autopilot.state import ASKING, OFF, RETURNING, WRITING
 from ceph_tuner.core.book.book import PAGES_KEY, Book
@@ -162,7 +163,8 @@ class Flight:
             self.laws.broken("landing", f"the boost is {process.boost.state.phase}: {process.boost.problem}")
         if process.book.state.stands:
             self.laws.broken("landing", f"the book is {process.book.state.phase}: {process.book.problem}")
-        if self._held_locks():
+        # that of an mgr that died ends by itself
+        if holder_of(self.world.cluster) is not None:
             self.laws.broken("landing", "a lock is held")
         self._die()
         self.laws.look(None, False)
@@ -175,11 +177,6 @@ class Flight:
         left = [process for process in children() if process not in self._children]
         if left:
             self.laws.broken("processes", ", ".join(left))
-
-    def _held_locks(self) -> List[str]:
-        """Locks that stand in somebody's way; that of an mgr that died ends by itself."""
-        documents = (json.loads(text) for key, text in self.world.stored().items() if key.startswith("lock/"))
-        return [each["key"] for each in documents if each["held"] and each["expires"] > self.world.now()]
 
     def _tick(self, deeds: float, on_the_way: bool = True) -> None:
         began = self.world.now()
