@@ -8,7 +8,7 @@ its limit, which each shard has a part of.
 
 from __future__ import annotations
 
-from typing import Collection, Dict, Iterable, List, Tuple
+from typing import Dict, Iterable, List, Tuple
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import Settings, nine
@@ -81,7 +81,7 @@ def informed_designs(space: KnobSpace, work: Iterable[str]) -> List[SettingsProp
     for one, other in zip(_RECOVERY_ON_SHARDS if CHUNK in space.free else _RECOVERY, _BEST_EFFORT):
         designs += [one] if recovery else []
         designs += [other] if best_effort else []
-    wanted = _by_counts_alone(space, kinds, best_effort)
+    wanted = _by_counts_alone(space, best_effort)
     wanted += [(why, {**nine(client, recover, effort), **counts}) for why, client, recover, effort, counts in designs]
     here = space.nearest({})
     proposals: List[SettingsProposal] = []
@@ -92,14 +92,14 @@ def informed_designs(space: KnobSpace, work: Iterable[str]) -> List[SettingsProp
     return proposals
 
 
-def _by_counts_alone(space: KnobSpace, kinds: Collection[str], best_effort: bool) -> List[Tuple[str, Settings]]:
+def _by_counts_alone(space: KnobSpace, best_effort: bool) -> List[Tuple[str, Settings]]:
     """Give what may do the work by itself, with the shares as they are in force."""
     wanted: List[Tuple[str, Settings]] = []
     if DEFERRED in space.free:
         wanted.append(("few deferred writes at once, nothing else", {DEFERRED: KNOBS[DEFERRED].search_bounds[0]}))
     if CHUNK in space.free:
         wanted.append(("recovery in small chunks, nothing else", {CHUNK: 256 * KIB}))
-    if "scrub" in kinds:
+    if _SCRUB_CHUNK in space.free:
         # clients' writes stop a chunk the more seldom the smaller it is, and lose less of it (docs/ceph-behaviour.md)
         wanted.append(("scrub in small chunks, nothing else", {_SCRUB_CHUNK: _SMALLEST[_SCRUB_CHUNK]}))
     if best_effort:
