@@ -150,13 +150,13 @@ class Model:
 
     def predict(self, name: str, points: Array, beforehand: List[Mapping[str, Array]]) -> Tuple[Array, Array]:
         """Give mean and calibrated deviation of a metric in its model's unit, each of shape (n,)."""
-        inputs = self._inputs(points, [table[name] for table in beforehand if name in table])
+        inputs = self._inputs_of(name, points, beforehand)
         mean, deviation = self.surrogates[name].predict(inputs)
         return mean, self._inflation[name] * deviation
 
     def covariance(self, name: str, points: Array, beforehand: List[Mapping[str, Array]], row: int) -> Array:
         """Give the calibrated covariance of a metric with that at one of the points, shape (n,)."""
-        inputs = self._inputs(points, [table[name] for table in beforehand if name in table])
+        inputs = self._inputs_of(name, points, beforehand)
         return self._inflation[name] ** 2 * self.surrogates[name].covariance(inputs, inputs[row : row + 1])
 
     def draws(
@@ -168,7 +168,7 @@ class Model:
         generator: np.random.Generator,
     ) -> Array:
         """Give a metric by functions that fit what was seen, as far apart as `predict` says, shape (count, n)."""
-        inputs = self._inputs(points, [table[name] for table in beforehand if name in table])
+        inputs = self._inputs_of(name, points, beforehand)
         surrogate = self.surrogates[name]
         away = surrogate.departures(inputs, count, generator)
         values: Array = surrogate.predict(inputs)[0] + self._inflation[name] * away
@@ -195,6 +195,9 @@ class Model:
             {name: self._unit(name, values) - self._unit(name, start[name]) for name, values in predicted.items()}
             for predicted, start in zip((prior.predict(points) for prior in self._priors), self._prior_at_start)
         ]
+
+    def _inputs_of(self, name: str, points: Array, beforehand: List[Mapping[str, Array]]) -> Array:
+        return self._inputs(points, [table[name] for table in beforehand if name in table])
 
     def _inputs(self, points: Array, columns: List[Array]) -> Array:
         return np.hstack([points - self._start, *(column[:, None] for column in columns)])

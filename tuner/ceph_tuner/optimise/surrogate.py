@@ -278,15 +278,18 @@ def scale_of(points: Array, means: Array, errors: Array, usual: Optional[float])
     centres, _ = _centres(size, 0, 1.0)
     lengths, variances = np.exp(centres[:size]), np.exp(centres[size:])
     variances[NOISE] = 0.0
-    unscaled = contrasts.T @ PlaneAndCurve(variances, lengths)(points - points[0]) @ contrasts
-    middle = math.log(usual or deviation / math.sqrt(float(np.trace(unscaled)) / (count - 1) + _NOISE**2))
+
+    def unscaled() -> Array:
+        return np.asarray(contrasts.T @ PlaneAndCurve(variances, lengths)(points - points[0]) @ contrasts)
+
+    middle = math.log(usual or deviation / math.sqrt(float(np.trace(unscaled())) / (count - 1) + _NOISE**2))
     log_s, s_density = _log_normal(middle, _SCALE_WIDTH, 33)
     log_r, r_density = _log_normal(math.log(_NOISE), 0.5 * _WIDTHS["noise"], 17)
     log_c, c_density = _log_normal(math.log(_CURVED), 0.5 * _WIDTHS["curve"], 5)
     densities = []
     for each, its_density in zip(log_c, c_density):
         variances[CURVE] = math.exp(2 * each)
-        v, vectors = np.linalg.eigh(contrasts.T @ PlaneAndCurve(variances, lengths)(points - points[0]) @ contrasts)
+        v, vectors = np.linalg.eigh(unscaled())
         q = np.square(vectors.T @ differences)
         varies = np.exp(2 * log_s)[:, None, None] * (np.maximum(v, 0.0) + np.exp(2 * log_r)[None, :, None]) + stated
         likelihood = -0.5 * np.sum(np.log(varies) + q / varies, axis=2)

@@ -151,6 +151,8 @@ class KernelTables:
     def _set_parameters(self) -> None:
         model, osd = self.model, self.model.osd
         costs = client_costs(4096, model)
+        version = model.version or model.release.newest
+        before_tentacle = version < (20, 0, 0)
         priorities = (*WPQ_PRIORITIES[:2], model.scrub_priority, 0.0, WPQ_REPLICA_PRIORITY, 0.0)
         parameters = self.tables["parameters"]
         for name, value in {
@@ -159,8 +161,8 @@ class KernelTables:
             "width": self._width,
             "wpq": int(model.scheduler == WPQ),
             # Reef counts a scrub's own and foreign places together, Tentacle apart
-            "shared_scrubs": int((model.version or model.release.newest) < (20, 0, 0)),
-            "least_chunk_shrinks": int((model.version or model.release.newest) < (20, 0, 0)),
+            "shared_scrubs": int(before_tentacle),
+            "least_chunk_shrinks": int(before_tentacle),
             "network_s": model.network_s,
             "write_cpu_s": osd.write_cpu_s,
             "read_cpu_s": osd.read_cpu_s,
@@ -172,7 +174,7 @@ class KernelTables:
             "kv_bytes": osd.kv_bytes,
             "kv_latency_s": osd.kv_latency_s + (osd.db.latency_s if osd.db else 0.0),
             # seen of Reef; what Quincy does was not looked at
-            "logs_length": int((18, 0, 0) <= (model.version or model.release.newest) < (20, 0, 0)),
+            "logs_length": int(before_tentacle and version >= (18, 0, 0)),
             "kv_cpu_s": osd.kv_cpu_s,
             "trim_kv_cpu_s": osd.trim_kv_cpu_s,
             # beside a disk's commits nothing is written (BlueFS's counters)
@@ -183,7 +185,7 @@ class KernelTables:
             "flushes": int(osd.has_head and osd.db is not None and osd.device.caches_writes),
             "blob_bytes": _blob_bytes(model),
             # Reef counts an object of 1 MiB as 1 119 000, Tentacle as 70 500: 17 requests, and the rest
-            "pushes_counted": float((model.version or model.release.newest) < (20, 0, 0)),
+            "pushes_counted": float(before_tentacle),
             "deferred_below_bytes": osd.deferred_below_bytes,
             "way_s": ways_s(osd.device),
             "aside_share": min(1.0, (_NEAR_SEEK_S + osd.device.turn_s / 2) / _alone_s(osd.device)),
