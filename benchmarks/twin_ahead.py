@@ -95,10 +95,13 @@ def kind_of(metric: str) -> str:
 def settings_under(
     load: str, number: int, now: InForce, release: Release, arguments: argparse.Namespace
 ) -> List[Tuple[str, Settings]]:
-    """Give (label, settings): built-in profiles, then settings drawn over the space of the load of that number."""
+    """Give (label, settings): built-in profiles, then those of a file, or drawn over the space of that load."""
+    profiles: List[Tuple[str, Settings]] = [(name, {PROFILE: name}) for name in release.profiles if load != "client"]
+    if arguments.settings_file is not None:
+        by_label: Dict[str, Settings] = json.loads(arguments.settings_file.read_text(encoding="utf-8"))
+        return [*profiles, *by_label.items()]
     space = space_for(release, WORK[load], now.settings, shards=now.hardware.shards, kind=now.kind)
     points = np.random.default_rng([arguments.seed, number]).random((arguments.settings, space.size))
-    profiles: List[Tuple[str, Settings]] = [(name, {PROFILE: name}) for name in release.profiles if load != "client"]
     drawn = [space.decode([float(each) for each in point]) for point in points]
     return [*(profiles or [("in force", {})]), *((f"drawn {place}", own) for place, own in enumerate(drawn, start=1))]
 
@@ -423,6 +426,7 @@ def main() -> None:
     parser.add_argument("--loads", default=",".join(WORK))
     parser.add_argument("--load-option", action="append", default=[], help="of all loads, such as pool=ec:2+1")
     parser.add_argument("--settings", type=int, default=5, help="drawn for each load")
+    parser.add_argument("--settings-file", type=Path, help="settings by label, in the place of drawn ones")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--window", type=float, default=25.0)
     parser.add_argument("--settle", type=float, default=4.0)

@@ -1,0 +1,190 @@
+r"""Holds what the search found against what a grid of settings by hand can do on the same lab.
+
+    python benchmarks/front_on_lab.py --write-grid build/grid.json
+    python benchmarks/twin_ahead.py --cluster lab --loads client-recovery --settings-file build/grid.json \
+        --window 10 --ahead benchmarks/results/twin-ahead-nvme-grid.json
+    python benchmarks/tuning_on_lab.py --cluster lab --scenarios client-recovery --first 131 --repeats 5 --window 10
+    python benchmarks/front_on_lab.py --write-winners build/winners.json
+    python benchmarks/twin_ahead.py --cluster lab --loads client-recovery --settings-file build/winners.json \
+        --window 10 --ahead benchmarks/results/twin-ahead-nvme-winners.json
+    python benchmarks/front_on_lab.py --page benchmarks/results/front-on-lab.md
+
+The front is what of the grid no other of its settings beats: the quickest recovery at each p95 of the clients. Each
+window of the grid was measured once, so the front is flattered by the chance of a window. Prints Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+
+import runs_file
+from tuning_on_lab import SCENARIOS, Compared
+
+from ceph_tuner.core.goals.judge import Judge
+from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.knobs.settings import settings_key
+from ceph_tuner.report.words import quantity
+
+RESULTS = Path("benchmarks/results")
+SCENARIO, LATENCY, RATE = "client-recovery", "client.p95_ms", "recovery.bytes_s"
+GRID_FILE, WINNERS_FILE = "twin-ahead-nvme-grid.json", "twin-ahead-nvme-winners.json"
+VERSION, FIRST = 13, 131
+"""Of the search, and the first repeat of it that belongs to this grid."""
+NEAR = 0.9
+"""Share of the front's recovery that is wanted at a winner's p95."""
+LOSS = 0.3
+"""What no winner may lose in later windows."""
+LATER_WINDOWS = 10
+
+CHUNKS = {"chunk 8 MiB": None, "chunk 512 KiB": 512, "chunk 256 KiB": 256, "chunk 128 KiB": 128, "chunk 64 KiB": 64}
+AT_ONCE = {"": {}, ", one at a time": {"osd_recovery_max_active": 1}, ", three": {"osd_recovery_max_active": 3}}
+
+
+def shares(client: str, recovery: str, best_effort: str) -> Settings:
+    """Reservation-weight-limit of each class, as operators write them down."""
+    settings: Settings = {"osd_mclock_profile": "custom"}
+    for service_class, text in zip(
+        ("client", "background_recovery", "background_best_effort"), (client, recovery, best_effort)
+    ):
+        for part, value in zip(("res", "wgt", "lim"), text.split("-")):
+            settings[f"osd_mclock_scheduler_{service_class}_{part}"] = int(value) if part == "wgt" else float(value)
+    return settings
+
+
+SHARES: Mapping[str, Settings] = {
+    "high_client_ops": {"osd_mclock_profile": "high_client_ops"},
+    "high_recovery_ops": {"osd_mclock_profile": "high_recovery_ops"},
+    "clients 0.8": shares("0.8-8-0", "0.1-1-0", "0.05-1-0.7"),
+    "recovery limited to 0.75": shares("0.6-8-0", "0.2-1-0.75", "0.05-1-0.7"),
+}
+
+
+def grid() -> Dict[str, Settings]:
+    """60 settings by label: five chunks, three numbers of recoveries at once, four shares."""
+    found: Dict[str, Settings] = {}
+    for (chunk, kib), (count, active), (name, own) in itertools.product(
+        CHUNKS.items(), AT_ONCE.items(), SHARES.items()
+    ):
+        size: Settings = {} if kib is None else {"osd_recovery_max_chunk": kib << 10}
+        found[f"{name}, {chunk}{count}"] = {**own, **size, **active}
+    return found
+
+
+class Point(NamedTuple):
+    """What settings did in one window."""
+
+    label: str
+    latency_ms: float
+    rate_bytes_s: float
+
+
+def points_of(file: str, windows: Sequence[Mapping[str, Any]]) -> List[Point]:
+    return [
+        Point(line["label"], line["measured"][LATENCY], line["measured"][RATE])
+        for line in windows
+        if line["ahead_file"] == file and line["failed"] is None
+    ]
+
+
+def front_of(points: Sequence[Point]) -> List[Point]:
+    """Those that no other beats in both, by latency."""
+    found: List[Point] = []
+    for point in sorted(points, key=lambda each: (each.latency_ms, -each.rate_bytes_s)):
+        if not found or point.rate_bytes_s > found[-1].rate_bytes_s:
+            found.append(point)
+    return found
+
+
+def best_at(front: Sequence[Point], latency_ms: float) -> float:
+    """The quickest recovery of the front with no longer a p95; 0 where all of it has a longer one."""
+    return max((point.rate_bytes_s for point in front if point.latency_ms <= latency_ms), default=0.0)
+
+
+def searches_of(entries: Sequence[Mapping[str, Any]]) -> List[Mapping[str, Any]]:
+    return [
+        entry
+        for entry in entries
+        if entry["scenario"] == SCENARIO and entry.get("version") == VERSION and entry["repeat"] >= FIRST
+    ]
+
+
+def winner_settings(entry: Mapping[str, Any]) -> Settings:
+    one = Compared(entry)
+    return next(trial.run.settings for trial in one.trials if trial.run.label == one.winner)
+
+
+def winners(entries: Sequence[Mapping[str, Any]]) -> Dict[str, Settings]:
+    """The winners' settings, each so often that all windows together are `LATER_WINDOWS` for each."""
+    found: Dict[str, Settings] = {}
+    by_key = {settings_key(own): (entry["repeat"], own) for entry in entries for own in [winner_settings(entry)]}
+    for number in range(1, LATER_WINDOWS + 1):
+        for repeat, own in by_key.values():
+            found[f"winner of {repeat}, window {number}"] = own
+    return found
+
+
+def page(entries: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any]]) -> str:
+    points = points_of(GRID_FILE, windows)
+    by_hand = [point for point in points if "," in point.label]
+    front = front_of(by_hand)
+    judge = Judge(parse_slo({"name": "grid", "objectives": list(SCENARIOS[SCENARIO])}))
+    meets = [each for each in by_hand if judge.keeps_hard({LATENCY: each.latency_ms, RATE: each.rate_bytes_s})]
+    lines = [
+        f"{len(by_hand)} settings by hand were measured, {len(meets)} of them met both objectives. The front:",
+        "",
+        f"| settings | {LATENCY} | {RATE} |",
+        "|" + " --- |" * 3,
+        *(
+            f"| {each.label} | {quantity(LATENCY, each.latency_ms)} | {quantity(RATE, each.rate_bytes_s)} |"
+            for each in front
+        ),
+        "",
+        "| repeat | trials | first that met every objective | unsafe | winner | p95 | recovery | the front's there "
+        "| share | later windows | loses most |",
+        "|" + " --- |" * 11,
+    ]
+    later = points_of(WINNERS_FILE, windows)
+    labels = {settings_key(own): label.split(", ")[0] for label, own in winners(entries).items()}
+    for entry in entries:
+        one = Compared(entry)
+        settings = winner_settings(entry)
+        mean_ms, rate = one.tuned[LATENCY], one.tuned[RATE]
+        reach = best_at(front, mean_ms)
+        own = [each for each in later if each.label.startswith(f"{labels[settings_key(settings)]},")]
+        loss = max((max(each.latency_ms / mean_ms - 1, 1 - each.rate_bytes_s / rate) for each in own), default=0.0)
+        verdict = "" if loss < LOSS else " (missed)"
+        share = f"{rate / reach:.2f}{'' if rate >= NEAR * reach else ' (missed)'}" if reach else "none has it"
+        changed = ", ".join(f"`{name}` {value}" for name, value in sorted(settings.items()))
+        lines.append(
+            f"| {entry['repeat']} | {len(one.tried)} | {one.until_met or 'none'} | {one.unsafe} | {changed} "
+            f"| {quantity(LATENCY, mean_ms)} | {quantity(RATE, rate)} | {quantity(RATE, reach)} | {share} "
+            f"| {statistics.fmean(each.latency_ms for each in own):.3g} ms, "
+            f"{quantity(RATE, statistics.fmean(each.rate_bytes_s for each in own))} "
+            f"| {max(loss, 0.0):.0%}{verdict} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--write-grid", type=Path)
+    parser.add_argument("--write-winners", type=Path)
+    parser.add_argument("--page", type=Path)
+    arguments = parser.parse_args()
+    entries = searches_of(runs_file.lines_of(RESULTS / "tuning-on-lab.jsonl"))
+    for path, settings in ((arguments.write_grid, grid()), (arguments.write_winners, winners(entries))):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
+    if arguments.write_grid is None and arguments.write_winners is None:
+        runs_file.show(page(entries, runs_file.lines_of(RESULTS / "twin-ahead.jsonl")), arguments)
+
+
+if __name__ == "__main__":
+    main()
