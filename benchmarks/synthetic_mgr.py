@@ -25,6 +25,8 @@ PLAIN = {
     "op_r": 40.0, "op_w": 60.0, "op_rw": 1.0, "op_r_out_bytes": 160e3, "op_w_in_bytes": 240e3, "op_rw_in_bytes": 4e3,
     "op_rw_out_bytes": 1e3, "recovery_ops": 2.0, "recovery_bytes": 2e6, "scrub_replicated_stats_cnt": 9.0,
     "scrub_ec_stats_cnt": 0.0, "scrub_replicated_read_bytes": 9e6, "scrub_ec_read_bytes": 0.0,
+    "scrub_replicated_io_intersects": 1.0, "scrub_ec_io_intersects": 0.0, "scrub_replicated_io_blocked": 0.0,
+    "scrub_ec_io_blocked": 0.0,
 }  # fmt: skip
 """Counter -> rate per second of OSD 0; OSD n has (1 + n % 7 / 10) times as much."""
 TIMES = {"op_r_latency": (0.2, 40.0), "op_w_latency": (0.6, 60.0), "op_rw_latency": (0.01, 1.0)}

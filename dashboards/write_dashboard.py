@@ -178,7 +178,13 @@ ROWS: List[Tuple[str, List[Dict[str, Any]]]] = [
                 "s",
                 defaults=absent("nothing is scrubbed"),
             ),
-            panel("PGs past their deep-scrub date", ((work("scrub_late_pgs"), "PGs"),)),
+            panel(
+                "PGs past their deep-scrub date",
+                (
+                    (work("scrub_late_pgs"), "PGs"),
+                    (work("scrub_preemptions_per_second"), "chunks that writes preempt, per second"),
+                ),
+            ),
             panel("All client operations", ((work("operations_per_second", "class"), "{{class}}"),), "ops"),
         ],
     ),

@@ -277,7 +277,7 @@ def test_a_profile_is_exported_and_imported_and_nonsense_is_refused(loaded: Lab)
 def test_why_sees_all_that_it_judges_by_from_inside_a_mgr(loaded: Lab) -> None:
     found = tuner(loaded, "why", "--seconds", "3")
     assert (found["asked"], found["not_judged"]) == (list(loaded.osds), [])
-    assert len(found["looked_for"]) == 18
+    assert len(found["looked_for"]) == 19
     plain = loaded.run(["ceph", "tuner", "why", "--pool", "rbd", "--seconds", "3"])
     assert "holds work now" in plain
 

@@ -39,12 +39,16 @@ def recorded(release: str) -> List[Reading]:
     ]
 
 
-def second(readings: List[Reading]) -> Sample:
+def last(readings: List[Reading]) -> Sample:
     sampling = Sampling()
     assert sampling.take(readings[0]) is None
-    sample = sampling.take(readings[1])
-    assert sample is not None
-    return sample
+    samples = [sampling.take(each) for each in readings[1:]]
+    assert samples[-1] is not None
+    return samples[-1]
+
+
+def second(readings: List[Reading]) -> Sample:
+    return last(readings[:2])
 
 
 @pytest.mark.parametrize("release", ["tentacle", "reef"])
@@ -218,6 +222,113 @@ def test_scrub_counters_of_the_osds_count_every_copy() -> None:
     assert seen["scrub.objects_s"] == 10.0
     assert seen["scrub.bytes_s"] == 3000.0
     assert seen["scrub.interval_s"] == pytest.approx(1000.0)
+
+
+def scrubbed_beside_writes(progress: int, chunks: int) -> Dict[str, float]:
+    """In each 5 s OSDs read 600 copies of 1 kB, and one PG of two copies gets on by so many objects a look later."""
+    totals = {"num_objects": 100.0, "num_object_copies": 300.0}
+    looks = [
+        reading(
+            at,
+            osds={
+                0: DaemonReport(
+                    at,
+                    {
+                        "scrub_replicated_stats_cnt": 600.0 * step,
+                        "scrub_replicated_read_bytes": 6e5 * step,
+                        "scrub_replicated_io_intersects": (chunks + 3.0) * step,
+                        "scrub_replicated_io_blocked": 3.0 * step,
+                    },
+                    1,
+                )
+            },
+            pgs={"1.0": detail(progress * max(step - 1, 0))},
+            pg_states={"active+clean+scrubbing+deep": 1},
+            totals=totals,
+            raw_bytes=3e6,
+        )
+        for step, at in enumerate((5.0, 10.0, 15.0, 20.0))
+    ]
+    return last(looks).values
+
+
+def test_what_is_read_of_chunks_that_writes_preempt_is_no_progress() -> None:
+    seen = scrubbed_beside_writes(progress=75, chunks=10)
+    assert seen["scrub.preemptions_s"] == 2.0
+    assert seen["scrub.objects_s"] == pytest.approx(15.0)
+    assert seen["scrub.bytes_s"] == pytest.approx(0.25 * 1.2e5)
+    assert seen["scrub.interval_s"] == pytest.approx(100.0)
+
+
+def test_a_pool_of_many_copies_beside_one_of_few_makes_no_difference() -> None:
+    """OSDs count copies of both: bytes are held against bytes."""
+    code = replace(detail(0), objects=50, raw_bytes=11 * 50 * 1000)
+    looks = [
+        reading(
+            at,
+            osds={
+                0: DaemonReport(
+                    at,
+                    {
+                        "scrub_ec_stats_cnt": 110.0 * step,
+                        "scrub_ec_read_bytes": 1.1e5 * step,
+                        "scrub_ec_io_intersects": 1.0 * step,
+                    },
+                    1,
+                )
+            },
+            pgs={"1.0": detail(0, "active+clean"), "2.0": replace(code, scrubbed=10 * max(step - 1, 0))},
+            totals={"num_objects": 1100.0, "num_object_copies": 3000.0 + 1100.0},
+        )
+        for step, at in enumerate((5.0, 10.0, 15.0, 20.0))
+    ]
+    assert last(looks).values["scrub.bytes_s"] == pytest.approx(1.1e5 / 5)
+
+
+def test_a_minute_after_the_last_preempted_chunk_the_osds_own_counters_are_progress() -> None:
+    sampling, chunks, rates = Sampling(), 0.0, []
+    for step in range(40):
+        chunks += 3.0 if 10 <= step < 12 else 0.0
+        counters = {"scrub_replicated_stats_cnt": 9.0 * step, "scrub_replicated_read_bytes": 5e4 * step}
+        counters["scrub_replicated_io_intersects"] = chunks
+        at = 5.0 * step
+        pgs = {"1.0": detail(10 * step)}
+        sample = sampling.take(
+            reading(at, osds={0: DaemonReport(at, counters, 1)}, pgs=pgs, pg_states={"active+clean+scrubbing+deep": 1})
+        )
+        rates.append(sample.values["scrub.bytes_s"] if sample else None)
+    by_pgs = [step for step, rate in enumerate(rates) if rate == 10 * 2000 / 5]
+    assert by_pgs == list(range(10, by_pgs[-1] + 1))
+    assert 60 <= 5 * len(by_pgs) <= 80
+    assert {rate for step, rate in enumerate(rates) if step and step not in by_pgs} == {1e4}
+
+
+def test_where_some_pgs_stand_for_all_nothing_is_taken_from_what_the_osds_read() -> None:
+    sampling = Sampling()
+    for step, at in enumerate((5.0, 10.0, 15.0)):
+        counters = {"scrub_replicated_stats_cnt": 9.0 * step, "scrub_replicated_read_bytes": 5e4 * step}
+        counters["scrub_replicated_io_intersects"] = 5.0 * step
+        sample = sampling.take(
+            reading(at, osds={0: DaemonReport(at, counters, 1)}, pgs={"1.0": detail(0)}, pg_states={"active": 9000})
+        )
+    assert sample is not None
+    assert (sample.values["scrub.bytes_s"], sample.values["scrub.preemptions_s"]) == (1e4, 1.0)
+
+
+def test_osds_that_count_no_preemptions_show_none() -> None:
+    looks = [
+        reading(
+            at, osds={0: DaemonReport(at, {"scrub_replicated_stats_cnt": at, "scrub_replicated_read_bytes": at}, 1)}
+        )
+        for at in (5.0, 10.0)
+    ]
+    assert "scrub.preemptions_s" not in second(looks).values
+
+
+def test_where_no_chunk_is_preempted_the_osds_own_counters_are_progress() -> None:
+    """They are newer than what PGs report, and finer."""
+    seen = scrubbed_beside_writes(progress=75, chunks=0)
+    assert (seen["scrub.preemptions_s"], seen["scrub.bytes_s"]) == (0.0, 1.2e5)
 
 
 def test_what_was_not_seen_is_absent() -> None:

@@ -1,6 +1,6 @@
 """A reading of the cluster from inside the mgr: what comes from which getter, and how often.
 
-every tick: sums and states of the PGs, health, and sixteen counters of each OSD (1 us each) out of the mgr's memory;
+every tick: sums and states of the PGs, health, and twenty counters of each OSD (1 us each) out of the mgr's memory;
             histograms and queue lengths from at most `histogram_osds` OSDs, asked all at once.
 many OSDs:  above `osds_per_tick`, their counters are read in turns and the map in parts (`osds.py`); what Ceph would
             list OSD by OSD (`pg_summary`, the daemons' health metrics) is taken from its sums (`pg_status`, `health`).

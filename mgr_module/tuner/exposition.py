@@ -75,6 +75,7 @@ _ALL = [
         "finish_seconds", "gauge", "class", "Time until background work is done at the present rate; ten years: never."
     ),
     Family("scrub_interval_seconds", "gauge", "", "Time to deep-scrub the whole cluster at the present rate."),
+    Family("scrub_preemptions_per_second", "gauge", "", "Chunks of scrubs that clients' writes preempt."),
     Family("scrub_late_pgs", "gauge", "", "PGs past their deep-scrub date."),
     Family("snaptrim_queue", "gauge", "", "Snapshots of PGs that wait to be trimmed."),
     Family("client_latency_seconds", "gauge", "direction, quantile", "Client latency as the OSDs see it, by quantile."),

@@ -28,7 +28,7 @@ def test_chunks_that_are_begun_anew_are_a_loss_of_whole_chunks() -> None:
     (found,) = stopped_scrubs(facts(stopped(3, 300, 4000), stopped(4, 1, 4000)))
     assert (found.check, found.severity) == ("stopped-scrubs", COSTLY)
     assert found.share == pytest.approx(4500 / (4500 + 2000))
-    assert found.evidence == ("osd.3: writes met 300 chunks, while 4000 copies of objects were scrubbed",)
+    assert found.evidence == ("osd.3: writes preempted 300 chunks, while 4000 copies of objects were scrubbed",)
     assert found.commands == ("ceph config set osd osd_scrub_chunk_max 5",)
     assert "at least 69% of what scrub may use on osd.3 is lost" in found.cost
 

@@ -98,7 +98,7 @@ def test_no_command_gives_an_all_clear_of_what_a_report_does_not_say(path: Path,
     code, out, _ = run("why", "--quiet", "--from", str(path))
     words = " ".join(out.split())
     assert code == 0
-    assert words.startswith("Nothing that was seen holds work now. Causes judged: 1 of 18; 17 could not be judged: ")
+    assert words.startswith("Nothing that was seen holds work now. Causes judged: 1 of 19; 18 could not be judged: ")
     assert "Not seen: the PGs, the OSDs' options" in words
     _, out, _ = run("why", "--from", str(path), "--format", "json")
     document = json.loads(out)

@@ -147,7 +147,7 @@ def test_why_of_more_pgs_than_are_looked_at_says_what_it_cannot_judge() -> None:
     document = running.why("", "", 10.0)
     assert "48 PGs are not listed one by one (at most 10)" in document["notes"]
     assert "reservation slots" in [each["cause"] for each in document["not_judged"]]
-    assert "13 could not be judged" in " ".join(render_why.causes(document).split())
+    assert "14 could not be judged" in " ".join(render_why.causes(document).split())
 
 
 def test_status_shows_rates_objectives_and_what_is_in_force() -> None:

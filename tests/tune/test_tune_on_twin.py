@@ -235,8 +235,9 @@ def test_the_work_measures_as_the_sampler_of_real_clusters_does() -> None:
     load.prepare()
     live.prepare()
     load.start()
-    start = cluster.clock.now()
-    while cluster.clock.now() < start + 30:
+    # settled: until the first chunk is preempted the sampler goes by what OSDs read
+    start = cluster.clock.now() + 15
+    while cluster.clock.now() < start + 120:
         load.observe()
         live.observe()
         cluster.clock.sleep(1)

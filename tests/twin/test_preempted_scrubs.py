@@ -162,6 +162,34 @@ def test_no_copy_reads_on_once_a_write_has_preempted_the_chunk(place: int) -> No
     assert state.tasks[NUMBER].pending == (2 if place == 0 else 3)
 
 
+def test_what_was_read_of_a_chunk_that_a_write_preempts_is_read_again_before_it_counts() -> None:
+    state = chosen(model())
+    scrub.scrub_goes_on(state, NUMBER, START_S)
+    task, osds = state.tasks[NUMBER], state.osds
+
+    def read(count: int) -> None:
+        """So many strides on one replica."""
+        i = next(i for i, item in enumerate(state.items) if item.role == records.SCRUB_CHUNK and item.slot == 1)
+        for _ in range(count):
+            state.items[i].strides_left, state.items[i].size_bytes, state.items[i].objects_left = 9, 100.0, 9
+            scrub.stride_read(state, i, state.slots[1].osd, START_S)
+
+    def counted() -> List[float]:
+        names = ("scrubbed_bytes", "scrub_read_bytes")
+        return [sum(getattr(own.counters, name) for own in osds) for name in names]
+
+    read(5)
+    assert counted() == [500.0, 500.0]
+    meets(state)
+    assert sum(own.counters.preempted_chunks for own in osds) == 1.0
+    copies_answer(state)
+    assert (task.chunk_bytes, task.reread_bytes) == (0.0, 500.0), "the chunk is begun anew"
+    read(3)
+    assert counted() == [500.0, 800.0]
+    read(4)
+    assert counted() == [700.0, 1200.0]
+
+
 def test_a_write_waits_for_the_chunk_s_end_once_no_preemption_is_left() -> None:
     state = chosen(model(), osd_scrub_max_preemptions=0)
     scrub.scrub_goes_on(state, NUMBER, START_S)
@@ -205,6 +233,18 @@ def test_under_a_limit_a_pool_that_is_written_is_scrubbed_far_more_slowly() -> N
     apart, _ = scrubbed(model("other", 200))
     together, _ = scrubbed(model("rbd", 200))
     assert 0.2 < together / apart < 0.75
+
+
+@pytest.mark.usefixtures("kernel_compiled")
+def test_bytes_that_are_scrubbed_are_those_of_whole_objects() -> None:
+    simulation = Simulation(model("rbd", 200), LIMITED)
+    simulation.advance(65.0)
+    counters = simulation.counters()
+    objects = float(counters.scrub_objects.sum())
+    assert counters.preempted_chunks.sum() > 5
+    # the chunk under way
+    assert float(counters.scrub_bytes.sum()) / (3 * MIB // 4) == pytest.approx(objects, abs=15)
+    assert counters.scrub_read_bytes.sum() > counters.scrub_bytes.sum() + 15 * 3 * MIB // 4
 
 
 @pytest.mark.usefixtures("kernel_compiled")

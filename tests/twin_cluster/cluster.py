@@ -195,7 +195,7 @@ class TwinCommander:
 
     def _tell_perf(self, osd: TwinOsd, arguments: Mapping[str, str]) -> Dict[str, Any]:
         model = self._simulation.model
-        scrubbed = next((model.pool(work.pool) for work in model.scrub), None)
+        scrubbed = next(((work, model.pool(work.pool)) for work in model.scrub), None)
         document = perf_dump(
             self.counters(),
             osd.place.osd % self._simulation.osds,

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields, replace
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from ceph_tuner.core.knobs.releases import Version
 from ceph_tuner.core.measure.osd_documents import QUEUE_CLASSES
 from ceph_tuner.core.measure.sample import READ, WRITE
-from ceph_tuner.twin.model import Pool
+from ceph_tuner.twin.model import Pool, ScrubWork
 from ceph_tuner.twin.simulation import SimulatedCounters
 
 SCRUB_COUNTERS_SINCE: Version = (20, 2, 0)
@@ -41,11 +41,16 @@ def added(before: Optional[SimulatedCounters], since: SimulatedCounters) -> Simu
 
 
 def perf_dump(
-    counters: SimulatedCounters, place: int, shards: int, version: Version, mclock: bool, scrubbed: Optional[Pool]
+    counters: SimulatedCounters,
+    place: int,
+    shards: int,
+    version: Version,
+    mclock: bool,
+    scrubbed: Optional[Tuple[ScrubWork, Pool]],
 ) -> Dict[str, Any]:
     """Sections `osd` and `mclock-shard-queue-N` of the OSD at that place of the arrays.
 
-    `scrubbed` is the pool that is scrubbed: OSDs count every copy, apart for erasure code.
+    `scrubbed` is the work and the pool that is scrubbed: OSDs count every copy, apart for erasure code.
     """
     reads, writes = int(counters.read_ops[place]), int(counters.write_ops[place])
     read_s, write_s = float(counters.read_seconds[place]), float(counters.write_seconds[place])
@@ -70,16 +75,24 @@ def perf_dump(
     }
     if version >= SCRUB_COUNTERS_SINCE:
         for kind in ("replicated", "ec"):
-            is_counted = scrubbed is not None and (kind == "ec") == bool(scrubbed.k)
-            copies = scrubbed.size if scrubbed is not None and is_counted else 0
-            # the simulation counts objects where it counts them once, at their primary
-            section[f"scrub_{kind}_stats_cnt"] = copies * int(counters.scrub_objects[place])
-            section[f"scrub_{kind}_read_bytes"] = int(counters.scrub_bytes[place]) if is_counted else 0
+            is_counted = scrubbed is not None and (kind == "ec") == bool(scrubbed[1].k)
+            section[f"scrub_{kind}_stats_cnt"] = _copies(counters, place, *scrubbed) if scrubbed and is_counted else 0
+            section[f"scrub_{kind}_io_intersects"] = int(counters.preempted_chunks[place]) if is_counted else 0
+            section[f"scrub_{kind}_io_blocked"] = 0
+            section[f"scrub_{kind}_read_bytes"] = int(counters.scrub_read_bytes[place]) if is_counted else 0
     document: Dict[str, Any] = {"osd": section}
     if mclock:
         for shard in range(shards):
             document[f"mclock-shard-queue-{shard}"] = _queue(counters, place, shard, shards)
     return document
+
+
+def _copies(counters: SimulatedCounters, place: int, work: ScrubWork, pool: Pool) -> int:
+    """Copies that were looked at, those of chunks that a write preempted among them."""
+    if work.deep:
+        return int(float(counters.scrub_read_bytes[place]) * (pool.k or 1) / work.object_bytes)
+    # the simulation counts objects once, at their primary
+    return pool.size * int(counters.scrub_objects[place])
 
 
 def histogram_dump(counters: SimulatedCounters, place: int) -> Dict[str, Any]:

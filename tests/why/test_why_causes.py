@@ -49,6 +49,18 @@ def starved() -> WhyFacts:
     return with_osd(healthy(), own)
 
 
+def stopped(chunks: int, copies: int, **options: str) -> WhyFacts:
+    """A late PG that osd.0 scrubs, and counts so much of."""
+    rises = {
+        **served(100, 1.0),
+        "osd.scrub_replicated_io_intersects": chunks + 2.0,
+        "osd.scrub_replicated_io_blocked": 2.0,
+        "osd.scrub_replicated_stats_cnt": float(copies),
+    }
+    own = osd(0, {"osd_scrub_chunk_max": "15", "osd_scrub_chunk_min": "5", **options}, rises=rises)
+    return with_osd(some(healthy(), 1, states="active+clean+scrubbing+deep", deep_late=True), own)
+
+
 def in_reads(threads: int = 16, share: float = 0.95, **given: Any) -> OsdNow:
     """An OSD whose threads wait for reads in that share of their time, while clients wait for a thread."""
     options = {
@@ -109,6 +121,7 @@ PLANTED: List[Tuple[str, str, WhyFacts]] = [
     ("throttle", "client", every(lambda at: osd(at, THROTTLE, rises=served(300, 0.05, 9.0)))),
     ("slow-drive", "client", with_osd(healthy(), osd(2, rises=served(100, 30.0)))),
     ("drive-saturated", "client", every(lambda at: osd(at, rises=served(12_000, 4.0)))),
+    ("stopped-scrubs", "scrub", stopped(12, 180)),
     (
         "share",
         "recovery",
@@ -173,7 +186,8 @@ def of_many(facts: WhyFacts, asked: int = 3) -> WhyFacts:
 
 
 JUDGED_BY_OSDS = ("scrub-hours", "scrub-behind-recovery", "scrub-slots", "reservation-slots", "snaptrim-slots", "limit",
-                  "capacity", "stale-shards", "share", "throttle", "drive-saturated", "slow-drive")  # fmt: skip
+                  "capacity", "stale-shards", "stopped-scrubs", "share", "throttle", "drive-saturated",
+                  "slow-drive")  # fmt: skip
 
 
 OF_OSDS = [(name, facts) for name, _, facts in PLANTED if name in JUDGED_BY_OSDS]
@@ -277,6 +291,40 @@ def test_bytes_on_erasure_code_are_those_that_the_drive_is_given() -> None:
     written["bluestore.write_small_bytes"] = 6e9
     full_drives = every(lambda at: osd(at, options, rises={**sent, **written}))
     assert [cause.name for cause in examine(full_drives)] == ["drive-saturated"]
+
+
+def test_a_scrub_s_chunks_that_writes_preempt_are_paid_for_whole() -> None:
+    (cause,) = examine(stopped(12, 180))
+    # twelve chunks of 15 objects, beside 60 objects of three copies each
+    assert cause.held == pytest.approx(180 / (180 + 60))
+    counts = "writes preempted 12 chunks in 10 s, while 180 copies of objects were scrubbed"
+    assert cause.evidence[0].words == f"osd.0: {counts}"
+    assert cause.commands == ("ceph config set osd osd_scrub_chunk_max 5",)
+    (small,) = examine(stopped(36, 180, osd_scrub_chunk_max="5"))
+    assert small.commands == ("ceph config set osd osd_scrub_max_preemptions 0",)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        stopped(2, 0),
+        stopped(12, 9000),
+        stopped(12, 180, osd_op_queue="wpq"),
+        replace(stopped(12, 180), pgs=some(healthy(), 1, states="active+clean+scrubbing+deep").pgs),
+        replace(stopped(12, 180), pgs=some(healthy(), 1, states="active+clean+scrubbing", deep_late=True).pgs),
+        stopped(12, 180, osd_scrub_chunk_min="many"),
+    ],
+    ids=[
+        "chance",
+        "a small part",
+        "wpq, whose items have one price",
+        "scrubs in time",
+        "a shallow scrub",
+        "no size that is known",
+    ],
+)
+def test_few_stopped_chunks_hold_nothing(facts: WhyFacts) -> None:
+    assert examine(facts) == []
 
 
 ODD_NUMBERS = ["nan", "inf", "-5", "1e999", "", "many"]

@@ -100,7 +100,7 @@ class ScrubLoad(BackgroundLoad):
             self._schedule(done_pgs)
         # a PG that the last reading saw halfway may be between two states now
         self._most = max(self._most, self._finished + objects_under_way)
-        return WorkReading({"objects": self._most, "bytes": self._bytes_read()}, None)
+        return WorkReading({"objects": self._most, "bytes": self._bytes_scrubbed()}, None)
 
     def release(self) -> None:
         """Allow scrubs, also where an operator forbade them (`halt` forbids them again), and schedule every PG."""
@@ -155,11 +155,15 @@ class ScrubLoad(BackgroundLoad):
     def _at_rest(self) -> bool:
         return not any(pg["scrubber"].get("active") for pg in self.pool.pgs())
 
-    def _bytes_read(self) -> float:
-        """Tentacle's OSDs count what deep scrub reads; before it, whole objects on every OSD of a PG."""
+    def _bytes_scrubbed(self) -> float:
+        """Tentacle's OSDs count what deep scrub reads, and nobody writes here; before it, whole objects."""
         counts = [self._counter(osd) for osd in self.osds]
         if all(value is not None for value in counts):
             return sum(value for value in counts if value is not None)
+        return self._whole_objects()
+
+    def _whole_objects(self) -> float:
+        """Bytes of the objects that were scrubbed, on every OSD of a PG."""
         return self._most * self.object_bytes * self.pool.size * self.pool.layout.stored_share
 
     def _counter(self, osd: int) -> Optional[float]:

@@ -147,6 +147,7 @@ def _background(
             values["backfill.finish_s"] = finish_s(left, backfilled)
     if model.scrub:
         values["scrub.objects_s"], values["scrub.bytes_s"] = rate("scrub_objects"), rate("scrub_bytes")
+        values["scrub.preemptions_s"] = rate("preempted_chunks")
         if values["scrub.bytes_s"] > 0:
             pools = {work.pool: model.pool(work.pool) for work in model.scrub}
             pool_bytes = sum(

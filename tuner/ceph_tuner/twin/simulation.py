@@ -40,6 +40,9 @@ class SimulatedCounters:
     backfill_ops: Array
     scrub_objects: Array
     scrub_bytes: Array
+    scrub_read_bytes: Array
+    """With what is read again of chunks that writes preempted."""
+    preempted_chunks: Array
     trimmed: Array
     waiting: Array
     """Items in the mClock queues now, shape (osds, 3)."""
@@ -94,6 +97,8 @@ class CounterRecord(NamedTuple):
             backfill_ops=table["backfilled_objects"],
             scrub_objects=table["scrubbed_objects"],
             scrub_bytes=table["scrubbed_bytes"],
+            scrub_read_bytes=table["scrub_read_bytes"],
+            preempted_chunks=table["preempted_chunks"],
             trimmed=table["trimmed_clones"],
             waiting=self.shards_waiting.reshape(len(table), -1, self.shards_waiting.shape[1]).sum(axis=1).astype(float),
             waited=table["waited_s"],

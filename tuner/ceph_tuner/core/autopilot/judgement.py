@@ -21,7 +21,10 @@ STAND_INS = {
     "scrub.interval_s": "scrub.bytes_s",
     "scrub.pgs_late": "scrub.bytes_s",
 }
-"""What shows on part of the OSDs what these metrics show of the whole cluster only."""
+"""What shows on part of the OSDs what these metrics show of the whole cluster only.
+
+Of scrub it is what was read there, of chunks that writes preempt as well.
+"""
 
 
 def stand_in(metric: str) -> Optional[str]:

@@ -64,6 +64,7 @@ EXPORTED: Dict[str, Exported] = {
     "backfill.finish_s": Exported("finish_seconds", labelled(class_="backfill")),
     "snaptrim.drain_s": Exported("finish_seconds", labelled(class_="snaptrim")),
     "scrub.interval_s": Exported("scrub_interval_seconds", ()),
+    "scrub.preemptions_s": Exported("scrub_preemptions_per_second", ()),
     "scrub.pgs_late": Exported("scrub_late_pgs", ()),
     "snaptrim.queue": Exported("snaptrim_queue", ()),
     "ops.slow": Exported("slow_operations", ()),

@@ -73,7 +73,8 @@ _ALL = [
     Metric("backfill.objects_left", "1", True, "misplaced object copies still to move"),
     Metric("backfill.finish_s", "s", True, "time to move the misplaced copies at the present rate"),
     Metric("scrub.objects_s", "1/s", False, "objects scrubbed"),
-    Metric("scrub.bytes_s", "B/s", False, "bytes read by deep scrub"),
+    Metric("scrub.bytes_s", "B/s", False, "bytes deep-scrubbed, without those of chunks that are begun anew"),
+    Metric("scrub.preemptions_s", "1/s", True, "chunks that clients' writes preempt, so that they are begun anew"),
     Metric("scrub.pgs_late", "1", True, "PGs past their deep-scrub date"),
     Metric("scrub.interval_s", "s", True, "time to deep-scrub the whole cluster at the present rate"),
     Metric("snaptrim.objects_s", "1/s", False, "clones trimmed"),
@@ -99,9 +100,12 @@ _BY_NAME: Dict[str, Metric] = {metric.name: metric for metric in _ALL}
 PERCENTILES = {"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99}
 """How metrics end that come from histograms, and the fraction that each is."""
 OF_POOLS: FrozenSet[str] = frozenset(
-    name for name in _BY_NAME if work_of(name) not in ("queue", "ops", "osds") and name != "recovery.objects_s"
+    name
+    for name in _BY_NAME
+    if work_of(name) not in ("queue", "ops", "osds") and name not in ("recovery.objects_s", "scrub.preemptions_s")
 )
-"""Metrics that a pool has as well: OSDs count queues, slow operations and recoveries begun without their pool."""
+"""Metrics that a pool has as well: OSDs count queues, slow operations, recoveries begun and chunks preempted without
+their pool."""
 
 # a pool may be called almost anything; what would end the name, the line or the label is left out
 _SCOPED = re.compile(r"([a-z0-9_.]{1,60})\{(class|pool)=([^{}=,\s\"'<>]{1,100})\}")

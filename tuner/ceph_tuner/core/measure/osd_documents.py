@@ -27,6 +27,10 @@ PLAIN_COUNTERS = (
     "scrub_ec_stats_cnt",
     "scrub_replicated_read_bytes",
     "scrub_ec_read_bytes",
+    "scrub_replicated_io_intersects",
+    "scrub_ec_io_intersects",
+    "scrub_replicated_io_blocked",
+    "scrub_ec_io_blocked",
 )
 """Cumulative counters of the OSD's section `osd`; an OSD that lacks one leaves it out."""
 
@@ -36,6 +40,11 @@ TIME_COUNTERS = ("op_r_latency", "op_w_latency", "op_rw_latency")
 SCRUB_COUNTERS = ("scrub_replicated_stats_cnt", "scrub_ec_stats_cnt")
 
 SCRUB_READS = ("scrub_replicated_read_bytes", "scrub_ec_read_bytes")
+
+_WRITES_MET = ("scrub_replicated_io_intersects", "scrub_ec_io_intersects")
+_WRITES_HELD = ("scrub_replicated_io_blocked", "scrub_ec_io_blocked")
+SCRUB_WRITES = (*_WRITES_MET, *_WRITES_HELD)
+"""Clients' writes to what was being scrubbed, and those of them that waited."""
 
 QUEUE_CLASSES = {
     "mclock_client_queue_len": "queue.client",
@@ -69,6 +78,15 @@ def osd_values(section: Mapping[str, Any]) -> Dict[str, float]:
             values[f"{name}.sum"] = float(section[name]["sum"])
             values[f"{name}.count"] = float(section[name]["avgcount"])
     return values
+
+
+def preempted_chunks(counters: Mapping[str, float]) -> float:
+    """Scrubs' chunks that clients' writes preempted; of writes to a chunk the others waited.
+
+    A chunk that was preempted has no range any more, so each is counted once (`PgScrubber::write_blocked_by_scrub`).
+    """
+    met, held = (sum(counters.get(name, 0.0) for name in names) for names in (_WRITES_MET, _WRITES_HELD))
+    return max(met - held, 0.0)
 
 
 def osd_queues(perf_dump: Mapping[str, Any]) -> Dict[str, float]:

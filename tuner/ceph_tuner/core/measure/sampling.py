@@ -11,6 +11,7 @@ from typing import Collection, Dict, List, Mapping, Optional, Set, Tuple
 
 from ceph_tuner.core.measure.counters import (
     EpisodeProgress,
+    EpisodeRise,
     Episodes,
     Mended,
     Meter,
@@ -21,7 +22,14 @@ from ceph_tuner.core.measure.counters import (
 )
 from ceph_tuner.core.measure.histogram import Histogram, pooled
 from ceph_tuner.core.measure.metrics import METRICS
-from ceph_tuner.core.measure.osd_documents import PLAIN_COUNTERS, QUEUE_CLASSES, SCRUB_COUNTERS, SCRUB_READS
+from ceph_tuner.core.measure.osd_documents import (
+    PLAIN_COUNTERS,
+    QUEUE_CLASSES,
+    SCRUB_COUNTERS,
+    SCRUB_READS,
+    SCRUB_WRITES,
+    preempted_chunks,
+)
 from ceph_tuner.core.measure.reading import Reading
 from ceph_tuner.core.measure.sample import READ, WRITE, Sample, drain_s, finish_s, percentiles
 
@@ -54,6 +62,8 @@ class Sampling:
         self._degraded, self._misplaced = Mended(), Mended()
         self._clones, self._snaptrim_queue = Trend(), Trend(60.0)
         self._coded = Trend()
+        self._chunks, self._preempted = 0.0, Trend(60.0)
+        """Chunks of scrubs that clients' writes preempted."""
         self.scrubs_since: Optional[float] = None
         """When the oldest scrub under way began, as far as that is known; None where none is known to be."""
 
@@ -64,7 +74,7 @@ class Sampling:
         work = self._work(reading, notes)
         latency, daemons = self._latency(reading)
         self.coverage = SampleCoverage(work.daemons if work else 0, daemons)
-        scrub_rates = self._scrub_rates(reading)
+        scrub_rises = self._scrub_rises(reading)
         self.scrubs_since = self._scrubs_since(reading)
         self._notice_recovery(reading)
         self._clones.add(reading.at, reading.totals.get("num_object_clones"))
@@ -76,7 +86,10 @@ class Sampling:
         values.update(_client(work))
         values.update(percentiles(latency))
         values.update(_recovery(work, reading, self._degraded.rate(), self._misplaced.rate(), self._coded.rising()))
-        values.update(_scrub(work, scrub_rates, reading))
+        if work:
+            self._chunks += (reading.at - before) * preempted_chunks(work.rates)
+        self._preempted.add(reading.at, self._chunks)
+        values.update(_scrub(work, scrub_rises, reading, bool(self._preempted.rising())))
         values.update(_snaptrim(reading, self._clones.falling(), self._snaptrim_queue.falling()))
         values.update(_states(reading))
         metrics = {name: values[name] for name in METRICS if name in values}
@@ -137,16 +150,16 @@ class Sampling:
         together = {kind: pooled(histograms) for kind, histograms in rises.items()}
         return {kind: histogram for kind, histogram in together.items() if histogram is not None}, len(osds)
 
-    def _scrub_rates(self, reading: Reading) -> Dict[str, float]:
-        """Objects scrubbed per second, by PG."""
-        rates = {}
+    def _scrub_rises(self, reading: Reading) -> Dict[str, EpisodeRise]:
+        """Objects scrubbed, by PG."""
+        rises = {}
         for pgid, pg in reading.pgs.items():
             running = "scrubbing" in pg.state
-            rate = self._pgs.look(pgid, EpisodeProgress(reading.at, pg.scrubbed, running, pg.scrub_ended))
-            if rate is not None:
-                rates[pgid] = rate
+            rise = self._pgs.look(pgid, EpisodeProgress(reading.at, pg.scrubbed, running, pg.scrub_ended))
+            if rise is not None:
+                rises[pgid] = rise
         self._pgs.forget_before(reading.at - 3600.0)
-        return rates
+        return rises
 
     def _scrubs_since(self, reading: Reading) -> Optional[float]:
         if not _any_state(reading, "scrubbing"):
@@ -210,21 +223,31 @@ def _recovery(
     return values
 
 
-def _scrub(work: Optional[WorkRates], scrub_rates: Mapping[str, float], reading: Reading) -> Dict[str, float]:
-    """From the OSDs' own counters where they have them (Tentacle), else from the PGs' progress."""
+def _scrub(
+    work: Optional[WorkRates], rises: Mapping[str, EpisodeRise], reading: Reading, preempted: bool
+) -> Dict[str, float]:
+    """From the OSDs' own counters where they have them (Tentacle), else from the PGs' progress.
+
+    OSDs also count what they read of chunks that clients' writes preempt. While there are some, PGs tell what is
+    scrubbed, where all of them are looked at. OSDs of a group have no PGs to themselves.
+    """
     values = {}
     objects, copies = reading.totals.get("num_objects", 0.0), reading.totals.get("num_object_copies", 0.0)
     per_object = copies / objects if objects and copies else 1.0
-    if work and any(name in work.rates for name in SCRUB_COUNTERS):
+    pgs = sum(reading.pg_states.values())
+    if work and any(name in work.rates for name in SCRUB_WRITES):
+        values["scrub.preemptions_s"] = preempted_chunks(work.rates)
+    counted = work is not None and any(name in work.rates for name in SCRUB_COUNTERS)
+    if work and counted and not (preempted and 0 < pgs <= len(rises)):
         values["scrub.objects_s"] = sum(work.rates.get(name, 0.0) for name in SCRUB_COUNTERS) / per_object
         values["scrub.bytes_s"] = sum(work.rates.get(name, 0.0) for name in SCRUB_READS)
-    elif scrub_rates:
+    elif rises:
         # where only some PGs were looked at, they stand for all
-        scale = max(sum(reading.pg_states.values()) / len(scrub_rates), 1.0)
-        deep = {pgid: reading.pgs[pgid] for pgid in scrub_rates if reading.pgs[pgid].deep}
-        values["scrub.objects_s"] = scale * sum(scrub_rates.values())
+        scale = max(pgs / len(rises), 1.0)
+        deep = {pgid: reading.pgs[pgid] for pgid in rises if reading.pgs[pgid].deep}
+        values["scrub.objects_s"] = scale * sum(rise.rate for rise in rises.values())
         values["scrub.bytes_s"] = scale * sum(
-            scrub_rates[pgid] * pg.raw_bytes / pg.objects for pgid, pg in deep.items() if pg.objects
+            rises[pgid].rate * pg.raw_bytes / pg.objects for pgid, pg in deep.items() if pg.objects
         )
     elif work and reading.pg_states and not _any_state(reading, "scrubbing"):
         values["scrub.objects_s"] = values["scrub.bytes_s"] = 0.0

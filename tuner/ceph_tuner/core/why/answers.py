@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Dict, FrozenSet, Iterable, Mapping, NamedTuple, Set, Tuple
 
 from ceph_tuner.core.ceph.commands import parsed, shaped
+from ceph_tuner.core.measure.osd_documents import SCRUB_COUNTERS, SCRUB_WRITES
 from ceph_tuner.core.measure.pg_documents import flags_of, osds_of
 from ceph_tuner.core.measure.queue_dump import Dump, read_tags, strict_queued
 from ceph_tuner.core.measure.reading import pool_of
@@ -51,6 +52,8 @@ _PLAIN = frozenset(
         "recovery_bytes",
         "write_big_bytes",
         "write_small_bytes",
+        *SCRUB_COUNTERS,
+        *SCRUB_WRITES,
     ]
 )
 

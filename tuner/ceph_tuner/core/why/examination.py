@@ -9,6 +9,7 @@ from ceph_tuner.core.checks import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, STEA
 from ceph_tuner.core.why import drive_causes, limit_causes, permits, queue_causes, slots
 from ceph_tuner.core.why.cause import LEAST_HELD, Cause
 from ceph_tuner.core.why.facts import SLOTS, WhyFacts
+from ceph_tuner.core.why.stopped_scrubs import stopped_scrubs
 
 CAUSES: Mapping[str, Check[WhyFacts, Cause]] = {
     "paused": Check(permits.paused, (OSD_MAP,)),
@@ -28,6 +29,7 @@ CAUSES: Mapping[str, Check[WhyFacts, Cause]] = {
     "no room": Check(slots.too_full, (PGS,)),
     "reservation slots": Check(slots.reservations, (SLOTS, PGS)),
     "scrub slots": Check(slots.scrub_slots, (OPTIONS, PGS)),
+    "stopped scrubs": Check(stopped_scrubs, (OPTIONS, COUNTERS, PGS)),
     "snaptrim slots": Check(slots.snaptrim_slots, (OPTIONS, PGS)),
 }
 """Every cause, by what it looks at, with the parts of the facts that it needs; of causes that hold the same, the

@@ -131,6 +131,11 @@ class Counters(Record):
     backfilled_objects: float
     scrubbed_objects: float
     scrubbed_bytes: float
+    """Of the copies here, without what is read again of chunks that a write preempted."""
+    scrub_read_bytes: float
+    """The same with it."""
+    preempted_chunks: float
+    """Of the scrubs that it leads."""
     trimmed_clones: float
     deleted_objects: float
     processor_s: float

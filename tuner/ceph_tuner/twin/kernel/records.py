@@ -218,6 +218,10 @@ class Task(Record):
     """How often a write may still preempt the chunk (osd_scrub_max_preemptions); with none left it waits."""
     preempted: int
     """1 where a write has preempted the chunk: it is begun anew once the replicas have answered."""
+    chunk_bytes: float
+    """Read of the chunk, on all copies."""
+    reread_bytes: float
+    """Read of chunks that were preempted: so much is read again before a scrub is further than it was."""
     waiting_head: int
     waiting_tail: int
     """Clients' items that wait until the chunk is scrubbed."""

@@ -93,6 +93,7 @@ def _begin_chunk(state: SimulationState, number: int) -> None:
         task.chunk_divisor = 1
     most = _chunk_objects(state, task, slot)
     task.chunk = most if most < task.left else task.left
+    task.chunk_bytes = 0.0
     task.stage = 0
     enter(state, new_item(state, SCRUB_STEP, task.lane, slot, number, _step_cost(state, task), 0.0, 0.0))
 
@@ -203,7 +204,11 @@ def stride_read(state: SimulationState, i: int, osd: int, now: float) -> int:
     if item.strides_left < 0:
         _next_object(state, item, task.object_bytes)
         return _queued_anew(state, i, task)
-    counters.scrubbed_bytes += item.size_bytes
+    again = item.size_bytes if item.size_bytes < task.reread_bytes else task.reread_bytes
+    task.reread_bytes -= again
+    task.chunk_bytes += item.size_bytes
+    counters.scrubbed_bytes += item.size_bytes - again
+    counters.scrub_read_bytes += item.size_bytes
     item.strides_left -= 1
     if item.strides_left > 0:
         _next_stride(state, item, task.object_bytes)
@@ -247,6 +252,7 @@ def copy_scrubbed(state: SimulationState, i: int, now: float) -> None:
     slot = state.slots[task.pg * state.parameters.width]
     slot.scrubbed = -1
     if task.preempted == 1:
+        task.reread_bytes += task.chunk_bytes
         _begin_chunk(state, number)
         return
     state.osds[slot.osd].counters.scrubbed_objects += task.chunk
@@ -271,6 +277,7 @@ def waits_for_scrub(state: SimulationState, i: int) -> bool:
         return False
     if task.preemptions_left > 0:
         task.preempted = 1
+        state.osds[state.slots[item.slot].osd].counters.preempted_chunks += 1.0
         return False
     item.role = BLOCKED
     item.size_bytes = 0.0
