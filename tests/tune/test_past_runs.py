@@ -13,7 +13,17 @@ from ceph_tuner.core.knobs.catalogue import PROFILE
 from ceph_tuner.core.knobs.releases import TENTACLE, Settings
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.sample import Measure
-from ceph_tuner.tune.past import ALIKE, OLDEST_S, Heading, PastRun, PastTrials, lessons, past_runs, to_resume
+from ceph_tuner.tune.past import (
+    ALIKE,
+    OLDEST_S,
+    Heading,
+    PastRun,
+    PastTrials,
+    lessons,
+    past_runs,
+    to_resume,
+    written_out,
+)
 from monitors import Monitors
 
 SLO = parse_slo({"objectives": ["client.p95_ms <= 80 ms"]})
@@ -112,3 +122,24 @@ def test_an_earlier_run_that_saw_the_settings_in_force_give_the_same_teaches_all
 )
 def test_what_was_measured_on_another_load_long_ago_or_about_other_things_teaches_nothing(unlike: dict) -> None:
     assert learnt(**{"heading": replace(HEADING, in_force=WINNER), **unlike}) == []
+
+
+CHUNK = "osd_recovery_max_chunk"
+CLIENT_SHARE = "osd_mclock_scheduler_client_res"
+
+
+def test_what_stands_beside_a_profile_s_name_is_written_out_as_well() -> None:
+    """But for the values of the classes, which Ceph ignores under a built-in profile."""
+    values = TENTACLE.profiles["high_client_ops"]
+    written = written_out({PROFILE: "high_client_ops", CHUNK: 1 << 18, CLIENT_SHARE: 0.99}, TENTACLE.profiles, {})
+    assert written == {**values, CHUNK: 1 << 18}
+    assert written[CLIENT_SHARE] != 0.99
+
+
+@pytest.mark.parametrize("settings", [{PROFILE: "custom", CLIENT_SHARE: 0.99}, {CHUNK: 1 << 18}])
+def test_values_without_a_built_in_profile_are_written_out_already(settings: Settings) -> None:
+    assert written_out(settings, TENTACLE.profiles, {CHUNK: 1}) == settings
+
+
+def test_no_settings_are_those_in_force() -> None:
+    assert written_out({}, TENTACLE.profiles, {CHUNK: 1}) == {CHUNK: 1}

@@ -168,8 +168,14 @@ def lessons(
 
 
 def written_out(settings: Settings, profiles: Mapping[str, Settings], in_force: Settings) -> Settings:
-    """Give values in place of a profile's name, or of nothing for what is in force."""
-    return dict(profiles.get(str(settings.get(PROFILE)), settings) if settings else in_force)
+    """Give values in place of a profile's name, or of nothing for what is in force.
+
+    Beside a built-in profile's name Ceph ignores values of the classes, and no other knob.
+    """
+    values = profiles.get(str(settings.get(PROFILE)))
+    if values is None:
+        return dict(settings or in_force)
+    return {**{name: value for name, value in settings.items() if name != PROFILE}, **values}
 
 
 def _alike(values: Sequence[float], now: Optional[float]) -> bool:
