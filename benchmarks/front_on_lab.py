@@ -27,13 +27,15 @@ from tuning_on_lab import SCENARIOS, Compared
 
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import parse_slo
+from ceph_tuner.core.knobs.catalogue import OVERRIDE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import settings_key
 from ceph_tuner.report.words import quantity
 
 RESULTS = Path("benchmarks/results")
 SCENARIO, LATENCY, RATE = "client-recovery", "client.p95_ms", "recovery.bytes_s"
-GRID_FILE, WINNERS_FILE = "twin-ahead-nvme-grid.json", "twin-ahead-nvme-winners.json"
+GRID_FILES = ("twin-ahead-nvme-grid.json", "twin-ahead-nvme-grid-2.json")
+WINNERS_FILE = "twin-ahead-nvme-winners.json"
 VERSION, FIRST = 13, 131
 """Of the search, and the first repeat of it that belongs to this grid."""
 NEAR = 0.9
@@ -41,9 +43,14 @@ NEAR = 0.9
 LOSS = 0.3
 """What no winner may lose in later windows."""
 LATER_WINDOWS = 10
+WRITE = "ceph config set osd "
 
 CHUNKS = {"chunk 8 MiB": None, "chunk 512 KiB": 512, "chunk 256 KiB": 256, "chunk 128 KiB": 128, "chunk 64 KiB": 64}
-AT_ONCE = {"": {}, ", one at a time": {"osd_recovery_max_active": 1}, ", three": {"osd_recovery_max_active": 3}}
+AT_ONCE: Mapping[str, Settings] = {
+    "": {},
+    ", one at a time": {OVERRIDE: True, "osd_recovery_max_active": 1},
+    ", three at a time": {OVERRIDE: True, "osd_recovery_max_active": 3},
+}
 
 
 def shares(client: str, recovery: str, best_effort: str) -> Settings:
@@ -84,11 +91,11 @@ class Point(NamedTuple):
     rate_bytes_s: float
 
 
-def points_of(file: str, windows: Sequence[Mapping[str, Any]]) -> List[Point]:
+def points_of(files: Sequence[str], windows: Sequence[Mapping[str, Any]]) -> List[Point]:
     return [
         Point(line["label"], line["measured"][LATENCY], line["measured"][RATE])
         for line in windows
-        if line["ahead_file"] == file and line["failed"] is None
+        if line["ahead_file"] in files and line["failed"] is None
     ]
 
 
@@ -130,13 +137,13 @@ def winners(entries: Sequence[Mapping[str, Any]]) -> Dict[str, Settings]:
 
 
 def page(entries: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any]]) -> str:
-    points = points_of(GRID_FILE, windows)
+    points = points_of(GRID_FILES, windows)
     by_hand = [point for point in points if "," in point.label]
     front = front_of(by_hand)
     judge = Judge(parse_slo({"name": "grid", "objectives": list(SCENARIOS[SCENARIO])}))
     meets = [each for each in by_hand if judge.keeps_hard({LATENCY: each.latency_ms, RATE: each.rate_bytes_s})]
     lines = [
-        f"{len(by_hand)} settings by hand were measured, {len(meets)} of them met both objectives. The front:",
+        f"Of {len(by_hand)} settings by hand {len(meets)} met both objectives. The front:",
         "",
         f"| settings | {LATENCY} | {RATE} |",
         "|" + " --- |" * 3,
@@ -145,11 +152,11 @@ def page(entries: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, An
             for each in front
         ),
         "",
-        "| repeat | trials | first that met every objective | unsafe | winner | p95 | recovery | the front's there "
-        "| share | later windows | loses most |",
+        "| repeat | trials | first that met every objective | unsafe | the winner writes | p95 | recovery "
+        "| the front's recovery there | share of it | later windows | the worst of them loses |",
         "|" + " --- |" * 11,
     ]
-    later = points_of(WINNERS_FILE, windows)
+    later = points_of([WINNERS_FILE], windows)
     labels = {settings_key(own): label.split(", ")[0] for label, own in winners(entries).items()}
     for entry in entries:
         one = Compared(entry)
@@ -160,7 +167,7 @@ def page(entries: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, An
         loss = max((max(each.latency_ms / mean_ms - 1, 1 - each.rate_bytes_s / rate) for each in own), default=0.0)
         verdict = "" if loss < LOSS else " (missed)"
         share = f"{rate / reach:.2f}{'' if rate >= NEAR * reach else ' (missed)'}" if reach else "none has it"
-        changed = ", ".join(f"`{name}` {value}" for name, value in sorted(settings.items()))
+        changed = ", ".join(f"`{command.removeprefix(WRITE)}`" for command in entry["outcome"]["commands"])
         lines.append(
             f"| {entry['repeat']} | {len(one.tried)} | {one.until_met or 'none'} | {one.unsafe} | {changed} "
             f"| {quantity(LATENCY, mean_ms)} | {quantity(RATE, rate)} | {quantity(RATE, reach)} | {share} "

@@ -36,7 +36,7 @@ from repeatability import drives_of, rate_of
 
 from ceph_lab.cluster import Lab
 from ceph_lab.options import LabOptions
-from ceph_lab.recipes import options_for_window
+from ceph_lab.recipes import CLIENTS, options_for_window
 from ceph_lab.scenarios import scenario
 from ceph_lab.twin_model import lab_model
 from ceph_tuner.core.ceph.system_clock import SystemClock
@@ -232,8 +232,30 @@ def again(lines: Sequence[Mapping[str, Any]], folder: Path, processes: Optional[
             timing = Timing(ahead["settle_s"], ahead["window_s"])
             said = predicted(model, row["settings"], ahead["in_force"], timing, runner)
             rounded = {metric: [float(f"{value:.4g}") for value in values] for metric, values in said.items()}
-            found.append({**{key: line[key] for key in WINDOW}, "predicted": rounded})
+            whole = {**{key: line[key] for key in WINDOW}, "predicted": rounded}
+            found.append({**whole, **scrubbed_of(line, row["options"], model)})
     return found
+
+
+def scrubbed_of(line: Mapping[str, Any], options: Mapping[str, Any], model: ClusterModel) -> Dict[str, float]:
+    """What a window scrubbed of objects that clients write, where only what was read of them was kept.
+
+    Chunks that a write preempts are read again; the objects that were scrubbed are those that PGs counted.
+    """
+    if options.get("scrubbed") != CLIENTS or not line["measured"].get("scrub.objects_s"):
+        return {}
+    (work,) = model.scrub
+    pool = model.pool(work.pool)
+    own = line["measured"]["scrub.objects_s"] * work.object_bytes * pool.size / (pool.k or 1)
+    return {"scrubbed_bytes_s": float(f"{own:.4g}")}
+
+
+def as_said(line: Mapping[str, Any], said: Mapping[str, Any]) -> Dict[str, Any]:
+    """A window with what the twin says of it today, in the place of what it said before it."""
+    measured = dict(line["measured"])
+    if "scrubbed_bytes_s" in said:
+        measured["scrub.bytes_s"] = said["scrubbed_bytes_s"]
+    return {**line, "predicted": said["predicted"], "measured": measured}
 
 
 def said_of(
@@ -253,7 +275,7 @@ def again_table(today: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[st
     for line, said in said_of(windows, *today):
         if line["failed"] is None:
             kind = (name_of(line["ahead_file"]), line["load"])
-            kinds.setdefault(kind, []).append((line, {**line, "predicted": said["predicted"]}))
+            kinds.setdefault(kind, []).append((line, as_said(line, said)))
     rows = []
     labs: Dict[str, Tuple[List[Count], List[Count]]] = {}
     for (name, load), pairs in kinds.items():

@@ -14,6 +14,7 @@ import day
 import day_on_lab
 import false_alarms
 import flight
+import front_on_lab
 import kills_on_lab
 import mgr_scale
 import pytest
@@ -106,6 +107,11 @@ def test_a_twin_is_fitted_on_four_settings_at_most_and_on_none_that_it_predicts(
     assert 1 <= len({settings_key(window.settings) for window in seen}) <= 4
     assert len(others) >= 3
     assert others.isdisjoint(window.same for window in seen)
+
+
+def test_the_page_of_the_front_says_what_its_grid_and_its_searches_say() -> None:
+    entries, windows = (runs_file.lines_of(RESULTS / f"{name}.jsonl") for name in ("tuning-on-lab", "twin-ahead"))
+    assert measured(RESULTS / "front-on-lab.md") == front_on_lab.page(front_on_lab.searches_of(entries), windows)
 
 
 def test_the_page_of_the_automatic_mode_says_what_its_runs_say() -> None:
