@@ -135,7 +135,7 @@ def test_of_those_that_are_alike_by_their_means_the_steadiest_wins_and_it_is_sai
     choice = choose(Judge(SLO), now, [windows("shaky", 50, 68), windows("steady", 61, 61)])
     assert choice.winner.label == "steady"
     assert "steadier than shaky" in choice.reason
-    assert "client.p95_ms at worst 61 against 68 ms" in choice.reason
+    assert "client.p95_ms at worst 61 ms against 68 ms" in choice.reason
     # the deviation inside of a window counts alike
     inside = choose(Judge(SLO), now, [windows("shaky", 59, 60, spread=30), windows("steady", 61, 61, spread=2)])
     assert inside.winner.label == "steady"
@@ -175,6 +175,17 @@ def test_fewer_changes_are_not_as_good_where_they_lose_of_the_goal(rate: float, 
     now = entry_of("now", 98.0, [15e6 * each for each in noise])
     costs = {"best": ChangeCost(10, 4), "few": ChangeCost(1, 1)}
     assert choose(Judge(slo), now, entries, costs).winner.label == winner
+
+
+def test_a_reason_tells_rates_in_the_unit_that_tables_tell_them_in() -> None:
+    wishes = {"objectives": ["client.p95_ms <= 85 ms"], "maximise": "recovery.bytes_s"}
+    gain = choose(Judge(parse_slo(wishes)), entry("now", 98, 15e6), [entry("other", 60, 29.62e6)])
+    assert gain.reason.endswith("; recovery.bytes_s 29.6 MB/s against 15 MB/s")
+    pairs = [[9e6, 2.2e7], [1.52e7, 1.52e7]]
+    slo = parse_slo({"objectives": ["recovery.bytes_s >= 12 MB/s"]})
+    shaky, steady = (candidate(name, [{"recovery.bytes_s": r} for r in pair]) for name, pair in zip("ab", pairs))
+    now = candidate("now", [{"recovery.bytes_s": 2e6}] * 2)
+    assert "recovery.bytes_s at worst 15.2 MB/s against 9 MB/s" in choose(Judge(slo), now, [shaky, steady]).reason
 
 
 def test_a_worst_window_that_keeps_its_bounds_by_a_tenth_is_as_good_as_any() -> None:

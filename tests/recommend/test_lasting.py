@@ -83,7 +83,7 @@ def test_a_winner_that_stays_as_it_was_lasts(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_winner_that_misses_an_objective_later_does_not_last(monkeypatch: pytest.MonkeyPatch) -> None:
     decline = judged(monkeypatch, searched(old=[300] * 4, new=[20, 22, 21, 20]), new=150)
     assert decline is not None
-    assert decline.words == "over 24 s it gets worse (client.p95_ms 21 to 150)"
+    assert decline.words == "over 24 s it gets worse (client.p95_ms 21 ms to 150 ms)"
     assert decline.long is not None
     assert decline.long.means == {METRIC: 150.0}
 
@@ -115,7 +115,7 @@ def test_the_next_best_that_lasts_is_recommended_and_the_answer_says_why(monkeyp
     assert found.winner.label == "new"
     lasts, _ = recommendation._lasting(found, SilentListener(), None)  # type: ignore[arg-type]
     assert lasts.winner.label == "next"
-    assert lasts.choice.reason.endswith("; not new: over 24 s it gets worse (client.p95_ms 20 to 150)")
+    assert lasts.choice.reason.endswith("; not new: over 24 s it gets worse (client.p95_ms 20 ms to 150 ms)")
 
 
 def test_what_gets_worse_and_is_better_than_what_is_in_force_for_long_as_well_is_recommended_by_long_runs(

@@ -12,6 +12,7 @@ from typing import NamedTuple, Optional, Sequence, Tuple
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.ranking import LEAST_GAIN
+from ceph_tuner.core.measure.quantity import quantity
 from ceph_tuner.recommend import Prediction, Question, SearchEffort
 from ceph_tuner.recommend.paired_effect import paired_effects
 from ceph_tuner.recommend.runs import Means, Processes, Runs, StartedRuns
@@ -66,7 +67,9 @@ def gets_worse(
     if not more and judge.loss(long.means) - judge.loss(short.means) <= LEAST_GAIN[bool(missed)]:
         return None
     effects = paired_effects(question.slo.metrics, short, long)
-    changes = ", ".join(f"{each.metric} {each.before:.3g} to {each.after:.3g}" for each in effects)
+    changes = ", ".join(
+        f"{each.metric} {quantity(each.metric, each.before)} to {quantity(each.metric, each.after)}" for each in effects
+    )
     return Decline(f"over {seconds:.0f} s it gets worse ({changes})", long)
 
 

@@ -23,7 +23,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ceph_tuner.core.goals.goal import Goal
 from ceph_tuner.core.goals.judge import MARGIN, Judge, Verdict
 from ceph_tuner.core.knobs.settings import ChangeCost
-from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.quantity import quantity
 
 LEAST_GAIN = {True: 0.5, False: 0.02}
 """Fall of the loss that is worth a write, while a hard objective is missed (5% of its bound) and while all are kept.
@@ -258,19 +258,18 @@ def _steadier(judge: Judge, winner: Candidate, first: Candidate) -> str:
         (min(one.margin or 0.0, ENOUGH) - min(two.margin or 0.0, ENOUGH), one, two) for one, two in zip(own, other)
     ]
     _, one, two = max(gains, key=lambda entry: entry[0])
-    unit = METRICS[one.objective.metric].unit
-    comparison = f"{one.objective.metric} at worst {one.seen or 0.0:.4g} against {two.seen or 0.0:.4g} {unit}"
+    metric = one.objective.metric
+    comparison = f"{metric} at worst {quantity(metric, one.seen or 0.0)} against {quantity(metric, two.seen or 0.0)}"
     return f"steadier than {first.label}, which is as good by its mean ({comparison})"
 
 
 def _of_goal(goal: Goal, winner: Candidate, in_force: Candidate) -> str:
     """Say what the goal's metric becomes."""
-    unit = METRICS[goal.metric].unit
     own, before = (entry.means.get(goal.metric) for entry in (winner, in_force))
     if own is None:
         return f"; {goal.metric} was not seen"
-    comparison = "" if before is None else f" against {before:.4g} {unit}"
-    return f"; {goal.metric} {own:.4g} {unit}{comparison}"
+    comparison = "" if before is None else f" against {quantity(goal.metric, before)}"
+    return f"; {goal.metric} {quantity(goal.metric, own)}{comparison}"
 
 
 def finalists(judge: Judge, candidates: Sequence[Candidate], count: int) -> List[Candidate]:

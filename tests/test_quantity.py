@@ -4,7 +4,7 @@ from typing import Optional
 
 import pytest
 
-from ceph_tuner.report.words import quantity
+from ceph_tuner.core.measure.quantity import quantity
 
 
 @pytest.mark.parametrize(
