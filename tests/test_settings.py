@@ -71,6 +71,18 @@ def test_overbooked_reservations_pass_only_as_ceph_itself_wrote_them() -> None:
         check_settings({**own, "osd_mclock_scheduler_client_wgt": 2}, TENTACLE)
 
 
+def test_the_refusal_of_a_profile_s_own_reservations_says_which_and_what_would_pass() -> None:
+    """Who changes one weight of `balanced` has named no reservation."""
+    custom = {**TENTACLE.profiles["balanced"], "osd_mclock_scheduler_client_wgt": 2}
+    with pytest.raises(InputError, match="found the reservations of balanced, which sum to") as refusal:
+        check_settings(custom, TENTACLE)
+    instead = dict(word.split("=") for word in str(refusal.value).split() if "=" in word)
+    assert sorted(instead) == sorted(name for name in MCLOCK_NINE if name.endswith("_res"))
+    check_settings({**custom, **{name: float(value) for name, value in instead.items()}}, TENTACLE)
+    with pytest.raises(InputError, match="found reservations that sum to"):
+        check_settings({**custom, "osd_mclock_scheduler_client_res": 0.51}, TENTACLE)
+
+
 def test_eight_of_the_nine_are_refused() -> None:
     for name in MCLOCK_NINE:
         partial = {key: value for key, value in GOOD.items() if key != name}

@@ -161,9 +161,13 @@ def fitting_reservations(settings: Mapping[str, Value]) -> Settings:
     without all nine values stay as they are.
     """
     total = reservation_sum(settings) if all(name in settings for name in MCLOCK_NINE) else 0.0
-    names = [name for name in MCLOCK_NINE if name.endswith("_res")]
-    fitting = {name: math.floor(100 * float(settings[name]) / total) / 100 for name in names} if total > 1 else {}
-    return {**settings, **fitting}
+    own = _reservations(settings) if total > 1 else {}
+    return {**settings, **{name: math.floor(100 * value / total) / 100 for name, value in own.items()}}
+
+
+def _reservations(settings: Mapping[str, Value]) -> Dict[str, float]:
+    """Name -> reservation. All nine values must be there."""
+    return {name: float(settings[name]) for name in MCLOCK_NINE if name.endswith("_res")}
 
 
 def check_settings(
@@ -226,7 +230,13 @@ def _check_nine(settings: Settings, release: Release, place: Place) -> None:
     if release.units == "fraction":
         total = reservation_sum(settings)
         if total > 1 + _SUM_TOLERANCE and not is_built_in(settings, release):
-            raise InputError(place(MCLOCK_NINE[0]), f"reservations that sum to {total:g}", "at most 1")
+            own = _reservations(settings)
+            owner = next((name for name, values in release.profiles.items() if _reservations(values) == own), "")
+            found = f"the reservations of {owner}, which" if owner else "reservations that"
+            fitting = _reservations(fitting_reservations(settings)).items()
+            instead = " ".join(f"{name}={value:g}" for name, value in fitting)
+            expected = f"at most 1 in a custom profile, such as {instead}"
+            raise InputError(place(MCLOCK_NINE[0]), f"{found} sum to {total:g}", expected)
 
 
 def _check_chunks(settings: Settings, release: Release, place: Place) -> None:
