@@ -135,6 +135,19 @@ def test_wpq_has_the_knobs_of_the_settings_that_it_stands_beside(searched: Searc
 
 
 @pytest.mark.parametrize(
+    "knobs", [{"osd_max_scrubs": 3}, {"osd_mclock_override_recovery_settings": True, "osd_max_backfills": 1}]
+)
+def test_wpq_stands_once_where_the_other_knobs_change_nothing_under_it(
+    searched: SearchedSettings, knobs: Dict[str, Any]
+) -> None:
+    best = replace(searched.closest, label="trial 9", settings={**searched.closest.settings, **knobs})
+    winner = replace(searched.choice, winner=best.candidate, better=False)
+    found = compare_queues(replace(searched, compared=(*searched.compared, best), choice=winner), {}, processes=1)
+    assert found.best.mclock.label == "trial 9"
+    assert [entry.wpq.label for entry in found.against] == ["wpq"] * len(found.against)
+
+
+@pytest.mark.parametrize(
     ("metric", "ratio", "better"),
     [
         ("client.p95_ms", (0.8, 0.7, 0.9), BETTER_WPQ),

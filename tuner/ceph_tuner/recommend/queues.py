@@ -168,8 +168,10 @@ def compare_queues(
             for key, (label, own) in choices.items()
         }
         wpq, settings = wpq_by_key[in_force], dict(question.kept)
+        # a knob that the search left at its default, or that wpq does not heed, makes no other choice
+        beside = {key: wpq if entry.runs == wpq.runs else entry for key, entry in wpq_by_key.items()}
         against = tuple(
-            _against(search_result, change, entry, wpq_by_key[settings_key(kept[label])], sleeps)
+            _against(search_result, change, entry, beside[settings_key(kept[label])], sleeps)
             for label, entry in by_label.items()
         )
         cost = None
