@@ -62,13 +62,13 @@ def test_windows_in_a_row_count_whichever_hard_objective_they_break() -> None:
 def test_the_reason_has_what_was_seen_and_the_bound() -> None:
     breach = [watch(guard_windows=1).close(window(client__p95_ms=91.23))][0]
     assert breach is not None
-    assert breach.reason == "client.p95_ms at 91.23 ms, must be <= 80: broken for 1 windows in a row"
+    assert breach.reason == "client.p95_ms at 91.2 ms, must be <= 80 ms: broken for 1 windows in a row"
     missed = watch({**BASELINE, "client.p95_ms": 100.0}, guard_windows=1)
     assert missed.close(window(client__p95_ms=119.0)) is None
     breach = missed.close(window(client__p95_ms=121.0))
     assert breach is not None
-    assert "must be <= 120" in breach.reason
-    assert "missed already: 100 before the trial, and 20% worse is borne" in breach.reason
+    assert "must be <= 120 ms" in breach.reason
+    assert "missed already: 100 ms before the trial, and 20% worse is borne" in breach.reason
 
 
 def test_a_window_that_saw_no_objective_neither_breaks_nor_keeps_them() -> None:

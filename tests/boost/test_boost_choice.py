@@ -133,7 +133,7 @@ def test_what_is_to_be_kept_is_read_with_bounds_as_numbers() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("client.p95_ms<=9", "is 10 now"),
+        ("client.p95_ms<=9", "is 10 ms now"),
         ("client.p99_ms<=2*baseline", "no client.p99_ms is seen"),
         ("client.p95_ms<=20; client.p95_ms<=30", "two hard objectives"),
         ("client.p95_ms{class=ssd}<=20", "whole cluster"),

@@ -87,7 +87,7 @@ def test_what_the_journal_has_no_room_for_is_dropped() -> None:
 
 def test_it_says_what_it_does_to_the_work_and_when_that_is_done() -> None:
     kind = KINDS["recovery"]
-    words = "recovery.copies_s 30 to 90 /s (81 to 108)"
+    words = "recovery.copies_s 30 /s to 90 /s (81–108)"
     assert offer().promise(kind, None) == words
     assert offer().promise(kind, 54_000.0) == f"{words}, done after 10 min (8.33 min to 11.1 min)"
 
@@ -108,7 +108,7 @@ def test_it_goes_before_pages_that_nobody_tried_and_behind_what_was_measured() -
     assert choice.forecast == offer().forecast.to_dict()
     assert choice.grounds == (
         "predicted by the twin for this boost, and not tried on this cluster: the guard watches it "
-        "(2023-11-14 22:13 UTC; recovery.copies_s 30 to 90 /s (81 to 108), done after 10 min (8.33 min to 11.1 min))"
+        "(2023-11-14 22:13 UTC; recovery.copies_s 30 /s to 90 /s (81–108), done after 10 min (8.33 min to 11.1 min))"
     )
     measures = {P95: Measure(15.0, 0.1, 8), SPEED: Measure(6.0, 1.0, 8)}
     trial = Trial(Run("trial", "trial 1", {"osd_max_scrubs": 1}), AT, 60.0, measures)

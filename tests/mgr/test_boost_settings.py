@@ -249,7 +249,7 @@ def test_what_the_twin_offers_is_written_under_the_guard_and_kept_with_what_it_p
     document = mgr.begin(keep=keep, offer=text)
     assert (document["phase"], document["settings"]) == (ON, {"osd_max_scrubs": 7})
     assert "predicted by the twin for this boost" in document["grounds"]
-    assert "recovery.copies_s 300 to 900 /s (810 to 1080), done after " in " ".join(document["words"])
+    assert "recovery.copies_s 300 /s to 900 /s (810–1080), done after " in " ".join(document["words"])
     entry = Journal(mgr.service.store).entries()[-1]
     assert (entry.trial, ForecastRecord.from_dict(entry.forecast)) == (
         True,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from ceph_tuner.core.autopilot.policy import Policy
+from ceph_tuner.core.measure.quantity import quantity
 
 OSDS_SHARE = 0.1
 """Share of a device class that comes or goes: with less, each OSD's work changes by less than windows scatter."""
@@ -143,11 +144,11 @@ def lighter(before: Mapping[str, float], now: Mapping[str, float], idle_iops: fl
     Up to `idle_iops` nobody was there to be served: the mgr itself does some operations now and then.
     """
     if before.get("client.iops", 0.0) > idle_iops:
-        for name, words in (("client.iops", "do {:.4g} operations/s"), ("client.bytes_s", "move {:.4g} B/s")):
+        for name, does in (("client.iops", "do"), ("client.bytes_s", "move")):
             if name in before and name not in now:
                 return "clients are not seen"
             if name in now and now[name] < LIGHTER * before.get(name, 0.0):
-                return f"clients {words.format(now[name])}, {before[name]:.4g} before"
+                return f"clients {does} {quantity(name, now[name])}, {quantity(name, before[name])} before"
     finished_work = [
         kind
         for kind, names in _UNDER_WAY.items()

@@ -21,6 +21,7 @@ from ceph_tuner.core.autopilot.state import COMPARING, HOLDING, ON_CLUSTER, TRYI
 from ceph_tuner.core.goals.judge import Judge, Verdict, beyond
 from ceph_tuner.core.goals.slo import Objective, Slo
 from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.quantity import quantity
 from ceph_tuner.core.measure.sample import Window, at_work
 
 Values = Mapping[str, float]
@@ -338,4 +339,4 @@ class PhaseWindows:
 
 
 def _in_words(objective: Objective, value: Optional[float]) -> str:
-    return f"{objective.text} (seen {value:.4g})"
+    return f"{objective.text} (seen {quantity(objective.metric, value)})"

@@ -19,7 +19,7 @@ from ceph_tuner.core.autopilot.policy import Policy
 from ceph_tuner.core.goals.guard import WAITING, Breach, Guard, GuardLimits, Sight, Streaks
 from ceph_tuner.core.goals.judge import Judge, beyond
 from ceph_tuner.core.goals.slo import Objective, Slo
-from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.quantity import quantity
 from ceph_tuner.core.measure.sample import clients_wait, finish_s
 from ceph_tuner.core.wording import first_of
 
@@ -126,10 +126,10 @@ class Watchdog:
         bound, own = self._held[objective], objective.bound.resolve(self._baseline.get(objective.metric))
         if value is None:
             return f"{objective.metric} is not seen, as {WAITING}"
-        unit = METRICS[objective.metric].unit
-        words = f"{objective.metric} at {value:.4g} {unit}, must be {objective.comparison} {bound:.4g}"
         before = self._baseline.get(objective.metric, bound)
-        borne = f"{before:.4g} before the trial, and {self._policy.guard_tolerance:.0%} worse is borne"
+        seen, wanted, earlier = (quantity(objective.metric, each) for each in (value, bound, before))
+        words = f"{objective.metric} at {seen}, must be {objective.comparison} {wanted}"
+        borne = f"{earlier} before the trial, and {self._policy.guard_tolerance:.0%} worse is borne"
         return words if bound == own else f"{words} ({objective.text} was missed already: {borne})"
 
     def _recovery(self, means: Mapping[str, float]) -> Optional[Breach]:

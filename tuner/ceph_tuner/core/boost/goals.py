@@ -8,6 +8,7 @@ from ceph_tuner.core.autopilot.learning import absolute
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Objective, Slo, parse_objective
+from ceph_tuner.core.measure.quantity import quantity
 
 SEPARATOR = ";"
 """Between the objectives of one `--keep`."""
@@ -41,9 +42,8 @@ def parse_keep(text: str, means: Mapping[str, float]) -> Tuple[Objective, ...]:
             # clients that are away are guarded as they come back; of other work there is nothing to compare with
             raise InputError("--keep", f"{objective.text}, and no {objective.metric} is seen", "what is seen now")
         if verdict.met is False:
-            raise InputError(
-                "--keep", f"{objective.text}, and {objective.metric} is {verdict.seen:.4g} now", "a bound that is kept"
-            )
+            now = quantity(objective.metric, verdict.seen)
+            raise InputError("--keep", f"{objective.text}, and {objective.metric} is {now} now", "a bound that is kept")
     return slo.objectives
 
 

@@ -18,6 +18,7 @@ from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.forecast_record import MOST_METRICS, ForecastInterval, ForecastRecord
 from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.quantity import amount, quantity
 from ceph_tuner.core.moments import duration, utc_minute
 
 FORETELL = "tuner boost foretell"
@@ -102,9 +103,9 @@ class TwinOffer:
     def promise(self, kind: Kind, remainder: Optional[float]) -> str:
         """What it does to the work, in words; `remainder`: what is left of it."""
         metric = self.rate_of(kind)
-        interval, unit = self.forecast.metrics[metric], METRICS[metric].unit.replace("1/s", "/s")
-        words = f"{metric} {self.before[metric]:.4g} to {interval.value:.4g} {unit}"
-        words += f" ({interval.low:.4g} to {interval.high:.4g})"
+        interval = self.forecast.metrics[metric]
+        value, ends = amount(metric, interval.value, interval.low, interval.high)
+        words = f"{metric} {quantity(metric, self.before[metric])} to {value} ({ends})"
         ends_s = self._done_s(kind, interval, remainder)
         if not ends_s:
             return words

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Dict, FrozenSet, List, Mapping, Optional
 
 from ceph_tuner.core.goals.judge import Judge
-from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.quantity import quantity
 from ceph_tuner.core.measure.sample import clients_wait
 
 HEALTH_ERR = "HEALTH_ERR"
@@ -173,10 +173,9 @@ class Guard:
             if self._streaks.count(objective.text, beyond) >= self._limits.patience_clients:
                 if value is None:
                     return Breach("slo", f"{objective.metric} is not seen: {WAITING}")
-                unit = METRICS[objective.metric].unit
+                found, wanted = (quantity(objective.metric, each) for each in (value, bound))
                 return Breach(
-                    "slo",
-                    f"{objective.metric} at {value:.4g} {unit}, more than {self._limits.gross:g} times off {bound:.4g}",
+                    "slo", f"{objective.metric} at {found}, more than {self._limits.gross:g} times off {wanted}"
                 )
         return None
 
