@@ -30,7 +30,7 @@ from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.knobs.catalogue import OVERRIDE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.knobs.settings import settings_key
-from ceph_tuner.report.words import quantity
+from ceph_tuner.core.measure.quantity import quantity
 
 RESULTS = Path("benchmarks/results")
 SCENARIO, LATENCY, RATE = "client-recovery", "client.p95_ms", "recovery.bytes_s"

@@ -39,7 +39,7 @@ from ceph_lab.cluster import Lab
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.goals.trial import IN_FORCE, Trial
-from ceph_tuner.report.words import quantity
+from ceph_tuner.core.measure.quantity import quantity
 from ceph_tuner_cli.lab_load import scenario_options
 
 SCENARIOS: Mapping[str, Sequence[str]] = {

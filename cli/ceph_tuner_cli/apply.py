@@ -27,12 +27,12 @@ from ceph_tuner.core.knobs.settings import Settings, settings_in_force
 from ceph_tuner.core.measure.forecast_record import ForecastRecord
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.metrics import Scope
+from ceph_tuner.core.measure.quantity import amount, quantity
 from ceph_tuner.core.measure.sample import Measure
 from ceph_tuner.core.profiles.in_force import notes_on_recovery_limit
 from ceph_tuner.core.profiles.translation import from_release_units
 from ceph_tuner.fleet.portable import Portable
 from ceph_tuner.fleet.trust import check_newest, remember
-from ceph_tuner.report.words import amount, quantity
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli import complete, profiles
 from ceph_tuner_cli.cluster_option import (

@@ -18,13 +18,14 @@ from ceph_tuner.core.goals.slo_calendar import BASE, SloCalendar
 from ceph_tuner.core.goals.stored_slo import stored_calendar
 from ceph_tuner.core.measure.history import History
 from ceph_tuner.core.measure.metrics import CLASS, Scope, scoped
+from ceph_tuner.core.measure.quantity import amount
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.measure.timeline import timeline
 from ceph_tuner.core.regimes.bounds import DEFAULT, RegimeBounds, stored_bounds
 from ceph_tuner.core.wording import first_of
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import SearchEffort
-from ceph_tuner.report.words import amount, percent_change
+from ceph_tuner.report.words import percent_change
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner_cli.bounds_file import read_bounds
 from ceph_tuner_cli.cluster_option import (

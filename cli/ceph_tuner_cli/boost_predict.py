@@ -13,8 +13,8 @@ from ceph_tuner.core.boost.offer import FORETELL, TwinOffer
 from ceph_tuner.core.ceph.commands import shaped
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.goals.slo import Objective, parse_objective
+from ceph_tuner.core.measure.quantity import quantity
 from ceph_tuner.recommend import SearchEffort
-from ceph_tuner.report.words import quantity
 from ceph_tuner_cli.cluster_option import at_work
 from ceph_tuner_cli.render import say, warn
 

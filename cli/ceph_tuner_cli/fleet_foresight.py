@@ -15,6 +15,7 @@ from ceph_tuner.core.errors import ClusterTimeout, InputError, Stopped, TunerErr
 from ceph_tuner.core.goals.judge import Verdict
 from ceph_tuner.core.goals.stored_slo import stored_baseline
 from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.measure.quantity import amount
 from ceph_tuner.core.profiles.translation import Translation
 from ceph_tuner.fleet.connection import open_member
 from ceph_tuner.fleet.contract import Member
@@ -23,7 +24,6 @@ from ceph_tuner.fleet.likeness import here_and_now
 from ceph_tuner.fleet.portable import Portable
 from ceph_tuner.fleet.trust import check_newest
 from ceph_tuner.recommend import COVERAGE, Prediction
-from ceph_tuner.report.words import amount
 from ceph_tuner.search.transfer import unlike
 from ceph_tuner.twin.compiled import available
 from ceph_tuner_cli.fleet import asked

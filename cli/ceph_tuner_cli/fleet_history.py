@@ -15,12 +15,12 @@ import typer
 from ceph_tuner.cluster.prometheus import Span
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.quantity import scale_of
 from ceph_tuner.core.moments import duration_s, moment
 from ceph_tuner.fleet import fleet_file
 from ceph_tuner.fleet.member_answers import MemberAnswer
 from ceph_tuner.fleet.past import LOAD_METRICS, Course, PastMetrics, past_of
 from ceph_tuner.fleet.past_series import SOURCES
-from ceph_tuner.report.words import scale_of
 from ceph_tuner_cli.fleet import FleetOption, LabelOption, NamesArgument, WithinOption, app, asked
 from ceph_tuner_cli.render import Format, FormatOption, emit, say
 from ceph_tuner_cli.tables import Columns, columns

@@ -10,8 +10,8 @@ from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColum
 from rich.table import Column
 from rich.text import Text
 
+from ceph_tuner.core.measure.quantity import amount
 from ceph_tuner.fleet.advice_for_all import Known
-from ceph_tuner.report.words import amount
 from ceph_tuner.workers import CallFailure, CallMessage, CallResult, CallStart, Event, WorkerLoss
 from ceph_tuner_cli.render import Moving, say
 from ceph_tuner_cli.tables import Columns, cell_lines, columns

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ceph_tuner.core.goals.front import Front, SomeTried
-from ceph_tuner.report.words import amount
+from ceph_tuner.core.measure.quantity import amount
 from ceph_tuner_cli.tables import cell_lines, columns
 
 _MOST = 7

@@ -12,8 +12,8 @@ from ceph_tuner.core.changes.journal import APPLIED, Entry
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.core.measure.forecast_record import ForecastRecord
 from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.quantity import amount, quantity
 from ceph_tuner.core.moments import utc
-from ceph_tuner.report.words import amount, quantity
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work, step_documents, step_table
 from ceph_tuner_cli.render import Format, FormatOption, emit, say, warn
 from ceph_tuner_cli.tables import Columns, columns

@@ -9,10 +9,11 @@ from rich.text import Text
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.quantity import amount
 from ceph_tuner.recommend import COVERAGE
 from ceph_tuner.recommend.knob_worth import KnobWorth
 from ceph_tuner.recommend.paired_effect import PairedEffect
-from ceph_tuner.report.words import amount, percent_change, shown, spoken
+from ceph_tuner.report.words import percent_change, shown, spoken
 from ceph_tuner_cli.tables import cell_lines, columns
 
 

@@ -9,6 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ceph_tuner.core.knobs.catalogue import PROFILE
+from ceph_tuner.core.measure.quantity import amount
 from ceph_tuner.core.wording import rounded
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
 from ceph_tuner.recommend.queue_stretch import Comparison, MeasuredTrial
@@ -22,7 +23,7 @@ from ceph_tuner.recommend.queues import (
     QueueComparison,
     QueueOrder,
 )
-from ceph_tuner.report.words import amount, percent_change
+from ceph_tuner.report.words import percent_change
 from ceph_tuner_cli.recommend_page import cell, runs_told
 from ceph_tuner_cli.recommend_rebuild import cost_document, restart_cost, step_document, step_lines
 from ceph_tuner_cli.tables import Columns, columns

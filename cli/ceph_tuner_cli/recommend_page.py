@@ -12,6 +12,7 @@ from ceph_tuner.core.goals.front import Front
 from ceph_tuner.core.goals.judge import Verdict
 from ceph_tuner.core.goals.slo import Slo
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
+from ceph_tuner.core.measure.quantity import amount as amount
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction
 from ceph_tuner.recommend.accounts import Account
 from ceph_tuner.recommend.answer import Instructions
@@ -19,7 +20,6 @@ from ceph_tuner.recommend.limits import Missed, kind_of
 from ceph_tuner.recommend.measured import measured_in_force
 from ceph_tuner.recommend.recommendation import Recommendation
 from ceph_tuner.recommend.search import SearchedSettings
-from ceph_tuner.report.words import amount as amount
 from ceph_tuner.report.words import shown
 from ceph_tuner.twin.knobs_in_force import completed
 from ceph_tuner_cli.elsewhere import said_of

@@ -9,9 +9,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ceph_tuner.core.errors import InputError
+from ceph_tuner.core.measure.quantity import amount, quantity
 from ceph_tuner.core.moments import duration, utc_minute
 from ceph_tuner.core.wording import first_of
-from ceph_tuner.report.words import amount, quantity
 from ceph_tuner.scrub_plan import RateRange, ScrubPg
 from ceph_tuner.scrub_plan.drain import DrainOutcome, DrainProgress
 from ceph_tuner.scrub_plan.plan import ScrubPlan

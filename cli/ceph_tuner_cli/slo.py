@@ -16,8 +16,8 @@ from ceph_tuner.core.goals.slo import Objective, Slo, units_of
 from ceph_tuner.core.goals.slo_calendar import boosts_in_words
 from ceph_tuner.core.goals.stored_slo import stored_judge
 from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.quantity import amount
 from ceph_tuner.files import slo_file
-from ceph_tuner.report.words import amount
 from ceph_tuner_cli.cluster_option import ClusterOption, at_work
 from ceph_tuner_cli.render import Format, FormatOption, emit, show_lines
 from ceph_tuner_cli.slo_week import week

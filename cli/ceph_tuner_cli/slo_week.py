@@ -22,11 +22,11 @@ from ceph_tuner.core.goals.week_behind import HourAhead, hours_ahead, week_behin
 from ceph_tuner.core.hours import DAY_S, WEEK_S, zone_of
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.history import History
+from ceph_tuner.core.measure.quantity import amount, quantity
 from ceph_tuner.core.measure.sample import Window
 from ceph_tuner.core.moments import clock, moment_ahead
 from ceph_tuner.files import slo_file
 from ceph_tuner.recommend import Prediction, SearchEffort
-from ceph_tuner.report.words import amount, quantity
 from ceph_tuner.twin.described_cluster import LEAST_CLIENT_IOPS, DescribedCluster
 from ceph_tuner_cli.cluster_option import AnyClusterOption
 from ceph_tuner_cli.description import read_description

@@ -16,10 +16,10 @@ from ceph_tuner.core.knobs.catalogue import KNOBS, MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.cost import allocation
 from ceph_tuner.core.knobs.releases import Release
 from ceph_tuner.core.knobs.settings import after_moves
+from ceph_tuner.core.measure.quantity import amount, quantity
 from ceph_tuner.core.profiles.in_force import InForce
 from ceph_tuner.optimise import Options
 from ceph_tuner.recommend.accounts import Account
-from ceph_tuner.report.words import amount, quantity
 from ceph_tuner.search.explanation import Explained
 from ceph_tuner.search.space import KnobSpace
 from ceph_tuner.search.transfer import Elsewhere

@@ -14,10 +14,10 @@ from ceph_tuner.core.book.explanation import BOOK_OFF
 from ceph_tuner.core.changes.journal import Entry
 from ceph_tuner.core.goals.judge import Judge, Verdict
 from ceph_tuner.core.goals.slo_calendar import policy_in_words
+from ceph_tuner.core.measure.quantity import amount
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.core.moments import utc
 from ceph_tuner.core.regimes.telling import calendar_turn
-from ceph_tuner.report.words import amount
 
 WIDTH = 80
 _BAR = 10

@@ -19,6 +19,7 @@ from ceph_tuner.core.knobs.catalogue import MCLOCK_NINE, PROFILE
 from ceph_tuner.core.knobs.releases import Settings
 from ceph_tuner.core.measure.forecast_record import ForecastInterval, ForecastRecord
 from ceph_tuner.core.measure.metrics import work_of
+from ceph_tuner.core.measure.quantity import amount, scale_of
 from ceph_tuner.core.measure.sample import NEVER_S
 from ceph_tuner.core.profiles.translation import from_release_units
 from ceph_tuner.recommend import COVERAGE, IN_FORCE, Prediction, Question, SearchEffort
@@ -27,7 +28,6 @@ from ceph_tuner.recommend.question import question_of
 from ceph_tuner.recommend.runs import Means, means_of, run_length_s
 from ceph_tuner.recommend.search import profiles_of
 from ceph_tuner.recommend.turns import told as told_turns
-from ceph_tuner.report.words import amount, scale_of
 from ceph_tuner.twin.described_cluster import DescribedCluster
 from ceph_tuner.twin.prediction import PredictionRun
 from ceph_tuner.workers import CallFailure, CallMessage, CallResult, Tell, WorkerLoss, Workers, WorkersGone

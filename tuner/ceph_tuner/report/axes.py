@@ -9,9 +9,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.quantity import scale_of
 from ceph_tuner.report import Findings
 from ceph_tuner.report.svg import RED
-from ceph_tuner.report.words import scale_of
 
 WIDTH = 330.0
 """Of a plot: a phone's."""

@@ -21,13 +21,14 @@ from ceph_tuner.core.knobs.releases import Release, Settings
 from ceph_tuner.core.knobs.settings import fitting_reservations, moves_alone, same_value
 from ceph_tuner.core.measure.history import RECENT_S, History
 from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.quantity import amount
 from ceph_tuner.core.measure.timeline import TimelineEntry, timeline
 from ceph_tuner.core.printable import printable
 from ceph_tuner.report import HISTORY, TUNING, Findings, Mark, unknown
 from ceph_tuner.report.answers import kept_learnt
 from ceph_tuner.report.regimes_in_time import spans_of
 from ceph_tuner.report.trial_options import custom, headline, measured_options
-from ceph_tuner.report.words import amount, spoken
+from ceph_tuner.report.words import spoken
 from ceph_tuner.tune.past import PastRun, learnt_of, past_runs
 from ceph_tuner.twin.knobs_in_force import completed
 

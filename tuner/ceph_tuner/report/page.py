@@ -13,6 +13,7 @@ from ceph_tuner.core.goals.judge import Verdict
 from ceph_tuner.core.knobs.catalogue import KNOBS, PROFILE
 from ceph_tuner.core.knobs.releases import Value
 from ceph_tuner.core.measure.metrics import METRICS
+from ceph_tuner.core.measure.quantity import amount, quantity
 from ceph_tuner.core.moments import utc_minute
 from ceph_tuner.core.printable import printable
 from ceph_tuner.optimise.posterior_summary import Dependence
@@ -25,7 +26,7 @@ from ceph_tuner.report import (
     plots_of_search,
     regimes_in_time,
 )
-from ceph_tuner.report.words import amount, in_the_way, percent_change, quantity, shown, spoken
+from ceph_tuner.report.words import in_the_way, percent_change, shown, spoken
 from ceph_tuner.search.explanation import NOTABLE, notable
 
 MOST_CURVES = 12

@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING, Callable, List
 
 from ceph_tuner.core.knobs.catalogue import Knob
 from ceph_tuner.core.knobs.releases import Value
-from ceph_tuner.core.measure.quantity import amount as amount
-from ceph_tuner.core.measure.quantity import quantity as quantity
-from ceph_tuner.core.measure.quantity import scale_of as scale_of
 
 if TYPE_CHECKING:
     from ceph_tuner.search.explanation import InTheWay
