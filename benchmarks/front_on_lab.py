@@ -27,10 +27,11 @@ from tuning_on_lab import SCENARIOS, Compared
 
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import parse_slo
-from ceph_tuner.core.knobs.catalogue import OVERRIDE
-from ceph_tuner.core.knobs.releases import Settings
+from ceph_tuner.core.knobs.catalogue import OVERRIDE, PROFILE
+from ceph_tuner.core.knobs.releases import Settings, nine
 from ceph_tuner.core.knobs.settings import settings_key
 from ceph_tuner.core.measure.quantity import quantity
+from ceph_tuner.report.plots import pareto
 
 RESULTS = Path("benchmarks/results")
 SCENARIO, LATENCY, RATE = "client-recovery", "client.p95_ms", "recovery.bytes_s"
@@ -53,22 +54,11 @@ AT_ONCE: Mapping[str, Settings] = {
 }
 
 
-def shares(client: str, recovery: str, best_effort: str) -> Settings:
-    """Reservation-weight-limit of each class, as operators write them down."""
-    settings: Settings = {"osd_mclock_profile": "custom"}
-    for service_class, text in zip(
-        ("client", "background_recovery", "background_best_effort"), (client, recovery, best_effort)
-    ):
-        for part, value in zip(("res", "wgt", "lim"), text.split("-")):
-            settings[f"osd_mclock_scheduler_{service_class}_{part}"] = int(value) if part == "wgt" else float(value)
-    return settings
-
-
 SHARES: Mapping[str, Settings] = {
-    "high_client_ops": {"osd_mclock_profile": "high_client_ops"},
-    "high_recovery_ops": {"osd_mclock_profile": "high_recovery_ops"},
-    "clients 0.8": shares("0.8-8-0", "0.1-1-0", "0.05-1-0.7"),
-    "recovery limited to 0.75": shares("0.6-8-0", "0.2-1-0.75", "0.05-1-0.7"),
+    "high_client_ops": {PROFILE: "high_client_ops"},
+    "high_recovery_ops": {PROFILE: "high_recovery_ops"},
+    "clients 0.8": {PROFILE: "custom", **nine((0.8, 8, 0.0), (0.1, 1, 0.0), (0.05, 1, 0.7))},
+    "recovery limited to 0.75": {PROFILE: "custom", **nine((0.6, 8, 0.0), (0.2, 1, 0.75), (0.05, 1, 0.7))},
 }
 
 
@@ -101,11 +91,8 @@ def points_of(files: Sequence[str], windows: Sequence[Mapping[str, Any]]) -> Lis
 
 def front_of(points: Sequence[Point]) -> List[Point]:
     """Those that no other beats in both, by latency."""
-    found: List[Point] = []
-    for point in sorted(points, key=lambda each: (each.latency_ms, -each.rate_bytes_s)):
-        if not found or point.rate_bytes_s > found[-1].rate_bytes_s:
-            found.append(point)
-    return found
+    by_place = {(point.latency_ms, point.rate_bytes_s): point for point in points}
+    return [by_place[place] for place in pareto(list(by_place), less_x=True, less_y=False)]
 
 
 def best_at(front: Sequence[Point], latency_ms: float) -> float:
@@ -171,7 +158,7 @@ def page(entries: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, An
         lines.append(
             f"| {entry['repeat']} | {len(one.tried)} | {one.until_met or 'none'} | {one.unsafe} | {changed} "
             f"| {quantity(LATENCY, mean_ms)} | {quantity(RATE, rate)} | {quantity(RATE, reach)} | {share} "
-            f"| {statistics.fmean(each.latency_ms for each in own):.3g} ms, "
+            f"| {quantity(LATENCY, statistics.fmean(each.latency_ms for each in own))}, "
             f"{quantity(RATE, statistics.fmean(each.rate_bytes_s for each in own))} "
             f"| {max(loss, 0.0):.0%}{verdict} |"
         )

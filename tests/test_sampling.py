@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 import pytest
 from hypothesis import given
@@ -224,32 +224,34 @@ def test_scrub_counters_of_the_osds_count_every_copy() -> None:
     assert seen["scrub.interval_s"] == pytest.approx(1000.0)
 
 
-def scrubbed_beside_writes(progress: int, chunks: int) -> Dict[str, float]:
-    """In each 5 s OSDs read 600 copies of 1 kB, and one PG of two copies gets on by so many objects a look later."""
-    totals = {"num_objects": 100.0, "num_object_copies": 300.0}
+def scrubbed(counters: Mapping[str, float], pgs: Callable[[int], Dict[str, PgDetail]], **rest: Any) -> Dict[str, float]:
+    """Of four looks the last: what OSDs count between two of them, and PGs after so many, which report one later."""
     looks = [
         reading(
             at,
-            osds={
-                0: DaemonReport(
-                    at,
-                    {
-                        "scrub_replicated_stats_cnt": 600.0 * step,
-                        "scrub_replicated_read_bytes": 6e5 * step,
-                        "scrub_replicated_io_intersects": (chunks + 3.0) * step,
-                        "scrub_replicated_io_blocked": 3.0 * step,
-                    },
-                    1,
-                )
-            },
-            pgs={"1.0": detail(progress * max(step - 1, 0))},
-            pg_states={"active+clean+scrubbing+deep": 1},
-            totals=totals,
-            raw_bytes=3e6,
+            osds={0: DaemonReport(at, {name: step * count for name, count in counters.items()}, 1)},
+            pgs=pgs(max(step - 1, 0)),
+            **rest,
         )
         for step, at in enumerate((5.0, 10.0, 15.0, 20.0))
     ]
     return last(looks).values
+
+
+def scrubbed_beside_writes(progress: int, chunks: int) -> Dict[str, float]:
+    """In each 5 s OSDs read 600 copies of 1 kB, and one PG of two copies gets on by so many objects."""
+    return scrubbed(
+        {
+            "scrub_replicated_stats_cnt": 600.0,
+            "scrub_replicated_read_bytes": 6e5,
+            "scrub_replicated_io_intersects": chunks + 3.0,
+            "scrub_replicated_io_blocked": 3.0,
+        },
+        lambda done: {"1.0": detail(progress * done)},
+        pg_states={"active+clean+scrubbing+deep": 1},
+        totals={"num_objects": 100.0, "num_object_copies": 300.0},
+        raw_bytes=3e6,
+    )
 
 
 def test_what_is_read_of_chunks_that_writes_preempt_is_no_progress() -> None:
@@ -263,26 +265,12 @@ def test_what_is_read_of_chunks_that_writes_preempt_is_no_progress() -> None:
 def test_a_pool_of_many_copies_beside_one_of_few_makes_no_difference() -> None:
     """OSDs count copies of both: bytes are held against bytes."""
     code = replace(detail(0), objects=50, raw_bytes=11 * 50 * 1000)
-    looks = [
-        reading(
-            at,
-            osds={
-                0: DaemonReport(
-                    at,
-                    {
-                        "scrub_ec_stats_cnt": 110.0 * step,
-                        "scrub_ec_read_bytes": 1.1e5 * step,
-                        "scrub_ec_io_intersects": 1.0 * step,
-                    },
-                    1,
-                )
-            },
-            pgs={"1.0": detail(0, "active+clean"), "2.0": replace(code, scrubbed=10 * max(step - 1, 0))},
-            totals={"num_objects": 1100.0, "num_object_copies": 3000.0 + 1100.0},
-        )
-        for step, at in enumerate((5.0, 10.0, 15.0, 20.0))
-    ]
-    assert last(looks).values["scrub.bytes_s"] == pytest.approx(1.1e5 / 5)
+    seen = scrubbed(
+        {"scrub_ec_stats_cnt": 110.0, "scrub_ec_read_bytes": 1.1e5, "scrub_ec_io_intersects": 1.0},
+        lambda done: {"1.0": detail(0, "active+clean"), "2.0": replace(code, scrubbed=10 * done)},
+        totals={"num_objects": 1100.0, "num_object_copies": 3000.0 + 1100.0},
+    )
+    assert seen["scrub.bytes_s"] == pytest.approx(1.1e5 / 5)
 
 
 def test_a_minute_after_the_last_preempted_chunk_the_osds_own_counters_are_progress() -> None:

@@ -28,7 +28,7 @@ from ceph_tuner.core.checks import COUNTERS, OPTIONS, OSD_MAP, PGS, QUEUES, STEA
 from ceph_tuner.core.errors import ClusterTimeout, CommandFailed, PermissionRefused
 from ceph_tuner.core.knobs.releases import Release, parse_version
 from ceph_tuner.core.measure.history import History
-from ceph_tuner.core.measure.osd_documents import SCRUB_COUNTERS, osd_queues, osd_values, preempted_chunks
+from ceph_tuner.core.measure.osd_documents import osd_queues, osd_values, preempted_chunks, scrubbed_copies
 from ceph_tuner.core.measure.osd_selection import spread
 from ceph_tuner.core.measure.pg_counts import MOST_PGS, TARGET_PGS
 from ceph_tuner.core.measure.pg_documents import (
@@ -301,13 +301,13 @@ def _counters(text: str) -> Dict[str, Any]:
     """Of an OSD's facts those that its counters tell."""
     with shaped("perf dump"):
         counters = parsed(text, "perf dump")
-        store, own = counters.get("bluestore", {}), counters.get("osd", {})
+        store, values = counters.get("bluestore", {}), osd_values(counters.get("osd", {}))
         return {
             "mclock_queues": bool(osd_queues(counters)),
             "compressed": float(store.get("compress_success_count", 0)),
             "rejected": float(store.get("compress_rejected_count", 0)),
-            "chunks_stopped": preempted_chunks(osd_values(own)),
-            "copies_scrubbed": sum(float(own.get(name, 0)) for name in SCRUB_COUNTERS),
+            "chunks_stopped": preempted_chunks(values),
+            "copies_scrubbed": scrubbed_copies(values),
         }
 
 

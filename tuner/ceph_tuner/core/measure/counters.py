@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Deque, Dict, Hashable, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Deque, Dict, Hashable, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 
 @dataclass(frozen=True)
@@ -283,28 +283,16 @@ _Look = Tuple[float, int, bool, str]
 """The fields of a `EpisodeProgress`, as a tuple for the same reason as `_Kept`."""
 
 
-class EpisodeRise(NamedTuple):
-    """What was done between two looks, and the seconds between them."""
-
-    done: float
-    seconds: float
-
-    @property
-    def rate(self) -> float:
-        """Per second."""
-        return self.done / self.seconds
-
-
 class Episodes:
-    """Turns progress that begins again into rises."""
+    """Turns progress that begins again into rates."""
 
     def __init__(self, longest_s: float = 900.0) -> None:
         self._longest_s = longest_s
         self._seen: Dict[str, _Look] = {}
         self._begun: Dict[str, float] = {}
 
-    def look(self, name: str, progress: EpisodeProgress) -> Optional[EpisodeRise]:
-        """Done since the last look; None for the first look and after a long gap."""
+    def look(self, name: str, progress: EpisodeProgress) -> Optional[float]:
+        """Done per second since the last look; None for the first look and after a long gap."""
         # at the end again: those that were looked at longest ago come first
         before = self._seen.pop(name, None)
         self._seen[name] = (progress.at, progress.count, progress.running, progress.episode)
@@ -319,7 +307,8 @@ class Episodes:
         if not 0 < progress.at - at <= self._longest_s:
             return None
         began_again = progress.count < count or (progress.episode != episode and not was_on)
-        return EpisodeRise(progress.count if began_again else progress.count - count, progress.at - at)
+        rise = progress.count if began_again else progress.count - count
+        return rise / (progress.at - at)
 
     def forget_before(self, at: float) -> None:
         """Drop what was not looked at since."""

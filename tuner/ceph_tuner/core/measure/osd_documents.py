@@ -80,6 +80,11 @@ def osd_values(section: Mapping[str, Any]) -> Dict[str, float]:
     return values
 
 
+def scrubbed_copies(counters: Mapping[str, float]) -> float:
+    """Copies of objects that scrubs looked at, those of chunks that were preempted among them."""
+    return sum(counters.get(name, 0.0) for name in SCRUB_COUNTERS)
+
+
 def preempted_chunks(counters: Mapping[str, float]) -> float:
     """Scrubs' chunks that clients' writes preempted; of writes to a chunk the others waited.
 

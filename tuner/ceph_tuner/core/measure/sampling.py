@@ -11,7 +11,6 @@ from typing import Collection, Dict, List, Mapping, Optional, Set, Tuple
 
 from ceph_tuner.core.measure.counters import (
     EpisodeProgress,
-    EpisodeRise,
     Episodes,
     Mended,
     Meter,
@@ -29,6 +28,7 @@ from ceph_tuner.core.measure.osd_documents import (
     SCRUB_READS,
     SCRUB_WRITES,
     preempted_chunks,
+    scrubbed_copies,
 )
 from ceph_tuner.core.measure.reading import Reading
 from ceph_tuner.core.measure.sample import READ, WRITE, Sample, drain_s, finish_s, percentiles
@@ -74,7 +74,7 @@ class Sampling:
         work = self._work(reading, notes)
         latency, daemons = self._latency(reading)
         self.coverage = SampleCoverage(work.daemons if work else 0, daemons)
-        scrub_rises = self._scrub_rises(reading)
+        scrub_rates = self._scrub_rates(reading)
         self.scrubs_since = self._scrubs_since(reading)
         self._notice_recovery(reading)
         self._clones.add(reading.at, reading.totals.get("num_object_clones"))
@@ -89,7 +89,7 @@ class Sampling:
         if work:
             self._chunks += (reading.at - before) * preempted_chunks(work.rates)
         self._preempted.add(reading.at, self._chunks)
-        values.update(_scrub(work, scrub_rises, reading, bool(self._preempted.rising())))
+        values.update(_scrub(work, scrub_rates, reading, bool(self._preempted.rising())))
         values.update(_snaptrim(reading, self._clones.falling(), self._snaptrim_queue.falling()))
         values.update(_states(reading))
         metrics = {name: values[name] for name in METRICS if name in values}
@@ -150,16 +150,16 @@ class Sampling:
         together = {kind: pooled(histograms) for kind, histograms in rises.items()}
         return {kind: histogram for kind, histogram in together.items() if histogram is not None}, len(osds)
 
-    def _scrub_rises(self, reading: Reading) -> Dict[str, EpisodeRise]:
-        """Objects scrubbed, by PG."""
-        rises = {}
+    def _scrub_rates(self, reading: Reading) -> Dict[str, float]:
+        """Objects scrubbed per second, by PG."""
+        rates = {}
         for pgid, pg in reading.pgs.items():
             running = "scrubbing" in pg.state
-            rise = self._pgs.look(pgid, EpisodeProgress(reading.at, pg.scrubbed, running, pg.scrub_ended))
-            if rise is not None:
-                rises[pgid] = rise
+            rate = self._pgs.look(pgid, EpisodeProgress(reading.at, pg.scrubbed, running, pg.scrub_ended))
+            if rate is not None:
+                rates[pgid] = rate
         self._pgs.forget_before(reading.at - 3600.0)
-        return rises
+        return rates
 
     def _scrubs_since(self, reading: Reading) -> Optional[float]:
         if not _any_state(reading, "scrubbing"):
@@ -224,7 +224,7 @@ def _recovery(
 
 
 def _scrub(
-    work: Optional[WorkRates], rises: Mapping[str, EpisodeRise], reading: Reading, preempted: bool
+    work: Optional[WorkRates], scrub_rates: Mapping[str, float], reading: Reading, preempted: bool
 ) -> Dict[str, float]:
     """From the OSDs' own counters where they have them (Tentacle), else from the PGs' progress.
 
@@ -234,20 +234,21 @@ def _scrub(
     values = {}
     objects, copies = reading.totals.get("num_objects", 0.0), reading.totals.get("num_object_copies", 0.0)
     per_object = copies / objects if objects and copies else 1.0
+    rates: Mapping[str, float] = work.rates if work else {}
     pgs = sum(reading.pg_states.values())
-    if work and any(name in work.rates for name in SCRUB_WRITES):
-        values["scrub.preemptions_s"] = preempted_chunks(work.rates)
-    counted = work is not None and any(name in work.rates for name in SCRUB_COUNTERS)
-    if work and counted and not (preempted and 0 < pgs <= len(rises)):
-        values["scrub.objects_s"] = sum(work.rates.get(name, 0.0) for name in SCRUB_COUNTERS) / per_object
-        values["scrub.bytes_s"] = sum(work.rates.get(name, 0.0) for name in SCRUB_READS)
-    elif rises:
+    if any(name in rates for name in SCRUB_WRITES):
+        values["scrub.preemptions_s"] = preempted_chunks(rates)
+    by_pgs = preempted and 0 < pgs <= len(scrub_rates)
+    if not by_pgs and any(name in rates for name in SCRUB_COUNTERS):
+        values["scrub.objects_s"] = scrubbed_copies(rates) / per_object
+        values["scrub.bytes_s"] = sum(rates.get(name, 0.0) for name in SCRUB_READS)
+    elif scrub_rates:
         # where only some PGs were looked at, they stand for all
-        scale = max(pgs / len(rises), 1.0)
-        deep = {pgid: reading.pgs[pgid] for pgid in rises if reading.pgs[pgid].deep}
-        values["scrub.objects_s"] = scale * sum(rise.rate for rise in rises.values())
+        scale = max(pgs / len(scrub_rates), 1.0)
+        deep = {pgid: reading.pgs[pgid] for pgid in scrub_rates if reading.pgs[pgid].deep}
+        values["scrub.objects_s"] = scale * sum(scrub_rates.values())
         values["scrub.bytes_s"] = scale * sum(
-            rises[pgid].rate * pg.raw_bytes / pg.objects for pgid, pg in deep.items() if pg.objects
+            scrub_rates[pgid] * pg.raw_bytes / pg.objects for pgid, pg in deep.items() if pg.objects
         )
     elif work and reading.pg_states and not _any_state(reading, "scrubbing"):
         values["scrub.objects_s"] = values["scrub.bytes_s"] = 0.0

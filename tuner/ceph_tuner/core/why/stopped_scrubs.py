@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, List, Mapping
 
 from ceph_tuner.core.knobs.scrub_chunks import CHUNK, LEAST_CHUNK, LEAST_LOST, lost_share, smaller_chunks
-from ceph_tuner.core.measure.osd_documents import SCRUB_COUNTERS, preempted_chunks
+from ceph_tuner.core.measure.osd_documents import preempted_chunks, scrubbed_copies
 from ceph_tuner.core.why.cause import Cause, Evidence
 from ceph_tuner.core.why.facts import SCRUB, OsdNow, WhyFacts
 from ceph_tuner.core.why.work import led, matters, running, some_pgs
@@ -43,7 +43,7 @@ def stopped_scrubs(facts: WhyFacts) -> List[Cause]:
             (
                 Evidence(
                     f"osd.{worst.id}: writes preempted {preempted_chunks(counts):.0f} chunks in {worst.seconds:.0f} s, "
-                    f"while {_copies_scrubbed(counts):.0f} copies of objects were scrubbed",
+                    f"while {scrubbed_copies(counts):.0f} copies of objects were scrubbed",
                     f"ceph tell osd.{worst.id} perf dump osd",
                 ),
                 Evidence(
@@ -62,12 +62,8 @@ def stopped_scrubs(facts: WhyFacts) -> List[Cause]:
 def _lost(osd: OsdNow, copies: int) -> float:
     counts = _scrub_counts(osd)
     chunks = preempted_chunks(counts)
-    return lost_share(chunks, osd.number(CHUNK), _copies_scrubbed(counts) / copies) if chunks >= FEWEST else 0.0
+    return lost_share(chunks, osd.number(CHUNK), scrubbed_copies(counts) / copies) if chunks >= FEWEST else 0.0
 
 
 def _scrub_counts(osd: OsdNow) -> Mapping[str, float]:
     return {name.partition(".")[2]: rise for name, rise in osd.rises.items() if name.startswith("osd.scrub_")}
-
-
-def _copies_scrubbed(counts: Mapping[str, float]) -> float:
-    return sum(counts.get(name, 0.0) for name in SCRUB_COUNTERS)
