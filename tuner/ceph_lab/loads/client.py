@@ -16,8 +16,10 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ceph_lab.loads import LabUnderLoad, LoadProgress, LoadResult
 from ceph_lab.loads.client_process import ClientProcess, Fio, OpenLoop, popen
 from ceph_lab.loads.client_work import FIO, IMAGE, ClientWork, fio_engine
+from ceph_lab.loads.latency import LatencyInterval
 from ceph_lab.loads.layout import PoolLayout, layout_of
 from ceph_lab.loads.pools import LoadPool, Tell, silent
+from ceph_lab.loads.processor_speed import ProcessorSpeed, Stretch
 from ceph_lab.loads.session import LabSession
 from ceph_lab.loads.trace import batches, measure_of
 from ceph_tuner.core.errors import CommandFailed, LoadFailed
@@ -28,6 +30,8 @@ PGS = 32
 HEADER_PGS = 8
 LATE_SHARE = 0.05
 """Of the mean latency, how much this machine's own lateness may be without a word."""
+SLOW_SHARE = 0.005
+"""Of a window, how long this machine's processors may be slow without a word."""
 
 
 class ClientLoad:
@@ -58,6 +62,9 @@ class ClientLoad:
         self.pools = tuple(dict.fromkeys((self.headers, self.pool)))
         self._process: Optional[ClientProcess] = None
         self._started: Optional[float] = None
+        self._processors = ProcessorSpeed()
+        self._slow: Tuple[Stretch, ...] = ()
+        self._untimed = 0
 
     @property
     def metrics(self) -> Tuple[str, ...]:
@@ -116,6 +123,7 @@ class ClientLoad:
         else:
             self._process = OpenLoop(self.lab, self.work.plan(self.headers.name))
         self._process.start()
+        self._processors.start()
 
     def observe(self) -> None:
         """Notice when they have died. Raises LoadFailed with their last words."""
@@ -133,15 +141,18 @@ class ClientLoad:
 
     def measure(self, start: float, end: float) -> Dict[str, Measure]:
         """Latencies and rates of that stretch."""
-        whole = self._metrics(start, end)
-        if not whole:
+        whole = self._interval(start, end)
+        if whole is None:
             return {}
+        self._slow, self._untimed = self._processors.slow(start, end), whole.untimed
+        values = whole.metrics(self.work.block_bytes)
         borders = batches(start, end)
-        parts = [self._metrics(low, high) for low, high in zip(borders, borders[1:])]
+        intervals = [self._interval(low, high) for low, high in zip(borders, borders[1:])]
+        parts = [interval.metrics(self.work.block_bytes) for interval in intervals if interval is not None]
         metrics = {}
         for name in self.metrics:
-            if name in whole:
-                metrics[name] = measure_of(whole[name], [part[name] for part in parts if name in part])
+            if name in values:
+                metrics[name] = measure_of(values[name], [part[name] for part in parts if name in part])
         return metrics
 
     def remarks(self, measures: Mapping[str, Measure], seconds: float) -> Tuple[str, ...]:
@@ -165,6 +176,13 @@ class ClientLoad:
             sentences.append(
                 f"this machine is busy: clients began {ours.late_ms:.1f} ms late on the mean, which is in their latency"
             )
+        slow_s = sum(stretch.end - stretch.start for stretch in self._slow)
+        if slow_s > SLOW_SHARE * seconds:
+            left = f"{self._untimed} operations that were due then are in no latency"
+            sentences.append(
+                f"this machine's processors were slow for {slow_s:.1f} s of {seconds:.0f} s: "
+                f"{left if self._untimed else 'the latencies hold that'}"
+            )
         return tuple(sentences)
 
     def stop(self) -> LoadResult:
@@ -174,10 +192,13 @@ class ClientLoad:
         if process is None or start is None:
             return LoadResult(self.name, {}, {})
         self._end()
-        whole, last = process.whole(), process.last()
+        last = process.last()
+        slow = self._processors.slow(start, last.at)
+        whole = process.whole(slow)
         if whole is None:
             raise LoadFailed(f"{process.program} printed no figures: {process.last_words()}")
         evidence: Dict[str, Any] = {"started": start, "ended": last.at, "last": last.to_dict()}
+        evidence["slow"] = [list(stretch) for stretch in slow]
         if isinstance(process, OpenLoop):
             evidence.update(plan=process.plan, waited=process.waited, late_ms=process.late_ms)
         else:
@@ -202,9 +223,10 @@ class ClientLoad:
         """What is kept with an image that was written whole: how large it and its objects are."""
         return f"{self.work.image_bytes} in {self.work.object_bytes}"
 
-    def _metrics(self, start: float, end: float) -> Dict[str, float]:
-        interval = self._process.interval(start, end) if self._process is not None else None
-        return interval.metrics(self.work.block_bytes) if interval is not None else {}
+    def _interval(self, start: float, end: float) -> Optional[LatencyInterval]:
+        if self._process is None:
+            return None
+        return self._process.interval(start, end, self._processors.slow(start, end))
 
     def _is_full(self) -> bool:
         try:
@@ -233,3 +255,4 @@ class ClientLoad:
         if self._process is not None:
             process, self._process = self._process, None
             process.end()
+            self._processors.stop()

@@ -9,7 +9,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter, deque
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any, Deque, Dict, List, Optional, Sequence
 
 from ceph_lab.loads import LabUnderLoad
 from ceph_lab.loads.latency import Latencies, LatencyInterval, Snapshot, interval_between, snapshot_of
+from ceph_lab.loads.processor_speed import Stretch
 from ceph_tuner.core.errors import LoadFailed
 
 READY_S = 30.0
@@ -26,6 +27,9 @@ END_S = 30.0
 
 SLACK_US = 500_000
 """A window may begin so long before the clients do, or end so long after their last print."""
+
+DRAIN_US = 20_000
+"""So long after a stretch in which this machine's processors were slow, operations still wait for those before them."""
 
 _OPEN_LOOP = Path(__file__).with_name("open_loop.py")
 
@@ -51,11 +55,15 @@ class ClientProcess(ABC):
         """Take one line of its output, in a thread of its own."""
 
     @abstractmethod
-    def interval(self, start: float, end: float) -> Optional[LatencyInterval]:
-        """What was answered in that stretch of time; None where it was not seen."""
+    def interval(self, start: float, end: float, slow: Sequence[Stretch] = ()) -> Optional[LatencyInterval]:
+        """What was answered in that stretch of time; None where it was not seen.
+
+        Where it is known of each operation when it was due, the latencies are of those that were not due while this
+        machine's processors were `slow`.
+        """
 
     @abstractmethod
-    def whole(self) -> Optional[LatencyInterval]:
+    def whole(self, slow: Sequence[Stretch] = ()) -> Optional[LatencyInterval]:
         """All that is remembered."""
 
     @abstractmethod
@@ -146,11 +154,11 @@ class Fio(ClientProcess):
                 self._snapshots.append(snapshot_of(json.loads("".join(self._lines))))
             self._lines = []
 
-    def interval(self, start: float, end: float) -> Optional[LatencyInterval]:
+    def interval(self, start: float, end: float, slow: Sequence[Stretch] = ()) -> Optional[LatencyInterval]:
         """Between the prints nearest to the borders."""
         return interval_between(list(self._snapshots), start, end)
 
-    def whole(self) -> Optional[LatencyInterval]:
+    def whole(self, slow: Sequence[Stretch] = ()) -> Optional[LatencyInterval]:
         """From the first print that is remembered to the last."""
         prints = list(self._snapshots)
         return interval_between(prints, prints[0].at, prints[-1].at) if prints else None
@@ -220,7 +228,7 @@ class OpenLoop(ClientProcess):
         except (ValueError, KeyError, TypeError):
             self.complain(line)
 
-    def interval(self, start: float, end: float) -> Optional[LatencyInterval]:
+    def interval(self, start: float, end: float, slow: Sequence[Stretch] = ()) -> Optional[LatencyInterval]:
         """Exactly what was answered between the borders; waits for the print that holds the last answer."""
         with self._changed:
             if self._began is None:
@@ -236,12 +244,12 @@ class OpenLoop(ClientProcess):
                 or behind <= max(first, 0)
             ):
                 return None
-            return self._between(max(first, 0), min(behind, self._until))
+            return self._between(max(first, 0), min(behind, self._until), slow)
 
-    def whole(self) -> Optional[LatencyInterval]:
+    def whole(self, slow: Sequence[Stretch] = ()) -> Optional[LatencyInterval]:
         """All answers that are remembered."""
         with self._changed:
-            return self._between(self._forgotten or 0, self._until) if self._until > 0 else None
+            return self._between(self._forgotten or 0, self._until, slow) if self._until > 0 else None
 
     def answered(self) -> int:
         """As of its last print; cheap, however long it has run."""
@@ -282,12 +290,31 @@ class OpenLoop(ClientProcess):
         for values in (self._at_us, self._latency_us, self._reads):
             del values[:first]
 
-    def _between(self, first: int, behind: int) -> LatencyInterval:
+    def _between(self, first: int, behind: int, slow: Sequence[Stretch] = ()) -> LatencyInterval:
         low, high = bisect_left(self._at_us, first), bisect_left(self._at_us, behind)
         latencies, reads = self._latency_us[low:high], self._reads[low:high]
-        kinds = [[1000 * latency for latency, read in zip(latencies, reads) if read == kind] for kind in (1, 0)]
+        timed = self._timed(low, high, slow)
+        kinds = [
+            [1000 * latency for latency, read, counts in zip(latencies, reads, timed) if counts and read == kind]
+            for kind in (1, 0)
+        ]
         read, write = (Latencies(len(kind), sum(kind) / 1e6, dict(Counter(kind))) for kind in kinds)
-        return LatencyInterval(max(behind - first, 1) / 1e6, read, write)
+        left = [sum(reads) - read.count, len(reads) - sum(reads) - write.count]
+        return LatencyInterval(max(behind - first, 1) / 1e6, read, write, *left)
+
+    def _timed(self, low: int, high: int, slow: Sequence[Stretch]) -> Sequence[bool]:
+        """Of each answer, whether its operation was due outside those stretches. All where few would be left."""
+        began = self._began or 0.0
+        borders: List[float] = []
+        for stretch in slow:
+            after = 1e6 * (stretch.end - began) + DRAIN_US
+            if borders and 1e6 * (stretch.start - began) <= borders[-1]:
+                borders[-1] = after
+            else:
+                borders += [1e6 * (stretch.start - began), after]
+        due = (at - latency for at, latency in zip(self._at_us[low:high], self._latency_us[low:high]))
+        timed = [bisect_right(borders, at) % 2 == 0 for at in due]
+        return timed if 2 * sum(timed) >= len(timed) else [True] * len(timed)
 
 
 def popen(lab: LabUnderLoad, command: Sequence[str]) -> subprocess.Popen[str]:

@@ -91,13 +91,26 @@ class LatencyInterval:
     seconds: float
     read: Latencies
     write: Latencies
+    untimed_reads: int = 0
+    """Answered as well, while this machine's processors were slow: they count, and are in no latency."""
+    untimed_writes: int = 0
+
+    @property
+    def untimed(self) -> int:
+        """Reads and writes."""
+        return self.untimed_reads + self.untimed_writes
 
     def metrics(self, block_bytes: int) -> Dict[str, float]:
         """Metrics `client.…`: rates, and latencies where there were operations."""
         values: Dict[str, float] = {}
-        for kind, entry in (("", self.read.plus(self.write)), ("read_", self.read), ("write_", self.write)):
-            values[f"client.{kind}iops"] = entry.count / self.seconds
-            values[f"client.{kind}bytes_s"] = entry.count * block_bytes / self.seconds
+        kinds = (
+            ("", self.read.plus(self.write), self.untimed),
+            ("read_", self.read, self.untimed_reads),
+            ("write_", self.write, self.untimed_writes),
+        )
+        for kind, entry, untimed in kinds:
+            values[f"client.{kind}iops"] = (entry.count + untimed) / self.seconds
+            values[f"client.{kind}bytes_s"] = (entry.count + untimed) * block_bytes / self.seconds
             if entry.count > 0:
                 values[f"client.{kind}mean_ms"] = entry.sum_ms / entry.count
                 for name, fraction in PERCENTILES.items():
