@@ -20,10 +20,10 @@ import itertools
 import json
 import statistics
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 import runs_file
-from tuning_on_lab import SCENARIOS, Compared
+from tuning_on_lab import OWN, SCENARIOS, SEARCHES, Compared
 
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import parse_slo
@@ -45,6 +45,8 @@ LOSS = 0.3
 """What no winner may lose in later windows."""
 LATER_WINDOWS = 10
 WRITE = "ceph config set osd "
+FEW = 3
+"""Writes of a winner that are named."""
 
 CHUNKS = {"chunk 8 MiB": None, "chunk 512 KiB": 512, "chunk 256 KiB": 256, "chunk 128 KiB": 128, "chunk 64 KiB": 64}
 AT_ONCE: Mapping[str, Settings] = {
@@ -108,15 +110,23 @@ def searches_of(entries: Sequence[Mapping[str, Any]]) -> List[Mapping[str, Any]]
     ]
 
 
+def own_search(entry: Mapping[str, Any]) -> bool:
+    return entry.get("search", OWN) == OWN
+
+
 def winner_settings(entry: Mapping[str, Any]) -> Settings:
     one = Compared(entry)
     return next(trial.run.settings for trial in one.trials if trial.run.label == one.winner)
 
 
 def winners(entries: Sequence[Mapping[str, Any]]) -> Dict[str, Settings]:
-    """The winners' settings, each so often that all windows together are `LATER_WINDOWS` for each."""
+    """The settings of our search's winners, each so often that all windows are `LATER_WINDOWS` for each."""
     found: Dict[str, Settings] = {}
-    by_key = {settings_key(own): (entry["repeat"], own) for entry in entries for own in [winner_settings(entry)]}
+    by_key = {
+        settings_key(own): (entry["repeat"], own)
+        for entry in filter(own_search, entries)
+        for own in [winner_settings(entry)]
+    }
     for number in range(1, LATER_WINDOWS + 1):
         for repeat, own in by_key.values():
             found[f"winner of {repeat}, window {number}"] = own
@@ -139,30 +149,49 @@ def page(entries: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, An
             for each in front
         ),
         "",
-        "| repeat | trials | first that met every objective | unsafe | the winner writes | p95 | recovery "
+        "| search | repeat | trials | first that met every objective | unsafe | the winner writes | p95 | recovery "
         "| the front's recovery there | share of it | later windows | the worst of them loses |",
-        "|" + " --- |" * 11,
+        "|" + " --- |" * 12,
     ]
     later = points_of([WINNERS_FILE], windows)
     labels = {settings_key(own): label.split(", ")[0] for label, own in winners(entries).items()}
     for entry in entries:
-        one = Compared(entry)
-        settings = winner_settings(entry)
-        mean_ms, rate = one.tuned[LATENCY], one.tuned[RATE]
-        reach = best_at(front, mean_ms)
-        own = [each for each in later if each.label.startswith(f"{labels[settings_key(settings)]},")]
-        loss = max((max(each.latency_ms / mean_ms - 1, 1 - each.rate_bytes_s / rate) for each in own), default=0.0)
-        verdict = "" if loss < LOSS else " (missed)"
-        share = f"{rate / reach:.2f}{'' if rate >= NEAR * reach else ' (missed)'}" if reach else "none has it"
-        changed = ", ".join(f"`{command.removeprefix(WRITE)}`" for command in entry["outcome"]["commands"])
-        lines.append(
-            f"| {entry['repeat']} | {len(one.tried)} | {one.until_met or 'none'} | {one.unsafe} | {changed} "
-            f"| {quantity(LATENCY, mean_ms)} | {quantity(RATE, rate)} | {quantity(RATE, reach)} | {share} "
-            f"| {quantity(LATENCY, statistics.fmean(each.latency_ms for each in own))}, "
-            f"{quantity(RATE, statistics.fmean(each.rate_bytes_s for each in own))} "
-            f"| {max(loss, 0.0):.0%}{verdict} |"
-        )
+        own = [each for each in later if each.label.startswith(f"{labels.get(settings_key(winner_settings(entry)))},")]
+        lines.append(f"| {' | '.join(row(entry, front, own))} |")
     return "\n".join(lines)
+
+
+def row(entry: Mapping[str, Any], front: Sequence[Point], later: Sequence[Point]) -> List[str]:
+    """One repeat of a search; `later` windows are of our search's winners alone."""
+    search, one = entry.get("search", OWN), Compared(entry)
+    latency_ms, rate_bytes_s = one.tuned[LATENCY], one.tuned[RATE]
+    reach = best_at(front, latency_ms)
+    share = (
+        f"{rate_bytes_s / reach:.2f}{'' if rate_bytes_s >= NEAR * reach else ' (missed)'}" if reach else "none has it"
+    )
+    commands = entry["outcome"]["commands"]
+    few = ", ".join(f"`{command.removeprefix(WRITE)}`" for command in commands)
+    return [
+        SEARCHES[search][0] or OWN,
+        str(entry["repeat"]),
+        str(len(one.tried)),
+        str(one.until_met or "none"),
+        str(one.unsafe),
+        few if len(commands) <= FEW else f"{len(commands)} options",
+        quantity(LATENCY, latency_ms),
+        quantity(RATE, rate_bytes_s),
+        quantity(RATE, reach),
+        share,
+        *(later_cells(later, latency_ms, rate_bytes_s) if own_search(entry) else ("", "")),
+    ]
+
+
+def later_cells(later: Sequence[Point], latency_ms: float, rate_bytes_s: float) -> Tuple[str, str]:
+    """The mean of a winner's later windows, and what the worst of them loses."""
+    loss = max(max(each.latency_ms / latency_ms - 1, 1 - each.rate_bytes_s / rate_bytes_s) for each in later)
+    mean_ms, mean_rate = (statistics.fmean(values) for values in list(zip(*later))[1:])
+    verdict = "" if loss < LOSS else " (missed)"
+    return f"{quantity(LATENCY, mean_ms)}, {quantity(RATE, mean_rate)}", f"{max(loss, 0.0):.0%}{verdict}"
 
 
 def main() -> None:

@@ -59,6 +59,14 @@ bounds by a tenth is as good as any. 9: fewer changes are measured where they ar
 is worth as much as the best trial is tried first. 13: a twin that no trial has tested makes nothing infeasible, and odd
 measurements mislead the models less."""
 
+OWN = "ceph-tuner"
+SEARCHES: Mapping[str, Tuple[str, Sequence[str]]] = {
+    OWN: ("", ()),
+    "no-designs": ("without the designs that are shipped", ()),
+    "optuna-gp": ("Optuna's GP under the same guard", ("--no-prior",)),
+}
+"""What a search is called in headings, and the options of `tune` for it. All but the first are of `tuning_peers.py`."""
+
 LEVEL = 0.95
 ALSO = "client.mean_ms"
 
@@ -73,10 +81,10 @@ def slo_text(name: str, objectives: Sequence[str] = (), options: Sequence[str] =
     return json.dumps({**document, "lab": {"scenario": name, "options": scenario_options(name, options)}})
 
 
-def subject(entry: Mapping[str, Any]) -> Tuple[str, str, str, int]:
-    """What an entry is about: the scenario, its options, the lab's OSDs, and the search's version."""
+def subject(entry: Mapping[str, Any]) -> Tuple[str, str, str, str, int]:
+    """What an entry is about: the scenario, its options, the lab's OSDs, whose search, and the search's version."""
     options, osds = " ".join(entry.get("load_options", ())), ",".join(entry.get("osds", ()))
-    return (entry["scenario"], options, osds, int(entry.get("version", 1)))
+    return (entry["scenario"], options, osds, entry.get("search", OWN), int(entry.get("version", 1)))
 
 
 def run(arguments: argparse.Namespace, name: str, repeat: int, conditions: Mapping[str, Any]) -> Dict[str, Any]:
@@ -85,7 +93,10 @@ def run(arguments: argparse.Namespace, name: str, repeat: int, conditions: Mappi
         objectives = [text for text in arguments.objectives.split(";") if text]
         slo.write_text(slo_text(name, objectives, arguments.load_option), encoding="utf-8")
         options = {"trials": arguments.trials, "window": arguments.window, "settle": arguments.settle, "repeats": 1}
-        command = [str(Path(sys.executable).with_name("ceph-tuner")), "tune", "--cluster", arguments.cluster]
+        own = [str(Path(sys.executable).with_name("ceph-tuner"))]
+        peer = [sys.executable, str(Path(__file__).with_name("tuning_peers.py")), arguments.search]
+        command = [*(own if arguments.search == OWN else peer), "tune", "--cluster", arguments.cluster]
+        command += SEARCHES[arguments.search][1]
         command += ["--slo", str(slo), "--seed", str(repeat), "--profiles", "--no-write-back", "--no-past"]
         command += [word for option, value in options.items() for word in (f"--{option}", f"{value:g}")]
         began, load = time.time(), os.getloadavg()[0]
@@ -109,6 +120,7 @@ def measure(arguments: argparse.Namespace) -> None:
     lab = Lab.open(arguments.cluster)
     conditions = {
         "version": VERSION,
+        **({} if arguments.search == OWN else {"search": arguments.search}),
         "ceph": lab.state.ceph_version,
         "osds": list(map(str, lab.state.options.groups)),
         "python": platform.python_version(),
@@ -262,10 +274,11 @@ def tables(entries: Sequence[Mapping[str, Any]]) -> str:
         for about in dict.fromkeys(map(subject, of_version)):
             own = [entry for entry in of_version if subject(entry) == about]
             runs = [Compared(entry) for entry in own]
-            name, options, osds, _ = about
-            heading = ", ".join(filter(None, [name, options, osds or "throttled devices", own[0].get("date", "")]))
+            name, options, osds, search, _ = about
+            parts = [name, options, osds or "throttled devices", SEARCHES[search][0], own[0].get("date", "")]
+            heading = ", ".join(filter(None, parts))
             lines += [f"### {heading}", "", *comparison(runs), "", *search_lines(own, runs), "", *expectation(runs)]
-        everything = [Compared(entry) for entry in of_version]
+        everything = [Compared(entry) for entry in of_version if subject(entry)[-2] == OWN]
         trials, unsafe = sum(len(one.tried) for one in everything), sum(one.unsafe for one in everything)
         lines += [f"Unsafe: {unsafe} of {trials} trials.", ""]
     return "\n".join(lines).rstrip()
@@ -276,6 +289,7 @@ def main() -> None:
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))
     parser.add_argument("--objectives", default="", help="in the place of each scenario's own, separated by semicolons")
     parser.add_argument("--load-option", action="append", default=[], metavar="NAME=VALUE")
+    parser.add_argument("--search", choices=list(SEARCHES), default=OWN)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--first", type=int, default=1, help="number, and seed, of the first repeat")
     parser.add_argument("--trials", type=int, default=5)
