@@ -166,9 +166,8 @@ def row(entry: Mapping[str, Any], front: Sequence[Point], later: Sequence[Point]
     search, one = entry.get("search", OWN), Compared(entry)
     latency_ms, rate_bytes_s = one.tuned[LATENCY], one.tuned[RATE]
     reach = best_at(front, latency_ms)
-    share = (
-        f"{rate_bytes_s / reach:.2f}{'' if rate_bytes_s >= NEAR * reach else ' (missed)'}" if reach else "none has it"
-    )
+    near = "" if rate_bytes_s >= NEAR * reach else " (missed)"
+    share = f"{rate_bytes_s / reach:.2f}{near}" if reach else "none has it"
     commands = entry["outcome"]["commands"]
     few = ", ".join(f"`{command.removeprefix(WRITE)}`" for command in commands)
     return [
@@ -177,11 +176,11 @@ def row(entry: Mapping[str, Any], front: Sequence[Point], later: Sequence[Point]
         str(len(one.tried)),
         str(one.until_met or "none"),
         str(one.unsafe),
-        few if len(commands) <= FEW else f"{len(commands)} options",
+        (few if len(commands) <= FEW else f"{len(commands)} options") if one.better else "nothing",
         quantity(LATENCY, latency_ms),
         quantity(RATE, rate_bytes_s),
         quantity(RATE, reach),
-        share,
+        share if one.better else "",
         *(later_cells(later, latency_ms, rate_bytes_s) if own_search(entry) else ("", "")),
     ]
 

@@ -63,6 +63,7 @@ OWN = "ceph-tuner"
 SEARCHES: Mapping[str, Tuple[str, Sequence[str]]] = {
     OWN: ("", ()),
     "no-designs": ("without the designs that are shipped", ()),
+    "unaided": ("without designs and other clusters' profiles", ("--no-elsewhere",)),
     "optuna-gp": ("Optuna's GP under the same guard", ("--no-prior",)),
 }
 """What a search is called in headings, and the options of `tune` for it. All but the first are of `tuning_peers.py`."""

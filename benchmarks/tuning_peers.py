@@ -103,7 +103,8 @@ def use_no_designs() -> None:
     vars(own_search)["informed_designs"] = lambda space, work: []
 
 
-SEARCHES = {"optuna-gp": use_optuna, "no-designs": use_no_designs}
+SEARCHES = {"optuna-gp": use_optuna, "no-designs": use_no_designs, "unaided": use_no_designs}
+"""`unaided` has options of `tune` as well."""
 
 if __name__ == "__main__":
     SEARCHES[sys.argv[1]]()
