@@ -80,7 +80,7 @@ def drain(
     cluster: Optional[str] = AnyClusterOption,
     state: Optional[Path] = FromOption,
     by: str = typer.Option(
-        ..., "--by", help="Until when: 2026-12-01 (its beginning, in UTC), 2026-12-01T06:00, or 8h."
+        ..., "--by", help="Until when: 2030-12-01 (its beginning, in UTC), 2030-12-01T06:00, or 8h."
     ),
     keep: List[str] = KeepOption,
     slo: Optional[Path] = SloOption,

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
-from typing import List, Optional, Tuple
+import errno
+import time
+from types import SimpleNamespace
+from typing import Any, List, Optional, Tuple
 
 import pytest
 
-from ceph_lab.capacity import MOST_RUNS, capacity
+from ceph_lab.capacity import MOST_RUNS, bench, capacity
 from ceph_lab.drives.presets import PRESETS, bench_bound_iops
 from ceph_lab.options import GIB, RELEASES
+from ceph_tuner.core.errors import CommandFailed
 
 
 def told(runs: List[float], stated: Optional[float], bound: float = 0.0) -> Tuple[float, int, List[str]]:
@@ -83,3 +87,31 @@ def test_runs_of_which_no_two_agree_are_told_with_a_warning() -> None:
     found, count, (words,) = told([500.0, 600.0, 700.0, 800.0, 900.0], None)
     assert (found, count) == (900.0, MOST_RUNS)
     assert "no two agree" in words
+
+
+def lab_that_answers(*answers: Any) -> Any:
+    left = list(answers)
+
+    def run(command: List[str], timeout: float) -> str:
+        answer = left.pop(0)
+        if isinstance(answer, int):
+            raise CommandFailed(" ".join(command), answer, "osd down")
+        return str(answer)
+
+    return SimpleNamespace(run=run)
+
+
+def test_an_osd_that_is_down_for_a_moment_is_measured_when_it_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    assert bench(lab_that_answers(errno.ENXIO, errno.ENXIO, '{"iops": 934.0}'), 0) == 934.0
+
+
+def test_one_that_stays_down_or_refuses_is_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter(range(0, 10_000, 25))
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(now)))
+    with pytest.raises(CommandFailed, match="osd down"):
+        bench(lab_that_answers(*[errno.ENXIO] * 9), 0)
+    with pytest.raises(CommandFailed) as refused:
+        bench(lab_that_answers(errno.EINVAL, '{"iops": 934.0}'), 0)
+    assert refused.value.code == errno.EINVAL

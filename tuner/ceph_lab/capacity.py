@@ -8,10 +8,13 @@ Nothing is remembered: what a busy machine gave once would be believed for ever.
 
 from __future__ import annotations
 
+import errno
 import json
+import time
 from typing import TYPE_CHECKING, Callable, Dict, List, NamedTuple, Optional
 
 from ceph_lab.drives.presets import bench_bound_iops
+from ceph_tuner.core.errors import CommandFailed
 
 if TYPE_CHECKING:
     from ceph_lab.cluster import Lab
@@ -26,6 +29,9 @@ TOLERANCE = 0.05
 """Runs that differ by more than this share do not agree."""
 
 MOST_RUNS = 5
+
+UP_AGAIN_S = 60.0
+"""How long an OSD that is down is waited for."""
 
 
 class Capacity(NamedTuple):
@@ -60,9 +66,17 @@ def measured_capacities(lab: Lab, report: Report) -> Dict[str, Capacity]:
 
 
 def bench(lab: Lab, osd: int) -> float:
-    """IOPS of one run."""
-    answer = lab.run(["ceph", "tell", f"osd.{osd}", *BENCH, "--format", "json"], timeout=600)
-    return float(json.loads(answer)["iops"])
+    """IOPS of one run. An OSD that the others thought dead, on a busy machine, is waited for."""
+    until = time.monotonic() + UP_AGAIN_S
+    while True:
+        try:
+            answer = lab.run(["ceph", "tell", f"osd.{osd}", *BENCH, "--format", "json"], timeout=600)
+        except CommandFailed as failure:  # noqa: PERF203 - it is asked again
+            if failure.code != errno.ENXIO or time.monotonic() > until:
+                raise
+            time.sleep(1.0)
+        else:
+            return float(json.loads(answer)["iops"])
 
 
 def capacity(

@@ -98,7 +98,7 @@ def moment_ahead(text: str, now: float, place: str, zone: tzinfo = timezone.utc)
         raise InputError(
             place,
             _shown(text),
-            "a time from now on such as 12h or 7d, or a date such as 2026-12-01 or 2026-12-01T06:00",
+            "a time from now on such as 12h or 7d, or a date such as 2030-12-01 or 2030-12-01T06:00",
         ) from None
     if not at > now:
         raise InputError(place, _shown(text), f"a time to come: it is {utc_minute(now)}")
