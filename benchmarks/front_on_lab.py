@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 
 import runs_file
-from tuning_on_lab import OWN, SCENARIOS, SEARCHES, Compared
+from tuning_on_lab import OWN, SCENARIOS, SEARCHES, Compared, search_of
 
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import parse_slo
@@ -110,10 +110,6 @@ def searches_of(entries: Sequence[Mapping[str, Any]]) -> List[Mapping[str, Any]]
     ]
 
 
-def own_search(entry: Mapping[str, Any]) -> bool:
-    return entry.get("search", OWN) == OWN
-
-
 def winner_settings(entry: Mapping[str, Any]) -> Settings:
     one = Compared(entry)
     return next(trial.run.settings for trial in one.trials if trial.run.label == one.winner)
@@ -124,7 +120,8 @@ def winners(entries: Sequence[Mapping[str, Any]]) -> Dict[str, Settings]:
     found: Dict[str, Settings] = {}
     by_key = {
         settings_key(own): (entry["repeat"], own)
-        for entry in filter(own_search, entries)
+        for entry in entries
+        if search_of(entry) == OWN
         for own in [winner_settings(entry)]
     }
     for number in range(1, LATER_WINDOWS + 1):
@@ -163,7 +160,7 @@ def page(entries: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, An
 
 def row(entry: Mapping[str, Any], front: Sequence[Point], later: Sequence[Point]) -> List[str]:
     """One repeat of a search; `later` windows are of our search's winners alone."""
-    search, one = entry.get("search", OWN), Compared(entry)
+    search, one = search_of(entry), Compared(entry)
     latency_ms, rate_bytes_s = one.tuned[LATENCY], one.tuned[RATE]
     reach = best_at(front, latency_ms)
     near = "" if rate_bytes_s >= NEAR * reach else " (missed)"
@@ -171,7 +168,7 @@ def row(entry: Mapping[str, Any], front: Sequence[Point], later: Sequence[Point]
     commands = entry["outcome"]["commands"]
     few = ", ".join(f"`{command.removeprefix(WRITE)}`" for command in commands)
     return [
-        SEARCHES[search][0] or OWN,
+        SEARCHES[search].heading or OWN,
         str(entry["repeat"]),
         str(len(one.tried)),
         str(one.until_met or "none"),
@@ -181,7 +178,7 @@ def row(entry: Mapping[str, Any], front: Sequence[Point], later: Sequence[Point]
         quantity(RATE, rate_bytes_s),
         quantity(RATE, reach),
         share if one.better else "",
-        *(later_cells(later, latency_ms, rate_bytes_s) if own_search(entry) else ("", "")),
+        *(later_cells(later, latency_ms, rate_bytes_s) if search == OWN else ("", "")),
     ]
 
 

@@ -153,20 +153,26 @@ class Skopt(Peer):
         self._optimiser.tell(self.problem.point(settings), cost)
 
 
+def constrained_study(sampler: str, seed: int, told: int) -> Any:
+    """Optuna's, quiet: its model proposes after so many trials, and each trial's `excesses` are its constraints."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
+    kind = getattr(optuna.samplers, sampler)
+    return optuna.create_study(
+        sampler=kind(seed=seed, n_startup_trials=told, constraints_func=lambda trial: trial.user_attrs["excesses"])
+    )
+
+
 class Optuna(Peer):
     """A sampler that is told the constraints."""
 
     def __init__(self, problem: Problem, seed: int, sampler: str) -> None:
         super().__init__(problem, seed)
-        import optuna
-
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
-        warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
-        kind, told = getattr(optuna.samplers, sampler), start_up(problem)
+        told = start_up(problem)
         self.first_model_trial = told + 1
-        self._study = optuna.create_study(
-            sampler=kind(seed=seed, n_startup_trials=told, constraints_func=lambda trial: trial.user_attrs["excesses"])
-        )
+        self._study = constrained_study(sampler, seed, told)
         self._distributions = {d.name: _distribution(d) for d in problem.dimensions}
         for settings in first_tries(problem):
             self._study.enqueue_trial(dict(zip(self._distributions, problem.point(settings))))

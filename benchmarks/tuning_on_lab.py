@@ -30,7 +30,7 @@ import tempfile
 import time
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import runs_file
 from scipy.stats import t as student
@@ -60,13 +60,22 @@ is worth as much as the best trial is tried first. 13: a twin that no trial has 
 measurements mislead the models less."""
 
 OWN = "ceph-tuner"
-SEARCHES: Mapping[str, Tuple[str, Sequence[str]]] = {
-    OWN: ("", ()),
-    "no-designs": ("without the designs that are shipped", ()),
-    "unaided": ("without designs and other clusters' profiles", ("--no-elsewhere",)),
-    "optuna-gp": ("Optuna's GP under the same guard", ("--no-prior",)),
+
+
+class Searched(NamedTuple):
+    """What a search is called in headings, whose it is of `tuning_peers.py`, and the options of `tune` for it."""
+
+    heading: str = ""
+    peer: str = ""
+    options: Sequence[str] = ()
+
+
+SEARCHES: Mapping[str, Searched] = {
+    OWN: Searched(),
+    "no-designs": Searched("without the designs that are shipped", "no-designs"),
+    "unaided": Searched("without designs and other clusters' profiles", "no-designs", ("--no-elsewhere",)),
+    "optuna-gp": Searched("Optuna's GP under the same guard", "optuna-gp", ("--no-prior",)),
 }
-"""What a search is called in headings, and the options of `tune` for it. All but the first are of `tuning_peers.py`."""
 
 LEVEL = 0.95
 ALSO = "client.mean_ms"
@@ -82,10 +91,15 @@ def slo_text(name: str, objectives: Sequence[str] = (), options: Sequence[str] =
     return json.dumps({**document, "lab": {"scenario": name, "options": scenario_options(name, options)}})
 
 
+def search_of(entry: Mapping[str, Any]) -> str:
+    """Whose search made an entry, by the names of SEARCHES."""
+    return str(entry.get("search", OWN))
+
+
 def subject(entry: Mapping[str, Any]) -> Tuple[str, str, str, str, int]:
     """What an entry is about: the scenario, its options, the lab's OSDs, whose search, and the search's version."""
     options, osds = " ".join(entry.get("load_options", ())), ",".join(entry.get("osds", ()))
-    return (entry["scenario"], options, osds, entry.get("search", OWN), int(entry.get("version", 1)))
+    return (entry["scenario"], options, osds, search_of(entry), int(entry.get("version", 1)))
 
 
 def run(arguments: argparse.Namespace, name: str, repeat: int, conditions: Mapping[str, Any]) -> Dict[str, Any]:
@@ -94,10 +108,10 @@ def run(arguments: argparse.Namespace, name: str, repeat: int, conditions: Mappi
         objectives = [text for text in arguments.objectives.split(";") if text]
         slo.write_text(slo_text(name, objectives, arguments.load_option), encoding="utf-8")
         options = {"trials": arguments.trials, "window": arguments.window, "settle": arguments.settle, "repeats": 1}
+        search = SEARCHES[arguments.search]
         own = [str(Path(sys.executable).with_name("ceph-tuner"))]
-        peer = [sys.executable, str(Path(__file__).with_name("tuning_peers.py")), arguments.search]
-        command = [*(own if arguments.search == OWN else peer), "tune", "--cluster", arguments.cluster]
-        command += SEARCHES[arguments.search][1]
+        peer = [sys.executable, str(Path(__file__).with_name("tuning_peers.py")), search.peer]
+        command = [*(peer if search.peer else own), "tune", "--cluster", arguments.cluster, *search.options]
         command += ["--slo", str(slo), "--seed", str(repeat), "--profiles", "--no-write-back", "--no-past"]
         command += [word for option, value in options.items() for word in (f"--{option}", f"{value:g}")]
         began, load = time.time(), os.getloadavg()[0]
@@ -276,10 +290,10 @@ def tables(entries: Sequence[Mapping[str, Any]]) -> str:
             own = [entry for entry in of_version if subject(entry) == about]
             runs = [Compared(entry) for entry in own]
             name, options, osds, search, _ = about
-            parts = [name, options, osds or "throttled devices", SEARCHES[search][0], own[0].get("date", "")]
+            parts = [name, options, osds or "throttled devices", SEARCHES[search].heading, own[0].get("date", "")]
             heading = ", ".join(filter(None, parts))
             lines += [f"### {heading}", "", *comparison(runs), "", *search_lines(own, runs), "", *expectation(runs)]
-        everything = [Compared(entry) for entry in of_version if subject(entry)[-2] == OWN]
+        everything = [Compared(entry) for entry in of_version if search_of(entry) == OWN]
         trials, unsafe = sum(len(one.tried) for one in everything), sum(one.unsafe for one in everything)
         lines += [f"Unsafe: {unsafe} of {trials} trials.", ""]
     return "\n".join(lines).rstrip()

@@ -9,10 +9,9 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from search_peers import LEAST_TOLD
+from search_peers import LEAST_TOLD, constrained_study
 
 from ceph_tuner.core.goals.judge import Judge
 from ceph_tuner.core.goals.slo import Slo
@@ -34,21 +33,13 @@ class OptunaGp:
     def __init__(
         self, space: KnobSpace, slo: Slo, in_force: Settings, profiles: Mapping[str, Settings], seed: int, *_: object
     ) -> None:
-        import optuna
+        from optuna.distributions import FloatDistribution
 
-        optuna.logging.set_verbosity(optuna.logging.ERROR)
-        warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
         self._space, self._judge = space, Judge(slo)
         self._seen: List[Tuple[Settings, Mapping[str, float]]] = []
         self._pending: Dict[str, Any] = {}
-        self._cube: Dict[str, Any] = {
-            f"u{place}": optuna.distributions.FloatDistribution(0.0, 1.0) for place in range(space.size)
-        }
-        self._study = optuna.create_study(
-            sampler=optuna.samplers.GPSampler(
-                seed=seed, n_startup_trials=LEAST_TOLD, constraints_func=lambda trial: trial.user_attrs["excesses"]
-            )
-        )
+        self._cube: Dict[str, Any] = {f"u{place}": FloatDistribution(0.0, 1.0) for place in range(space.size)}
+        self._study = constrained_study("GPSampler", seed, LEAST_TOLD)
 
     def nearest(self, settings: Settings) -> Optional[Settings]:
         return self._space.standing_for(settings)
@@ -103,8 +94,7 @@ def use_no_designs() -> None:
     vars(own_search)["informed_designs"] = lambda space, work: []
 
 
-SEARCHES = {"optuna-gp": use_optuna, "no-designs": use_no_designs, "unaided": use_no_designs}
-"""`unaided` has options of `tune` as well."""
+SEARCHES = {"optuna-gp": use_optuna, "no-designs": use_no_designs}
 
 if __name__ == "__main__":
     SEARCHES[sys.argv[1]]()

@@ -74,7 +74,7 @@ def bench(lab: Lab, osd: int) -> float:
         except CommandFailed as failure:  # noqa: PERF203 - it is asked again
             if failure.code != errno.ENXIO or time.monotonic() > until:
                 raise
-            time.sleep(1.0)
+            lab.wait_osd(osd, up=True)
         else:
             return float(json.loads(answer)["iops"])
 

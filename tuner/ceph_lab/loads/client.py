@@ -141,10 +141,11 @@ class ClientLoad:
 
     def measure(self, start: float, end: float) -> Dict[str, Measure]:
         """Latencies and rates of that stretch."""
+        self._slow = self._processors.slow(start, end)
         whole = self._interval(start, end)
         if whole is None:
             return {}
-        self._slow, self._untimed = self._processors.slow(start, end), whole.untimed
+        self._untimed = whole.untimed
         values = whole.metrics(self.work.block_bytes)
         borders = batches(start, end)
         intervals = [self._interval(low, high) for low, high in zip(borders, borders[1:])]
@@ -226,7 +227,7 @@ class ClientLoad:
     def _interval(self, start: float, end: float) -> Optional[LatencyInterval]:
         if self._process is None:
             return None
-        return self._process.interval(start, end, self._processors.slow(start, end))
+        return self._process.interval(start, end, self._slow)
 
     def _is_full(self) -> bool:
         try:

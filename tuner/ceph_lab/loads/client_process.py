@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import subprocess
 import threading
@@ -305,15 +306,11 @@ class OpenLoop(ClientProcess):
     def _timed(self, low: int, high: int, slow: Sequence[Stretch]) -> Sequence[bool]:
         """Of each answer, whether its operation was due outside those stretches. All where few would be left."""
         began = self._began or 0.0
-        borders: List[float] = []
-        for stretch in slow:
-            after = 1e6 * (stretch.end - began) + DRAIN_US
-            if borders and 1e6 * (stretch.start - began) <= borders[-1]:
-                borders[-1] = after
-            else:
-                borders += [1e6 * (stretch.start - began), after]
+        starts = [1e6 * (stretch.start - began) for stretch in slow]
+        # after all of them: before the first
+        ends = [*(1e6 * (stretch.end - began) + DRAIN_US for stretch in slow), -math.inf]
         due = (at - latency for at, latency in zip(self._at_us[low:high], self._latency_us[low:high]))
-        timed = [bisect_right(borders, at) % 2 == 0 for at in due]
+        timed = [at >= ends[bisect_right(starts, at) - 1] for at in due]
         return timed if 2 * sum(timed) >= len(timed) else [True] * len(timed)
 
 

@@ -17,6 +17,8 @@ from typing import List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
+from ceph_lab.loads.open_loop import PRIORITY
+
 STEP_S = 0.005
 SLOW_TIMES = 3.0
 """So many times its usual duration is slow. Two threads of a core that share it are slower by less."""
@@ -26,9 +28,6 @@ APART_S = 0.03
 
 KEPT = 720_000
 """Moments that are remembered, about an hour; the older half goes when there are more."""
-
-PRIORITY = -10
-"""As of clients: what is late has to be seen then, and not after."""
 
 _WORK = bytes(32 * 1024)
 
@@ -87,6 +86,7 @@ class ProcessorSpeed:
         return tuple(stretches)
 
     def _look(self) -> None:
+        # as the clients': what is late has to be seen then, and not after
         with suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), PRIORITY)
         while not self._over.wait(STEP_S):
