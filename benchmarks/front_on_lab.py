@@ -9,8 +9,9 @@ r"""Holds what the search found against what a grid of settings by hand can do o
         --window 10 --ahead benchmarks/results/twin-ahead-nvme-winners.json
     python benchmarks/front_on_lab.py --page benchmarks/results/front-on-lab.md
 
-The front is what of the grid no other of its settings beats: the quickest recovery at each p95 of the clients. Each
-window of the grid was measured once, so the front is flattered by the chance of a window. Prints Markdown.
+`--scenario client-scrub` is the other grid. The front is what of a grid no other of its settings beats: the quickest
+recovery, or scrub, at each latency of the clients. Each window of the grid was measured once, so the front is flattered
+by the chance of a window. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -32,15 +33,13 @@ from ceph_tuner.core.knobs.releases import Settings, nine
 from ceph_tuner.core.knobs.settings import settings_key
 from ceph_tuner.core.measure.quantity import quantity
 from ceph_tuner.report.plots import pareto
+from ceph_tuner.search.designs import Shares
 
 RESULTS = Path("benchmarks/results")
-SCENARIO, LATENCY, RATE = "client-recovery", "client.p95_ms", "recovery.bytes_s"
-GRID_FILES = ("twin-ahead-nvme-grid.json", "twin-ahead-nvme-grid-2.json")
-WINNERS_FILE = "twin-ahead-nvme-winners.json"
-VERSION, FIRST = 13, 131
-"""Of the search, and the first repeat of it that belongs to this grid."""
+VERSION = 13
+"""Of the search."""
 NEAR = 0.9
-"""Share of the front's recovery that is wanted at a winner's p95."""
+"""Share of the front's rate that is wanted at a winner's latency."""
 LOSS = 0.3
 """What no winner may lose in later windows."""
 LATER_WINDOWS = 10
@@ -48,31 +47,85 @@ WRITE = "ceph config set osd "
 FEW = 3
 """Writes of a winner that are named."""
 
-CHUNKS = {"chunk 8 MiB": None, "chunk 512 KiB": 512, "chunk 256 KiB": 256, "chunk 128 KiB": 128, "chunk 64 KiB": 64}
-AT_ONCE: Mapping[str, Settings] = {
-    "": {},
-    ", one at a time": {OVERRIDE: True, "osd_recovery_max_active": 1},
-    ", three at a time": {OVERRIDE: True, "osd_recovery_max_active": 3},
-}
+Axis = Mapping[str, Settings]
 
 
-SHARES: Mapping[str, Settings] = {
-    "high_client_ops": {PROFILE: "high_client_ops"},
-    "high_recovery_ops": {PROFILE: "high_recovery_ops"},
-    "clients 0.8": {PROFILE: "custom", **nine((0.8, 8, 0.0), (0.1, 1, 0.0), (0.05, 1, 0.7))},
-    "recovery limited to 0.75": {PROFILE: "custom", **nine((0.6, 8, 0.0), (0.2, 1, 0.75), (0.05, 1, 0.7))},
-}
+def shares(client: Shares, recovery: Shares, best_effort: Shares) -> Settings:
+    return {PROFILE: "custom", **nine(client, recovery, best_effort)}
 
 
-def grid() -> Dict[str, Settings]:
-    """60 settings by label: five chunks, three numbers of recoveries at once, four shares."""
-    found: Dict[str, Settings] = {}
-    for (chunk, kib), (count, active), (name, own) in itertools.product(
-        CHUNKS.items(), AT_ONCE.items(), SHARES.items()
-    ):
-        size: Settings = {} if kib is None else {"osd_recovery_max_chunk": kib << 10}
-        found[f"{name}, {chunk}{count}"] = {**own, **size, **active}
-    return found
+def chunks(knob: str, default: str, unit: str, own: Mapping[int, int]) -> Axis:
+    """The default, and sizes as they are written by what they are called."""
+    return {f"chunk {default}": {}, **{f"chunk {name}{unit}": {knob: value} for name, value in own.items()}}
+
+
+BUILT_IN: Axis = {name: {PROFILE: name} for name in ("high_client_ops", "high_recovery_ops")}
+CLIENTS_FIRST = {"clients 0.8": shares((0.8, 8, 0.0), (0.1, 1, 0.0), (0.05, 1, 0.7))}
+
+
+class Grid(NamedTuple):
+    """What is set by hand under a scenario: each of the axes with each; and where its windows and searches are."""
+
+    scenario: str
+    latency: str
+    rate: str
+    axes: Tuple[Axis, Axis, Axis]
+    files: Tuple[str, ...]
+    winners_file: str
+    first: int
+    """The first repeat of the search that belongs to it."""
+    part: str
+    """Of the page."""
+
+    def settings(self) -> Dict[str, Settings]:
+        """60 settings by label."""
+        return {
+            f"{name}, {chunk}{count}": {**own, **size, **active}
+            for (chunk, size), (count, active), (name, own) in itertools.product(*(axis.items() for axis in self.axes))
+        }
+
+
+RECOVERY = Grid(
+    "client-recovery",
+    "client.p95_ms",
+    "recovery.bytes_s",
+    (
+        chunks("osd_recovery_max_chunk", "8 MiB", " KiB", {kib: kib << 10 for kib in (512, 256, 128, 64)}),
+        {
+            "": {},
+            ", one at a time": {OVERRIDE: True, "osd_recovery_max_active": 1},
+            ", three at a time": {OVERRIDE: True, "osd_recovery_max_active": 3},
+        },
+        {
+            **BUILT_IN,
+            **CLIENTS_FIRST,
+            "recovery limited to 0.75": shares((0.6, 8, 0.0), (0.2, 1, 0.75), (0.05, 1, 0.7)),
+        },
+    ),
+    ("twin-ahead-nvme-grid.json", "twin-ahead-nvme-grid-2.json"),
+    "twin-ahead-nvme-winners.json",
+    131,
+    "measured",
+)
+SCRUB = Grid(
+    "client-scrub",
+    "client.p99_ms",
+    "scrub.bytes_s",
+    (
+        chunks("osd_scrub_chunk_max", "15", "", {objects: objects for objects in (25, 10, 7, 5)}),
+        {"": {}, ", one at a time": {"osd_max_scrubs": 1}, ", two at a time": {"osd_max_scrubs": 2}},
+        {
+            **BUILT_IN,
+            **CLIENTS_FIRST,
+            "scrub limited to 0.4": shares((0.6, 8, 0.0), (0.2, 1, 0.0), (0.05, 1, 0.4)),
+        },
+    ),
+    ("twin-ahead-nvme-scrub-grid.json",),
+    "twin-ahead-nvme-scrub-winners.json",
+    138,
+    "scrub",
+)
+GRIDS = {grid.scenario: grid for grid in (RECOVERY, SCRUB)}
 
 
 class Point(NamedTuple):
@@ -83,9 +136,9 @@ class Point(NamedTuple):
     rate_bytes_s: float
 
 
-def points_of(files: Sequence[str], windows: Sequence[Mapping[str, Any]]) -> List[Point]:
+def points_of(grid: Grid, files: Sequence[str], windows: Sequence[Mapping[str, Any]]) -> List[Point]:
     return [
-        Point(line["label"], line["measured"][LATENCY], line["measured"][RATE])
+        Point(line["label"], line["measured"][grid.latency], line["measured"][grid.rate])
         for line in windows
         if line["ahead_file"] in files and line["failed"] is None
     ]
@@ -98,15 +151,15 @@ def front_of(points: Sequence[Point]) -> List[Point]:
 
 
 def best_at(front: Sequence[Point], latency_ms: float) -> float:
-    """The quickest recovery of the front with no longer a p95; 0 where all of it has a longer one."""
+    """The quickest of the front with no longer a latency; 0 where all of it has a longer one."""
     return max((point.rate_bytes_s for point in front if point.latency_ms <= latency_ms), default=0.0)
 
 
-def searches_of(entries: Sequence[Mapping[str, Any]]) -> List[Mapping[str, Any]]:
+def searches_of(grid: Grid, entries: Sequence[Mapping[str, Any]]) -> List[Mapping[str, Any]]:
     return [
         entry
         for entry in entries
-        if entry["scenario"] == SCENARIO and entry.get("version") == VERSION and entry["repeat"] >= FIRST
+        if entry["scenario"] == grid.scenario and entry.get("version") == VERSION and entry["repeat"] >= grid.first
     ]
 
 
@@ -130,38 +183,41 @@ def winners(entries: Sequence[Mapping[str, Any]]) -> Dict[str, Settings]:
     return found
 
 
-def page(entries: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any]]) -> str:
-    points = points_of(GRID_FILES, windows)
+def page(grid: Grid, searches: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any]]) -> str:
+    points = points_of(grid, grid.files, windows)
     by_hand = [point for point in points if "," in point.label]
     front = front_of(by_hand)
-    judge = Judge(parse_slo({"name": "grid", "objectives": list(SCENARIOS[SCENARIO])}))
-    meets = [each for each in by_hand if judge.keeps_hard({LATENCY: each.latency_ms, RATE: each.rate_bytes_s})]
+    judge = Judge(parse_slo({"name": "grid", "objectives": list(SCENARIOS[grid.scenario])}))
+    meets = [
+        each for each in by_hand if judge.keeps_hard({grid.latency: each.latency_ms, grid.rate: each.rate_bytes_s})
+    ]
     lines = [
         f"Of {len(by_hand)} settings by hand {len(meets)} met both objectives. The front:",
         "",
-        f"| settings | {LATENCY} | {RATE} |",
+        f"| settings | {grid.latency} | {grid.rate} |",
         "|" + " --- |" * 3,
         *(
-            f"| {each.label} | {quantity(LATENCY, each.latency_ms)} | {quantity(RATE, each.rate_bytes_s)} |"
+            f"| {each.label} | {quantity(grid.latency, each.latency_ms)} | {quantity(grid.rate, each.rate_bytes_s)} |"
             for each in front
         ),
         "",
-        "| search | repeat | trials | first that met every objective | unsafe | the winner writes | p95 | recovery "
-        "| the front's recovery there | share of it | later windows | the worst of them loses |",
+        "| search | repeat | trials | first that met every objective | unsafe | the winner writes "
+        f"| {grid.latency} | {grid.rate} | the front's rate there | share of it | later windows "
+        "| the worst of them loses |",
         "|" + " --- |" * 12,
     ]
-    later = points_of([WINNERS_FILE], windows)
-    labels = {settings_key(own): label.split(", ")[0] for label, own in winners(entries).items()}
-    for entry in entries:
+    later = points_of(grid, [grid.winners_file], windows)
+    labels = {settings_key(own): label.split(", ")[0] for label, own in winners(searches).items()}
+    for entry in searches:
         own = [each for each in later if each.label.startswith(f"{labels.get(settings_key(winner_settings(entry)))},")]
-        lines.append(f"| {' | '.join(row(entry, front, own))} |")
+        lines.append(f"| {' | '.join(row(grid, entry, front, own))} |")
     return "\n".join(lines)
 
 
-def row(entry: Mapping[str, Any], front: Sequence[Point], later: Sequence[Point]) -> List[str]:
+def row(grid: Grid, entry: Mapping[str, Any], front: Sequence[Point], later: Sequence[Point]) -> List[str]:
     """One repeat of a search; `later` windows are of our search's winners alone."""
     search, one = search_of(entry), Compared(entry)
-    latency_ms, rate_bytes_s = one.tuned[LATENCY], one.tuned[RATE]
+    latency_ms, rate_bytes_s = one.tuned[grid.latency], one.tuned[grid.rate]
     reach = best_at(front, latency_ms)
     near = "" if rate_bytes_s >= NEAR * reach else " (missed)"
     share = f"{rate_bytes_s / reach:.2f}{near}" if reach else "none has it"
@@ -174,20 +230,20 @@ def row(entry: Mapping[str, Any], front: Sequence[Point], later: Sequence[Point]
         str(one.until_met or "none"),
         str(one.unsafe),
         (few if len(commands) <= FEW else f"{len(commands)} options") if one.better else "nothing",
-        quantity(LATENCY, latency_ms),
-        quantity(RATE, rate_bytes_s),
-        quantity(RATE, reach),
+        quantity(grid.latency, latency_ms),
+        quantity(grid.rate, rate_bytes_s),
+        quantity(grid.rate, reach),
         share if one.better else "",
-        *(later_cells(later, latency_ms, rate_bytes_s) if search == OWN else ("", "")),
+        *(later_cells(grid, later, latency_ms, rate_bytes_s) if search == OWN else ("", "")),
     ]
 
 
-def later_cells(later: Sequence[Point], latency_ms: float, rate_bytes_s: float) -> Tuple[str, str]:
+def later_cells(grid: Grid, later: Sequence[Point], latency_ms: float, rate_bytes_s: float) -> Tuple[str, str]:
     """The mean of a winner's later windows, and what the worst of them loses."""
     loss = max(max(each.latency_ms / latency_ms - 1, 1 - each.rate_bytes_s / rate_bytes_s) for each in later)
     mean_ms, mean_rate = (statistics.fmean(values) for values in list(zip(*later))[1:])
     verdict = "" if loss < LOSS else " (missed)"
-    return f"{quantity(LATENCY, mean_ms)}, {quantity(RATE, mean_rate)}", f"{max(loss, 0.0):.0%}{verdict}"
+    return f"{quantity(grid.latency, mean_ms)}, {quantity(grid.rate, mean_rate)}", f"{max(loss, 0.0):.0%}{verdict}"
 
 
 def main() -> None:
@@ -195,14 +251,17 @@ def main() -> None:
     parser.add_argument("--write-grid", type=Path)
     parser.add_argument("--write-winners", type=Path)
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--scenario", choices=GRIDS, default=RECOVERY.scenario)
     arguments = parser.parse_args()
-    entries = searches_of(runs_file.lines_of(RESULTS / "tuning-on-lab.jsonl"))
-    for path, settings in ((arguments.write_grid, grid()), (arguments.write_winners, winners(entries))):
+    grid = GRIDS[arguments.scenario]
+    searches = searches_of(grid, runs_file.lines_of(RESULTS / "tuning-on-lab.jsonl"))
+    for path, settings in ((arguments.write_grid, grid.settings()), (arguments.write_winners, winners(searches))):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
     if arguments.write_grid is None and arguments.write_winners is None:
-        runs_file.show(page(entries, runs_file.lines_of(RESULTS / "twin-ahead.jsonl")), arguments)
+        windows = runs_file.lines_of(RESULTS / "twin-ahead.jsonl")
+        runs_file.show(page(grid, searches, windows), arguments, grid.part)
 
 
 if __name__ == "__main__":

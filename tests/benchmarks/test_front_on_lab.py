@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from front_on_lab import Point, best_at, front_of, grid
+import pytest
+from front_on_lab import GRIDS, Point, best_at, front_of
 
 from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.settings import settings_key
 
 
-def test_the_grid_has_sixty_settings_of_knobs_that_there_are() -> None:
-    settings = grid()
+@pytest.mark.parametrize("scenario", GRIDS)
+def test_a_grid_has_sixty_settings_of_knobs_that_there_are(scenario: str) -> None:
+    settings = GRIDS[scenario].settings()
     assert len(settings) == len({settings_key(own) for own in settings.values()}) == 60
     assert {name for own in settings.values() for name in own} <= {*KNOBS, "osd_mclock_profile"}
 
