@@ -333,6 +333,8 @@ class Count(NamedTuple):
         return f"{share:.0%}{'' if HELD[0] <= share <= HELD[1] else ' (missed)'}"
 
     def share_right(self) -> str:
+        if not self.pairs:
+            return "no pairs"
         share = round(self.right / self.pairs, 2)
         return f"{share:.0%}{'' if share >= TOLD else ' (missed)'}"
 
@@ -403,7 +405,7 @@ def told_rightly(lines: Sequence[Mapping[str, Any]], metric: str) -> Tuple[int, 
     known = [line for line in lines if metric in line["predicted"] and line["measured"].get(metric, 0.0) > 0]
     for one, other in combinations(known, 2):
         first, second = one["measured"][metric], other["measured"][metric]
-        if max(first, second) > (1 + APART) * min(first, second):
+        if one["settings"] != other["settings"] and max(first, second) > (1 + APART) * min(first, second):
             pairs += 1
             right += (first - second) * (one["predicted"][metric][0] - other["predicted"][metric][0]) > 0
     return right, pairs

@@ -83,7 +83,7 @@ def table(lines: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any
     by_kind = {(line["drive"], line["load"], line["seconds"]): line["predicted"] for line in lines}
     rows = []
     for kind, own in kinds_of(windows).items():
-        held = [{"predicted": by_kind[kind], "measured": line["means"]} for line in own]
+        held = [{"settings": {}, "predicted": by_kind[kind], "measured": line["means"]} for line in own]
         # all have the same settings: there are no pairs
         rows.append(row_of(kind[0], kind[1], held, WANTED).rpartition(" | ")[0] + " |")
     head, rule = HEAD

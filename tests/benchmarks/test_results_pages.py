@@ -172,7 +172,8 @@ def test_errors_coverage_and_pairs_of_predictions_are_counted() -> None:
 
     def line(predicted: float, measured: float) -> Dict[str, Any]:
         of_metric = {"client.p95_ms": [predicted, predicted / 1.1, predicted * 1.1]}
-        return {"predicted": of_metric, "measured": {"client.p95_ms": measured}}
+        settings = {"osd_max_scrubs": predicted}
+        return {"settings": settings, "predicted": of_metric, "measured": {"client.p95_ms": measured}}
 
     lines = [line(100, 100), line(120, 150), line(130, 140)]
     errors = twin_ahead.errors_of(lines, "client.p95_ms")
@@ -181,6 +182,8 @@ def test_errors_coverage_and_pairs_of_predictions_are_counted() -> None:
     assert twin_ahead.told_rightly(lines, "client.p95_ms") == (2, 2)
     assert twin_ahead.told_rightly([*lines, line(110, 90)], "client.p95_ms") == (4, 4)
     assert twin_ahead.told_rightly([*lines, line(140, 90)], "client.p95_ms") == (2, 4)
+    # neither window of the same settings is the better one, however far they differ
+    assert twin_ahead.told_rightly([line(100, 100), line(100, 200)], "client.p95_ms") == (0, 0)
 
 
 def test_shares_of_a_lab_are_held_against_what_is_wanted() -> None:
@@ -192,12 +195,14 @@ def test_shares_of_a_lab_are_held_against_what_is_wanted() -> None:
     ]
     assert [count.share_held() for count in counts] == ["84% (missed)", "95%", "96% (missed)"]
     assert [count.share_right() for count in counts] == ["94% (missed)", "95%", "100%"]
+    assert twin_ahead.Count(1, 1, 0, 0).share_right() == "no pairs"
     assert twin_ahead.total(counts[:2]) == (1036, 1100, 1043, 1100)
 
 
 def test_pairs_are_of_the_same_load_and_rates_that_are_offered_say_nothing() -> None:
     def line(metric: str, predicted: float, measured: float) -> Dict[str, Any]:
-        return {"predicted": {metric: [predicted, predicted, predicted]}, "measured": {metric: measured}}
+        of_metric = {metric: [predicted, predicted, predicted]}
+        return {"settings": {"osd_max_scrubs": predicted}, "predicted": of_metric, "measured": {metric: measured}}
 
     lines = [line("client.p95_ms", 10, 10), line("client.p95_ms", 20, 30)]
     assert twin_ahead.count_of(lines) == (1, 2, 1, 1)

@@ -22,16 +22,17 @@ PACKAGE = "python3-venv"
 INSTALL = ["env", f"PYTHONPATH={pristine.ROOT}/tuner", "python3", "-B", "-m", "ceph_lab.host_packages"]
 
 
-@pytest.fixture(scope="module")
-def machine(needs_lab: None) -> Iterator[pristine.Machine]:
-    with pristine.machine("bookworm", carried=[pristine.ROOT]) as made:
+@pytest.fixture(scope="module", params=["trixie", pytest.param("bookworm", marks=pytest.mark.long)])
+def machine(request: pytest.FixtureRequest, needs_lab: None) -> Iterator[pristine.Machine]:
+    """Of trixie where one is enough: `make bare SUITE=trixie` then needs no tree of its own."""
+    with pristine.machine(request.param, carried=[pristine.ROOT]) as made:
         yield made
 
 
 @pytest.fixture
 def log(machine: pristine.Machine, tmp_path: Path) -> Path:
     """The output of a test's commands; the package is not there when it begins."""
-    gone = "dpkg --configure -a; apt-get purge -q -y --autoremove python3.11-venv; rm -f /var/log/dpkg.log"
+    gone = "dpkg --configure -a; apt-get purge -q -y --autoremove '^python3[.][0-9]+-venv$'; rm -f /var/log/dpkg.log"
     assert machine.run(["sh", "-c", gone], tmp_path / "purged", 60) == 0
     assert not installed(machine)
     return tmp_path / "log"
