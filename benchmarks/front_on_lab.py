@@ -54,11 +54,6 @@ def shares(client: Shares, recovery: Shares, best_effort: Shares) -> Settings:
     return {PROFILE: "custom", **nine(client, recovery, best_effort)}
 
 
-def chunks(knob: str, default: str, unit: str, own: Mapping[int, int]) -> Axis:
-    """The default, and sizes as they are written by what they are called."""
-    return {f"chunk {default}": {}, **{f"chunk {name}{unit}": {knob: value} for name, value in own.items()}}
-
-
 BUILT_IN: Axis = {name: {PROFILE: name} for name in ("high_client_ops", "high_recovery_ops")}
 CLIENTS_FIRST = {"clients 0.8": shares((0.8, 8, 0.0), (0.1, 1, 0.0), (0.05, 1, 0.7))}
 
@@ -86,11 +81,14 @@ class Grid(NamedTuple):
 
 
 RECOVERY = Grid(
-    "client-recovery",
-    "client.p95_ms",
-    "recovery.bytes_s",
-    (
-        chunks("osd_recovery_max_chunk", "8 MiB", " KiB", {kib: kib << 10 for kib in (512, 256, 128, 64)}),
+    scenario="client-recovery",
+    latency="client.p95_ms",
+    rate="recovery.bytes_s",
+    axes=(
+        {
+            "chunk 8 MiB": {},
+            **{f"chunk {kib} KiB": {"osd_recovery_max_chunk": kib << 10} for kib in (512, 256, 128, 64)},
+        },
         {
             "": {},
             ", one at a time": {OVERRIDE: True, "osd_recovery_max_active": 1},
@@ -102,17 +100,17 @@ RECOVERY = Grid(
             "recovery limited to 0.75": shares((0.6, 8, 0.0), (0.2, 1, 0.75), (0.05, 1, 0.7)),
         },
     ),
-    ("twin-ahead-nvme-grid.json", "twin-ahead-nvme-grid-2.json"),
-    "twin-ahead-nvme-winners.json",
-    131,
-    "measured",
+    files=("twin-ahead-nvme-grid.json", "twin-ahead-nvme-grid-2.json"),
+    winners_file="twin-ahead-nvme-winners.json",
+    first=131,
+    part="measured",
 )
 SCRUB = Grid(
-    "client-scrub",
-    "client.p99_ms",
-    "scrub.bytes_s",
-    (
-        chunks("osd_scrub_chunk_max", "15", "", {objects: objects for objects in (25, 10, 7, 5)}),
+    scenario="client-scrub",
+    latency="client.p99_ms",
+    rate="scrub.bytes_s",
+    axes=(
+        {"chunk 15": {}, **{f"chunk {objects}": {"osd_scrub_chunk_max": objects} for objects in (25, 10, 7, 5)}},
         {"": {}, ", one at a time": {"osd_max_scrubs": 1}, ", two at a time": {"osd_max_scrubs": 2}},
         {
             **BUILT_IN,
@@ -120,10 +118,10 @@ SCRUB = Grid(
             "scrub limited to 0.4": shares((0.6, 8, 0.0), (0.2, 1, 0.0), (0.05, 1, 0.4)),
         },
     ),
-    ("twin-ahead-nvme-scrub-grid.json",),
-    "twin-ahead-nvme-scrub-winners.json",
-    138,
-    "scrub",
+    files=("twin-ahead-nvme-scrub-grid.json",),
+    winners_file="twin-ahead-nvme-scrub-winners.json",
+    first=138,
+    part="scrub",
 )
 GRIDS = {grid.scenario: grid for grid in (RECOVERY, SCRUB)}
 
@@ -163,8 +161,7 @@ def searches_of(grid: Grid, entries: Sequence[Mapping[str, Any]]) -> List[Mappin
     ]
 
 
-def winner_settings(entry: Mapping[str, Any]) -> Settings:
-    one = Compared(entry)
+def winner_settings(one: Compared) -> Settings:
     return next(trial.run.settings for trial in one.trials if trial.run.label == one.winner)
 
 
@@ -175,7 +172,7 @@ def winners(entries: Sequence[Mapping[str, Any]]) -> Dict[str, Settings]:
         settings_key(own): (entry["repeat"], own)
         for entry in entries
         if search_of(entry) == OWN
-        for own in [winner_settings(entry)]
+        for own in [winner_settings(Compared(entry))]
     }
     for number in range(1, LATER_WINDOWS + 1):
         for repeat, own in by_key.values():
@@ -209,14 +206,18 @@ def page(grid: Grid, searches: Sequence[Mapping[str, Any]], windows: Sequence[Ma
     later = points_of(grid, [grid.winners_file], windows)
     labels = {settings_key(own): label.split(", ")[0] for label, own in winners(searches).items()}
     for entry in searches:
-        own = [each for each in later if each.label.startswith(f"{labels.get(settings_key(winner_settings(entry)))},")]
-        lines.append(f"| {' | '.join(row(grid, entry, front, own))} |")
+        one = Compared(entry)
+        label = labels.get(settings_key(winner_settings(one)))
+        own = [each for each in later if each.label.startswith(f"{label},")]
+        lines.append(f"| {' | '.join(row(grid, entry, one, front, own))} |")
     return "\n".join(lines)
 
 
-def row(grid: Grid, entry: Mapping[str, Any], front: Sequence[Point], later: Sequence[Point]) -> List[str]:
+def row(
+    grid: Grid, entry: Mapping[str, Any], one: Compared, front: Sequence[Point], later: Sequence[Point]
+) -> List[str]:
     """One repeat of a search; `later` windows are of our search's winners alone."""
-    search, one = search_of(entry), Compared(entry)
+    search = search_of(entry)
     latency_ms, rate_bytes_s = one.tuned[grid.latency], one.tuned[grid.rate]
     reach = best_at(front, latency_ms)
     near = "" if rate_bytes_s >= NEAR * reach else " (missed)"
