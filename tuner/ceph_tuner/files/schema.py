@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
-
-from jsonschema import Draft7Validator
-from jsonschema.validators import extend
 
 from ceph_tuner.core.errors import InputError
 from ceph_tuner.files.yaml_document import YamlDocument
@@ -31,8 +29,12 @@ def _is_whole(_: Any, value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-_extend: Any = extend
-_Validator = _extend(Draft7Validator, type_checker=Draft7Validator.TYPE_CHECKER.redefine("integer", _is_whole))
+@lru_cache(maxsize=None)
+def _validator() -> Any:
+    from jsonschema import Draft7Validator, validators  # a fifth of a second, which who reads no file does not wait for
+
+    extend: Any = validators.extend
+    return extend(Draft7Validator, type_checker=Draft7Validator.TYPE_CHECKER.redefine("integer", _is_whole))
 
 
 class SchemaFault(NamedTuple):
@@ -62,7 +64,7 @@ def faults(document: YamlDocument, schema: Mapping[str, Any], version: Optional[
         if _is_whole(None, found_version) and found_version != version:
             error = InputError(document.place("schema"), repr(found_version), str(version))
             return [SchemaFault(False, document.line("schema"), ("schema",), error)]
-    errors = islice(_Validator(schema).iter_errors(document.data), MOST_FAULTS)
+    errors = islice(_validator()(schema).iter_errors(document.data), MOST_FAULTS)
     return sorted((_fault(document, error) for error in errors), key=lambda fault: fault[:2])
 
 
