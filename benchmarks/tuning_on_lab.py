@@ -85,8 +85,9 @@ _AS_IT_STANDS = re.compile(r"(.+): (?:most |within )")
 """A shipped design's name, and why it was tried, where it was tried as it stands."""
 
 
-def slo_text(name: str, objectives: Sequence[str] = (), options: Sequence[str] = ()) -> str:
-    document = {"schema": 1, "name": name, "objectives": list(objectives or SCENARIOS[name])}
+def slo_text(name: str, objectives: Sequence[str] = (), options: Sequence[str] = (), maximise: str = "") -> str:
+    goal = {"maximise": maximise} if maximise else {}
+    document = {"schema": 1, "name": name, "objectives": list(objectives or SCENARIOS[name]), **goal}
     # JSON is YAML
     return json.dumps({**document, "lab": {"scenario": name, "options": scenario_options(name, options)}})
 
@@ -96,17 +97,30 @@ def search_of(entry: Mapping[str, Any]) -> str:
     return str(entry.get("search", OWN))
 
 
-def subject(entry: Mapping[str, Any]) -> Tuple[str, str, str, str, int]:
-    """What an entry is about: the scenario, its options, the lab's OSDs, whose search, and the search's version."""
+class Subject(NamedTuple):
+    """What an entry is about."""
+
+    scenario: str
+    load_options: str
+    osds: str
+    search: str
+    maximise: str
+    """The metric of its goal; none: the objectives are all there is to wish for."""
+    version: int
+    """Of the search."""
+
+
+def subject(entry: Mapping[str, Any]) -> Subject:
     options, osds = " ".join(entry.get("load_options", ())), ",".join(entry.get("osds", ()))
-    return (entry["scenario"], options, osds, search_of(entry), int(entry.get("version", 1)))
+    version, maximise = int(entry.get("version", 1)), str(entry.get("maximise", ""))
+    return Subject(entry["scenario"], options, osds, search_of(entry), maximise, version)
 
 
 def run(arguments: argparse.Namespace, name: str, repeat: int, conditions: Mapping[str, Any]) -> Dict[str, Any]:
     with tempfile.TemporaryDirectory() as directory:
         slo = Path(directory) / "slo.yaml"
         objectives = [text for text in arguments.objectives.split(";") if text]
-        slo.write_text(slo_text(name, objectives, arguments.load_option), encoding="utf-8")
+        slo.write_text(slo_text(name, objectives, arguments.load_option, arguments.maximise), encoding="utf-8")
         options = {"trials": arguments.trials, "window": arguments.window, "settle": arguments.settle, "repeats": 1}
         search = SEARCHES[arguments.search]
         own = [str(Path(sys.executable).with_name("ceph-tuner"))]
@@ -136,6 +150,7 @@ def measure(arguments: argparse.Namespace) -> None:
     conditions = {
         "version": VERSION,
         **({} if arguments.search == OWN else {"search": arguments.search}),
+        **({"maximise": arguments.maximise} if arguments.maximise else {}),
         "ceph": lab.state.ceph_version,
         "osds": list(map(str, lab.state.options.groups)),
         "python": platform.python_version(),
@@ -283,15 +298,15 @@ def expectation(runs: Sequence[Compared]) -> List[str]:
 def tables(entries: Sequence[Mapping[str, Any]]) -> str:
     """Lay out all runs, those of the newest version first."""
     lines: List[str] = []
-    for version in sorted({subject(entry)[-1] for entry in entries}, reverse=True):
-        of_version = [entry for entry in entries if subject(entry)[-1] == version]
+    for version in sorted({subject(entry).version for entry in entries}, reverse=True):
+        of_version = [entry for entry in entries if subject(entry).version == version]
         lines += [f"## Version {version} of the search", ""]
         for about in dict.fromkeys(map(subject, of_version)):
             own = [entry for entry in of_version if subject(entry) == about]
             runs = [Compared(entry) for entry in own]
-            name, options, osds, search, _ = about
-            parts = [name, options, osds or "throttled devices", SEARCHES[search].heading, own[0].get("date", "")]
-            heading = ", ".join(filter(None, parts))
+            osds, goal = about.osds or "throttled devices", about.maximise and f"maximise {about.maximise}"
+            parts = [about.scenario, about.load_options, osds, SEARCHES[about.search].heading, goal]
+            heading = ", ".join(filter(None, [*parts, own[0].get("date", "")]))
             lines += [f"### {heading}", "", *comparison(runs), "", *search_lines(own, runs), "", *expectation(runs)]
         everything = [Compared(entry) for entry in of_version if search_of(entry) == OWN]
         trials, unsafe = sum(len(one.tried) for one in everything), sum(one.unsafe for one in everything)
@@ -303,6 +318,7 @@ def main() -> None:
     parser = runs_file.lab_parser(__doc__, "tuning-on-lab.jsonl")
     parser.add_argument("--scenarios", default=",".join(SCENARIOS))
     parser.add_argument("--objectives", default="", help="in the place of each scenario's own, separated by semicolons")
+    parser.add_argument("--maximise", default="", metavar="METRIC", help="a goal beside the objectives")
     parser.add_argument("--load-option", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--search", choices=list(SEARCHES), default=OWN)
     parser.add_argument("--repeats", type=int, default=3)

@@ -9,9 +9,9 @@ from ceph_tuner.core.knobs.catalogue import KNOBS
 from ceph_tuner.core.knobs.settings import settings_key
 
 
-@pytest.mark.parametrize("scenario", GRIDS)
-def test_a_grid_has_sixty_settings_of_knobs_that_there_are(scenario: str) -> None:
-    settings = GRIDS[scenario].settings()
+@pytest.mark.parametrize("name", GRIDS)
+def test_a_grid_has_sixty_settings_of_knobs_that_there_are(name: str) -> None:
+    settings = GRIDS[name].settings()
     assert len(settings) == len({settings_key(own) for own in settings.values()}) == 60
     assert {name for own in settings.values() for name in own} <= {*KNOBS, "osd_mclock_profile"}
 

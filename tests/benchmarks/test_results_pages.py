@@ -109,11 +109,11 @@ def test_a_twin_is_fitted_on_four_settings_at_most_and_on_none_that_it_predicts(
     assert others.isdisjoint(window.same for window in seen)
 
 
-@pytest.mark.parametrize("grid", front_on_lab.GRIDS.values(), ids=lambda grid: grid.scenario)
+@pytest.mark.parametrize("grid", front_on_lab.GRIDS.values(), ids=lambda grid: grid.name)
 def test_the_page_of_the_front_says_what_its_grid_and_its_searches_say(grid: front_on_lab.Grid) -> None:
     entries, windows = (runs_file.lines_of(RESULTS / f"{name}.jsonl") for name in ("tuning-on-lab", "twin-ahead"))
     said = front_on_lab.page(grid, front_on_lab.searches_of(grid, entries), windows)
-    assert measured(RESULTS / "front-on-lab.md", grid.part) == said
+    assert measured(RESULTS / "front-on-lab.md", grid.name) == said
 
 
 def test_the_page_of_the_automatic_mode_says_what_its_runs_say() -> None:

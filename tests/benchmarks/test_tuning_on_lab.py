@@ -122,6 +122,18 @@ def test_another_pool_or_another_drive_is_another_subject():
     assert "### client-recovery, pool=ec:2+1, 3xhdd\n" in text
 
 
+def test_a_goal_is_in_the_slo_and_its_runs_are_another_subject(tmp_path):
+    from ceph_tuner.files import slo_file
+
+    path = tmp_path / "slo.yaml"
+    path.write_text(tuning_on_lab.slo_text("client-scrub", maximise="scrub.bytes_s"))
+    goal = slo_file.read(path).slo.goal
+    assert (goal.verb, goal.metric) == ("maximise", "scrub.bytes_s")
+    text = tables([entry(trials()), {**entry(trials()), "maximise": "scrub.bytes_s"}])
+    assert "### client-recovery, 3xnvme\n" in text
+    assert "### client-recovery, 3xnvme, maximise scrub.bytes_s\n" in text
+
+
 def test_runs_of_another_version_stand_apart_behind_those_of_the_newest():
     text = tables([{**entry(trials()), "version": 1, "osds": []}, entry(trials(), repeat=11)])
     newest, older = text.index(f"## Version {tuning_on_lab.VERSION} "), text.index("## Version 1 ")
