@@ -10,8 +10,8 @@ r"""Holds what the search found against what a grid of settings by hand can do o
     python benchmarks/front_on_lab.py --page benchmarks/results/front-on-lab.md
 
 `--grid scrub` and `--grid disks` are the others. The front is what of a grid no other of its settings beats: the
-quickest recovery, or scrub, at each latency of the clients. Each window of the grid was measured once, so the front is flattered
-by the chance of a window. Prints Markdown.
+quickest recovery, or scrub, at each latency of the clients. Each window of the grid was measured once, so the front is
+flattered by the chance of a window. Prints Markdown.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from ceph_tuner.search.designs import Shares
 
 RESULTS = Path("benchmarks/results")
 VERSION = 13
-"""Of the search."""
+"""Of the search: the first that is held against a grid."""
 NEAR = 0.9
 """Share of the front's rate that is wanted at a winner's latency."""
 LOSS = 0.3
@@ -70,7 +70,8 @@ class Grid(NamedTuple):
     rate: str
     axes: Tuple[Axis, Axis, Axis]
     files: Tuple[str, ...]
-    winners_file: str
+    winners_files: Tuple[str, ...]
+    """The later windows of what won."""
     first: int
     """The first repeat of the search that belongs to it."""
 
@@ -106,7 +107,7 @@ RECOVERY = Grid(
         },
     ),
     files=("twin-ahead-nvme-grid.json", "twin-ahead-nvme-grid-2.json"),
-    winners_file="twin-ahead-nvme-winners.json",
+    winners_files=("twin-ahead-nvme-winners.json",),
     first=131,
 )
 SCRUB = Grid(
@@ -126,7 +127,7 @@ SCRUB = Grid(
         },
     ),
     files=("twin-ahead-nvme-scrub-grid.json",),
-    winners_file="twin-ahead-nvme-scrub-winners.json",
+    winners_files=("twin-ahead-nvme-scrub-winners.json",),
     first=138,
 )
 ON_DISKS = Grid(
@@ -150,7 +151,7 @@ ON_DISKS = Grid(
         },
     ),
     files=("twin-ahead-hdd-grid.json",),
-    winners_file="twin-ahead-hdd-winners.json",
+    winners_files=("twin-ahead-hdd-winners.json",),
     first=143,
 )
 GRIDS = {grid.name: grid for grid in (RECOVERY, SCRUB, ON_DISKS)}
@@ -187,8 +188,8 @@ def searches_of(grid: Grid, entries: Sequence[Mapping[str, Any]]) -> List[Mappin
     return [
         entry
         for entry in entries
-        if (entry["scenario"], ",".join(entry.get("osds", ())), entry.get("version"))
-        == (grid.scenario, grid.osds, VERSION)
+        if (entry["scenario"], ",".join(entry.get("osds", ()))) == (grid.scenario, grid.osds)
+        and entry.get("version", 1) >= VERSION
         and entry["repeat"] >= grid.first
     ]
 
@@ -197,14 +198,28 @@ def winner_settings(one: Compared) -> Settings:
     return next(trial.run.settings for trial in one.trials if trial.run.label == one.winner)
 
 
-def winners(entries: Sequence[Mapping[str, Any]]) -> Dict[str, Settings]:
-    """The settings of our search's winners, each so often that all windows are `LATER_WINDOWS` for each."""
+def later_windows(grid: Grid, windows: Sequence[Mapping[str, Any]]) -> Dict[str, List[Point]]:
+    """What the settings of winners did later, by their key."""
+    found: Dict[str, List[Point]] = {}
+    for line in windows:
+        for point in points_of(grid, grid.winners_files, [line]):
+            if point.label.startswith("winner of "):
+                found.setdefault(settings_key(line["settings"]), []).append(point)
+    return found
+
+
+def winners(
+    grid: Grid, entries: Sequence[Mapping[str, Any]], windows: Sequence[Mapping[str, Any]]
+) -> Dict[str, Settings]:
+    """The settings of our search's winners that have no later windows yet, each `LATER_WINDOWS` times, in turns."""
     found: Dict[str, Settings] = {}
+    later = later_windows(grid, windows)
     by_key = {
         settings_key(own): (entry["repeat"], own)
         for entry in entries
         if search_of(entry) == OWN
         for own in [winner_settings(Compared(entry))]
+        if settings_key(own) not in later
     }
     for number in range(1, LATER_WINDOWS + 1):
         for repeat, own in by_key.values():
@@ -235,12 +250,10 @@ def page(grid: Grid, searches: Sequence[Mapping[str, Any]], windows: Sequence[Ma
         "| the worst of them loses |",
         "|" + " --- |" * 12,
     ]
-    later = points_of(grid, [grid.winners_file], windows)
-    labels = {settings_key(own): label.split(", ")[0] for label, own in winners(searches).items()}
+    later = later_windows(grid, windows)
     for entry in searches:
         one = Compared(entry)
-        label = labels.get(settings_key(winner_settings(one)))
-        own = [each for each in later if each.label.startswith(f"{label},")]
+        own = later.get(settings_key(winner_settings(one)), ())
         lines.append(f"| {' | '.join(row(grid, entry, one, front, own))} |")
     return "\n".join(lines)
 
@@ -256,9 +269,10 @@ def row(
     share = f"{rate_bytes_s / reach:.2f}{near}" if reach else "none has it"
     commands = entry["outcome"]["commands"]
     goal = f", `maximise: {entry['maximise']}`" if "maximise" in entry else ""
+    version = f", version {entry['version']}" if entry["version"] > VERSION else ""
     few = ", ".join(f"`{command.removeprefix(WRITE)}`" for command in commands)
     return [
-        f"{SEARCHES[search].heading or OWN}{goal}",
+        f"{SEARCHES[search].heading or OWN}{goal}{version}",
         str(entry["repeat"]),
         str(len(one.tried)),
         str(one.until_met or "none"),
@@ -289,12 +303,13 @@ def main() -> None:
     arguments = parser.parse_args()
     grid = GRIDS[arguments.grid]
     searches = searches_of(grid, runs_file.lines_of(RESULTS / "tuning-on-lab.jsonl"))
-    for path, settings in ((arguments.write_grid, grid.settings()), (arguments.write_winners, winners(searches))):
+    windows = runs_file.lines_of(RESULTS / "twin-ahead.jsonl")
+    new = winners(grid, searches, windows)
+    for path, settings in ((arguments.write_grid, grid.settings()), (arguments.write_winners, new)):
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(settings, indent=1) + "\n", encoding="utf-8")
     if arguments.write_grid is None and arguments.write_winners is None:
-        windows = runs_file.lines_of(RESULTS / "twin-ahead.jsonl")
         runs_file.show(page(grid, searches, windows), arguments, grid.name)
 
 

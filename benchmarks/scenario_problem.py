@@ -200,7 +200,8 @@ class ScenarioPrior:
         return self._twins
 
     def _twin(self, model: ClusterModel, metrics: Sequence[str]) -> TwinPrior:
-        return TwinPrior(model, self.scenario.space, {}, metrics, self.scenario.cluster.seed + 1, DESIGNS)
+        scenario = self.scenario
+        return TwinPrior(model, scenario.space, {}, metrics, scenario.cluster.seed + 1, DESIGNS, slo=scenario.slo)
 
     def predict(self, points: Array) -> Mapping[str, Array]:
         """Every metric, and the loss."""

@@ -63,13 +63,13 @@ class Believed:
 
         An interrupt is passed on.
         """
-        metrics = list(dict.fromkeys(objective.metric for objective in slo.objectives))
+        metrics = slo.metrics
         if self.model is None:
             rules_apply = self.name == RULES and any(METRICS[name].unit != "1" for name in metrics)
             return [SharesPrior(space, metrics, slo.work)] if rules_apply else []
         beside = {name: value for name, value in now.settings.items() if name != PROFILE}
         with Runner(None) as runs:
-            prior = TwinPrior(self.model, space, beside, metrics, seed, runs=runs)
+            prior = TwinPrior(self.model, space, beside, metrics, seed, runs=runs, slo=slo)
         return [prior] if prior.metrics else []
 
 

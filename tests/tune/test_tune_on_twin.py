@@ -105,7 +105,7 @@ def tuned(
 def prior_of(work: ClusterModel, cluster: TwinCluster, slo: Slo = SLO) -> TwinPrior:
     now = cluster.in_force("osd")
     space = space_for(cluster.release, slo.work, now.settings)
-    return TwinPrior(work, space, now.settings, [o.metric for o in slo.objectives], seed=1, designs=64)
+    return TwinPrior(work, space, now.settings, slo.metrics, seed=1, designs=64, slo=slo)
 
 
 @pytest.mark.parametrize("release", [TENTACLE, REEF], ids=str)

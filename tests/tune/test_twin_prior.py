@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ceph_tuner.core.goals.slo import parse_slo
 from ceph_tuner.core.knobs.releases import TENTACLE
 from ceph_tuner.search.space import KnobSpace, space_for
 from ceph_tuner.tune.twin_prior import TwinPrior
@@ -99,6 +100,32 @@ def test_points_of_a_design_are_predicted_alike_whatever_else_is_in_it(made: Twi
 def test_the_settings_in_force_are_part_of_the_design(made: TwinPrior) -> None:
     origin = space("client", "recovery").encode({})
     assert any(np.allclose(point, origin) for point in made.points)
+
+
+def test_a_third_of_the_design_is_where_the_slo_is_served_best() -> None:
+    slo = parse_slo({"name": "x", "objectives": ["client.p99_ms <= 8 ms"], "maximise": "scrub.bytes_s"})
+    model = ClusterModel(
+        3, OSD, (POOL,), (ClientStream("rbd", rate=150.0),), scrub=(ScrubWork("rbd", 100_000, 1 * MIB),)
+    )
+    shape = space("client", "scrub")
+    everywhere, aimed = (TwinPrior(model, shape, {}, slo.metrics, 3, designs=48, slo=each) for each in (None, slo))
+    assert aimed.points.shape == everywhere.points.shape
+    # of its own points it says what was simulated
+    kept = []
+    for each in (everywhere, aimed):
+        found = each.predict(each.points)
+        kept.append(found["scrub.bytes_s"][found["client.p99_ms"] <= 8.0])
+    few, many = kept
+    assert 3 * len(few) < len(many) >= 8
+    assert np.median(many) > np.median(few)
+    assert many.max() > 1.1 * few.max()
+
+
+def test_what_serves_an_slo_best_is_the_same_for_the_same_arguments() -> None:
+    slo = parse_slo({"name": "x", "objectives": ["client.p95_ms <= 5 ms"]})
+    one, again, other = (prior(slo=slo, designs=24, seed=seed) for seed in (3, 3, 4))
+    assert (one.points == again.points).all()
+    assert one.points.shape != other.points.shape or (one.points != other.points).any()
 
 
 def test_metrics_of_work_that_is_not_there_are_left_out() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from itertools import islice
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
@@ -29,7 +29,7 @@ def _is_whole(_: Any, value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _validator() -> Any:
     from jsonschema import Draft7Validator, validators  # a fifth of a second, which who reads no file does not wait for
 
