@@ -84,7 +84,9 @@ class RecoveryLoad(BackgroundLoad):
 
     def prepare(self) -> None:
         """Make every object degraded, unless they are. The OSD is away meanwhile: do not run clients yet."""
-        self.pool.ensure()
+        if self.pool.ensure():
+            # deleting a copy waits for the slot that a PG keeps which norecover holds, so it would wait for ever
+            wait_for("PGs that moved home are deleted", lambda: self.pool.without_strays(self.pool.pgs()), timeout=300)
         for flag in self.held_by:
             self.flags.set(flag)
         names = self._whole_objects()
