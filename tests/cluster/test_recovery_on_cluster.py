@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager, suppress
-from typing import Any, Callable, Dict, Iterator, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 import pytest
 
 from ceph_lab.cluster import Lab
 from ceph_lab.loads.backfill import BackfillLoad
+from ceph_lab.loads.background import wait_for
+from ceph_lab.loads.layout import PoolLayout
+from ceph_lab.loads.pools import LoadPool
 from ceph_lab.loads.recovery import RecoveryLoad
 from ceph_lab.loads.session import LabSession
 from ceph_tuner.cluster.sampler import ClusterSampler
@@ -141,3 +144,36 @@ def test_a_remap_beside_a_recovery_is_counted_by_itself(any_lab: Lab) -> None:
         finally:
             recovery.cleanup()
             remap.cleanup()
+
+
+def test_a_deletion_waits_for_the_slot_of_a_pg_that_norecover_holds(any_lab: Lab) -> None:
+    with LabSession(any_lab) as session:
+        moved = LoadPool(session, "moved", PoolLayout(2), (0, 1, 2))
+        recovery = RecoveryLoad(any_lab, session, OBJECTS, 65536)
+
+        def deletions() -> Tuple[int, List[str]]:
+            """How many PGs osd.0 deletes, and which wait for its slot."""
+            slots = session.osd(0, "dump_recovery_reservations")["local_reservations"]
+            waiting = [entry["item"] for queue in slots["queues"] for entry in queue["items"]]
+            return session.osd(0, "perf dump", logger="osd")["osd"]["numpg_removing"], waiting
+
+        def bring(pgid: str, *osds: int) -> None:
+            moved.place({pgid: osds})
+            wait_for(f"{pgid} is on {osds}", lambda: session.pgs([pgid])[0]["acting"] == [*osds], timeout=60)
+
+        try:
+            moved.ensure()
+            bring(moved.pgids[0], 0, 1)
+            recovery.prepare()
+            assert deletions() == (0, [])
+            bring(moved.pgids[0], 1, 2)
+            wait_for("its old copy is to be deleted", lambda: deletions()[0] == 1, timeout=60)
+            time.sleep(5)
+            removing, waiting = deletions()
+            assert removing == 1
+            assert moved.pgids[0] in waiting
+            recovery.release()
+            wait_for("it is deleted", lambda: deletions() == (0, []), timeout=60)
+        finally:
+            recovery.cleanup()
+            moved.remove()
