@@ -23,6 +23,8 @@ from ceph_tuner.core.measure.reading import Reading
 
 pytestmark = pytest.mark.long_on_reef
 
+DELETED = 179
+"""Priority of a PG that is deleted: OSD_DELETE_PRIORITY_NORMAL."""
 OBJECTS, HELD = 120, ("noout", "norecover", "nobackfill", "norebalance")
 
 
@@ -152,9 +154,10 @@ def test_a_deletion_waits_for_the_slot_of_a_pg_that_norecover_holds(any_lab: Lab
         recovery = RecoveryLoad(any_lab, session, OBJECTS, 65536)
 
         def deletions() -> Tuple[int, List[str]]:
-            """How many PGs osd.0 deletes, and which wait for its slot."""
+            """How many PGs osd.0 deletes, and which of them wait for its slot."""
             slots = session.osd(0, "dump_recovery_reservations")["local_reservations"]
-            waiting = [entry["item"] for queue in slots["queues"] for entry in queue["items"]]
+            entries = [entry for queue in slots["queues"] for entry in queue["items"]]
+            waiting = [entry["item"] for entry in entries if entry["prio"] == DELETED]
             return session.osd(0, "perf dump", logger="osd")["osd"]["numpg_removing"], waiting
 
         def bring(pgid: str, *osds: int) -> None:
