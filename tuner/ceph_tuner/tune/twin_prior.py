@@ -100,8 +100,8 @@ class TwinPrior:
         z = self._simulate(self.points, runs)
         self._fit(z)
         random = np.random.default_rng([seed, ROUNDS])
-        for count in (len(part) for part in np.array_split(np.arange(sought), ROUNDS)):
-            points = self._promising(Judge(slo, self._at_start()), z, count, random)
+        for part in np.array_split(np.arange(sought), ROUNDS) if sought else ():
+            points = self._promising(Judge(slo, self._at_start()), z, len(part), random)
             if len(points):
                 z = np.vstack([z, self._simulate(points, runs)])
                 self.points = np.vstack([self.points, points])
